@@ -15,8 +15,7 @@ from specverify.base.identifier import unpack_replay
 from specverify.base.verdict import Status
 from specverify.checks import CHECKS, EXACT_CHECKS, Conditions, check_named
 from specverify.laws.scenarios import SCENARIOS
-from specverify.mutants import CATEGORIES, left_out, mutants, suspects
-from specverify.mutants.randomness import hidden_randomness
+from specverify.mutants import CATEGORIES, left_out, mutants, randomness, suspects
 from specverify.report.prose import failure, first_sentence
 from specverify.run.replays import again
 from specverify.run.verify import Checklist, run_case, run_check, verify_subject
@@ -61,7 +60,7 @@ def each(chosen):
 @pytest.fixture(autouse=True)
 def _seeded(monkeypatch):
     """The mutant with a generator of its own does the same whichever tests ran before."""
-    monkeypatch.setattr(hidden_randomness, "_HIDDEN", np.random.default_rng(7))
+    monkeypatch.setattr(randomness, "_HIDDEN", np.random.default_rng(7))
 
 
 @cache

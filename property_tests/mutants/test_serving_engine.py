@@ -13,9 +13,9 @@ from specverify.laws.law import target_law
 from specverify.laws.paths import paths
 from specverify.laws.scenarios import scenario_named, scenario_task
 from specverify.mutants.serving.parts import CORRECT
+from specverify.mutants.serving.planted import drafting_subject, promised, serving_subject
 from specverify.mutants.serving.request import Parameters, Request, admit
 from specverify.mutants.serving.situations import SITUATIONS
-from specverify.mutants.serving.subject import drafting_subject, promised, serving_subject
 from specverify.run.verify import Checklist, verify_subject
 
 every_situation = pytest.mark.parametrize("name", SITUATIONS)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
-import specverify.mutants.serving as package
 from specverify.laws.enumeration import program_law
 from specverify.mutants import mutants
-from specverify.mutants.serving.not_expressed import NOT_EXPRESSED
+from specverify.mutants.not_expressed import NOT_EXPRESSED
 from specverify.mutants.serving.parts import CORRECT, EngineParts
 
 CRASHES = {
@@ -90,11 +88,3 @@ def test_feeding_the_last_token_alone_is_right_where_the_rollback_is():
 def test_what_is_not_expressed_has_no_bug():
     assert all(NOT_EXPRESSED.values())
     assert not [mutant for mutant in SERVING for citation in NOT_EXPRESSED if citation in mutant.citation]
-
-
-def test_files_of_bugs_are_small():
-    folder = Path(package.__file__).parent.parent
-    names = {mutant.name.replace("-", "_") for mutant in SERVING}
-    files = [path for path in folder.glob("*/*.py") if path.stem in names]
-    assert len(files) >= len(SERVING)
-    assert max(len(path.read_text(encoding="utf-8").splitlines()) for path in files) <= 36

@@ -11,18 +11,15 @@ from hypothesis import strategies as st
 from specverify.mutants.serving import (
     cache,
     drafting,
-    grammar,
+    output,
     processors,
-    reporting,
     scheduler,
-    stopping,
     verification,
 )
+from specverify.mutants.serving.decode import follows_grammar
 from specverify.mutants.serving.model import Entry, context, scan
-from specverify.mutants.serving.plain import follows_grammar
 from specverify.mutants.serving.request import Aborted, Grammar, Parameters, normalised
-from specverify.mutants.serving.setup import HALVES, LETTERS
-from specverify.mutants.serving.situations import BALANCED, SHORT_GRAMMAR
+from specverify.mutants.serving.situations import BALANCED, HALVES, LETTERS, SHORT_GRAMMAR
 
 # Cache and models
 
@@ -115,11 +112,11 @@ texts = st.lists(st.integers(0, 2), max_size=6).map(tuple)
 
 @given(automata, texts, texts)
 def test_advance_and_rollback_is_the_identity(language, text, drafts):
-    matcher = grammar.committed(language, grammar.started(language), text, first=True)
+    matcher = processors.committed(language, processors.started(language), text, first=True)
     ahead = matcher
     for draft in drafts:
-        ahead = grammar.advance(language, ahead, draft)
-    assert grammar.rollback(ahead, len(drafts)) == matcher
+        ahead = processors.advance(language, ahead, draft)
+    assert processors.rollback(ahead, len(drafts)) == matcher
 
 
 @given(automata, texts, st.integers(0, 2))
@@ -127,16 +124,16 @@ def test_masks_are_those_of_a_replay(language, text, token):
     """The plain decoder walks the automaton from the beginning each time."""
     if not follows_grammar(language, text):
         return
-    matcher = grammar.committed(language, grammar.started(language), text, first=True)
-    allowed = not grammar.needs_mask(language, matcher) or token in grammar.mask(language, matcher)
+    matcher = processors.committed(language, processors.started(language), text, first=True)
+    allowed = not processors.needs_mask(language, matcher) or token in processors.mask(language, matcher)
     assert allowed == follows_grammar(language, (*text, token))
 
 
 def test_a_finished_matcher_has_no_mask():
-    matcher = grammar.committed(SHORT_GRAMMAR, grammar.started(SHORT_GRAMMAR), (0, 2), first=True)
-    assert not grammar.needs_mask(SHORT_GRAMMAR, matcher)
+    matcher = processors.committed(SHORT_GRAMMAR, processors.started(SHORT_GRAMMAR), (0, 2), first=True)
+    assert not processors.needs_mask(SHORT_GRAMMAR, matcher)
     with pytest.raises(Aborted, match="finished"):
-        grammar.mask(SHORT_GRAMMAR, matcher)
+        processors.mask(SHORT_GRAMMAR, matcher)
 
 
 # Parameters, verification, stopping
@@ -179,11 +176,11 @@ def test_a_phrase_of_several_tokens_is_blocked_at_its_last():
 
 @pytest.mark.parametrize(("most", "expected"), [(9, (2, True)), (2, (2, True)), (1, (1, True))])
 def test_a_block_is_cut_at_its_first_end_or_at_the_cap(most, expected):
-    assert stopping.cut(lambda count: count >= 2, (5, 6, 7), 2, most) == expected
+    assert output.cut(lambda count: count >= 2, (5, 6, 7), 2, most) == expected
 
 
 def test_a_block_without_an_end_stays_whole():
-    assert stopping.cut(lambda count: False, (5, 6, 7), 2, 9) == (3, False)
+    assert output.cut(lambda count: False, (5, 6, 7), 2, 9) == (3, False)
 
 
 @given(st.lists(st.integers(0, 3), max_size=9), st.data())
@@ -194,9 +191,9 @@ def test_a_stream_is_the_text_in_pieces_that_are_never_taken_back(tokens, data):
         count = data.draw(st.integers(1, len(tokens) - len(new)))
         new += tuple(tokens[len(new) : len(new) + count])
         last = len(new) == len(tokens)
-        sent += reporting.streamed(sent, new, new[-count:], (), HALVES, last)
-        assert stopping.text_of(tuple(tokens), HALVES).startswith(sent)
-    assert sent == stopping.text_of(tuple(tokens), HALVES)
+        sent += output.streamed(sent, new, new[-count:], (), HALVES, last)
+        assert output.text_of(tuple(tokens), HALVES).startswith(sent)
+    assert sent == output.text_of(tuple(tokens), HALVES)
 
 
 # Scheduler
@@ -224,5 +221,5 @@ def test_placeholders_give_way_to_what_arrived():
 
 
 def test_letters_are_one_byte_and_halves_are_one_character():
-    assert stopping.text_of((0, 1, 2), LETTERS) == "abc"
-    assert stopping.text_of((0, 1, 2), HALVES) == "aé"
+    assert output.text_of((0, 1, 2), LETTERS) == "abc"
+    assert output.text_of((0, 1, 2), HALVES) == "aé"

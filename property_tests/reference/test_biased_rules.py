@@ -57,7 +57,8 @@ def test_the_known_pair_under_a_rule_has_its_law_and_bias(program, law, bias):
 
 def test_drawing_again_after_a_missed_guess_gives_the_guess_too_much():
     p, guess = pmf(".4", ".3", ".3"), pmf(1, 0, 0)
-    found = law_of(first_token(match_then_fresh_sample.verify, p, guess))
+    verifier = match_then_fresh_sample.parts(Task(always(P), always(Q), horizon=2)).verifier
+    found = law_of(first_token(verifier, p, guess))
     assert vector(found, 3) == pmf(".64", ".18", ".18").tolist()
     assert distance(found, as_law(p)) == Fraction("0.24")
 
@@ -71,6 +72,7 @@ def test_declaring_another_pmf_than_the_sampled_one_biases_the_known_example():
 
 
 def test_a_planted_undeclared_truncation_shows_in_the_law_of_one_round():
-    decoder = raw_draft_declared.build(Task(always(P), always(Q), horizon=2), gamma=1)
+    build = raw_draft_declared.open().variants[0].build
+    decoder = build(Task(always(P), always(Q), horizon=2))
     law = law_of(lambda draws: decoder.step(draws, decoder.init((0,)))[1].tokens)
     assert project(law, lambda tokens: tokens[0]) == {0: Fraction(1, 3), 2: Fraction(2, 3)}

@@ -180,7 +180,9 @@ def test_quick_examines_some_cases_of_each_exact_check_and_says_so(tmp_path, sub
     assert run("verify", subject, *checks, "--quick", "--json", str(file)).exit_code == HOLDS
     examined = [found for found in verdicts_in(file).values() if found["status"] == "holds"]
     assert {found["evidence"] for found in examined} <= {"exact", "equal"}
-    assert all(found["figures"]["planned"] and found["figures"]["left_out"] > 0 for found in examined)
+    assert all(found["figures"]["planned"] for found in examined)
+    several = [found for found in examined if found["check"] != "long_law_is_target"]  # it has two cases a variant
+    assert all(found["figures"]["left_out"] > 0 for found in several)
     assert len(examined) >= (len(checks) // 2 or 4)
 
 

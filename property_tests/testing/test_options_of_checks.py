@@ -86,7 +86,8 @@ def test_a_warning_in_place_of_an_error():
 
 
 def test_an_expected_failure_is_none_and_one_that_holds_is_one():
-    reasons = dict.fromkeys(("law_is_target", "greedy_is_argmax", "tokens_are_supported"), "draws from q")
+    wrong_laws = ("law_is_target", "long_law_is_target", "greedy_is_argmax", "tokens_are_supported")
+    reasons = dict.fromkeys(wrong_laws, "draws from q")
     check_decoder(wrong, expected_failures=reasons, quick=True)
     with pytest.raises(SpeculationUndecided, match=r"law_is_target was expected to fail \(mended\) and holds"):
         check_decoder(right, expected_failures={"law_is_target": "mended"})

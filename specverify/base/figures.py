@@ -59,6 +59,7 @@ FIGURES: Mapping[str, Figure] = {
     "rounds": _largest("rounds on one path"),
     "rounds_of_two": _largest("rounds on one path that drafted two tokens or more"),
     "gamma": _largest("tokens drafted in one round"),
+    "new_tokens": _largest("new tokens of a text whose states were merged by its last tokens"),
     "positions": _largest("positions at which something was drafted"),
     "tv_detectable": _largest("total variation that the samples would have shown"),
     "tv_observed": _largest("total variation of the samples from the law"),

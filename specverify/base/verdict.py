@@ -90,3 +90,7 @@ def is_edge(verdict: Verdict) -> bool:
 def word_of(verdict: Verdict) -> str:
     """Return the status in a word, an edge apart from a wrong law."""
     return AT_AN_EDGE if is_edge(verdict) else verdict.status.value
+
+
+class DoesNotApply(Exception):  # noqa: N818 - reads as the sentence it is
+    """A case finds, while it is examined, that its check says nothing of the subject; the message is the reason."""

@@ -9,6 +9,7 @@ from specverify.checks.check import Case, Check, Conditions
 FILES = (
     "program_is_its_draws",
     "law_is_target",
+    "long_law_is_target",
     "call_law",
     "law_is_declared",
     "greedy_is_argmax",

@@ -125,7 +125,7 @@ def beyond_reach(case: Case) -> bool:
     here = case.situation
     if isinstance(here, EngineProgram):
         return here.most_paths < math.inf and paths_of_program(here.open) > here.most_paths
-    if not isinstance(here, InScenario):
+    if not isinstance(here, InScenario) or here.scenario.order:  # states of a fixed order are merged, or refused
         return False
     if case.subject.whole:
         return paths_of_whole(here) > PATHS_IN_REACH

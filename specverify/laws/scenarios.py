@@ -31,25 +31,33 @@ class Scenario(NamedTuple):
     """Target rows made one-hot: temperature 0."""
     float32: bool = False
     """Rows in float32; else they are rationals, or float64 where the subject or the shape needs floats."""
+    order: int = 0
+    """Rows depend on the last so many tokens; 0 is on all of them."""
 
     @property
     def name(self) -> str:
         """The scenario in one word; ``scenario_named`` finds it again."""
         prompt, eos = "".join(map(str, self.prompt)), "".join(map(str, self.eos))
         word = f"{self.shape}-v{self.vocabulary}-p{prompt}-h{self.horizon}-s{self.seed}"
-        return word + (f"-e{eos}" if eos else "") + "-greedy" * self.greedy + "-float32" * self.float32
+        word += (f"-e{eos}" if eos else "") + "-greedy" * self.greedy + "-float32" * self.float32
+        return word + (f"-o{self.order}" if self.order else "")
 
 
 @cache
 def scenario_task(scenario: Scenario, rational: bool = True) -> Task:
     """Return the task of a scenario, its models as tables of ``Fraction`` or of floats."""
-    return Task(*_models(scenario, rational), eos=scenario.eos, horizon=scenario.horizon)
+    return _task(scenario, *_models(scenario, rational))
 
 
 @cache
 def handed_task(scenario: Scenario, rational: bool = True) -> Task:
     """Return the same task as a subject is handed it: it cannot change the rows of the models."""
-    target, draft = map(unchangeable, _models(scenario, rational))
+    return _task(scenario, *map(unchangeable, _models(scenario, rational)))
+
+
+def _task(scenario: Scenario, target: LanguageModel, draft: LanguageModel) -> Task:
+    if scenario.order:
+        target, draft = _of_order(scenario.order, target), _of_order(scenario.order, draft)
     return Task(target, draft, eos=scenario.eos, horizon=scenario.horizon)
 
 
@@ -66,6 +74,11 @@ def _models(scenario: Scenario, rational: bool) -> tuple[LanguageModel, Language
     if scenario.float32 or not rational:
         target, draft = as_dtype(target, dtype), as_dtype(draft, dtype)
     return target, draft
+
+
+def _of_order(order: int, model: LanguageModel) -> LanguageModel:
+    """Return the model that sees the last ``order`` tokens alone."""
+    return lambda tokens: model(tokens[-order:])
 
 
 def _all_scenarios() -> tuple[Scenario, ...]:
@@ -105,10 +118,16 @@ ROUNDING_SCENARIOS = tuple(
 )
 """Rows that floats alone can have: p and q apart by rounding, and float32 ones. A law would not show what is wrong."""
 
+LONG_SCENARIOS = (
+    Scenario("generic", 2, (0, 1), 48, seed=9, order=2),
+    Scenario("generic", 2, (0, 0), 16, (1,), seed=9, order=1),
+)
+"""Long texts after models of a fixed order, and long texts that end: see ``long_texts``."""
+
 
 def scenario_named(name: str) -> Scenario:
     """Return the scenario with this name. Raises ``ValueError`` if there is none."""
-    for scenario in (*SCENARIOS, *ROUNDING_SCENARIOS):
+    for scenario in (*SCENARIOS, *ROUNDING_SCENARIOS, *LONG_SCENARIOS):
         if scenario.name == name:
             return scenario
     raise ValueError(f"no scenario is called {name!r}")

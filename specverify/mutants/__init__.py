@@ -1,6 +1,7 @@
-"""Planted bugs, one per file, each citing the real one. The suite must refute every one of them.
+"""Planted bugs, a module for each class, each citing the real one. The suite must refute every one of them.
 
-Every module below here that ends in ``MUTANT`` (or ``CONTROL``: a correct subject that looks wrong) is found by itself.
+A decorator above a function makes it a ``Mutant``. Every ``Mutant`` of a module is registered, and every ``Control``: a
+correct subject that looks wrong.
 """
 
 from __future__ import annotations
@@ -9,27 +10,32 @@ import pkgutil
 from functools import lru_cache
 from importlib import import_module
 from types import ModuleType
+from typing import TypeVar
 
 from specverify.mutants.mutant import CATEGORIES, Control, Mutant
+
+Planted = TypeVar("Planted", Mutant, Control)
 
 
 @lru_cache(maxsize=1)
 def mutants() -> tuple[Mutant, ...]:
     """Return every planted bug, class by class."""
-    found = [module.MUTANT for module in _modules() if hasattr(module, "MUTANT")]
-    return tuple(sorted(found, key=lambda mutant: (mutant.category, mutant.name)))
+    return tuple(sorted(_all_of(Mutant), key=lambda mutant: (mutant.category, mutant.name)))
 
 
 @lru_cache(maxsize=1)
 def suspects() -> tuple[Control, ...]:
     """Return every correct subject that looks wrong."""
-    found = [module.CONTROL for module in _modules() if hasattr(module, "CONTROL")]
-    return tuple(sorted(found, key=lambda control: control.name))
+    return tuple(sorted(_all_of(Control), key=lambda control: control.name))
 
 
 def left_out() -> dict[str, str]:
     """Return the recorded defects that cannot be planted here, each with the reason."""
     return {citation: why for module in _modules() for citation, why in getattr(module, "NOT_EXPRESSED", {}).items()}
+
+
+def _all_of(kind: type[Planted]) -> list[Planted]:
+    return [value for module in _modules() for value in vars(module).values() if isinstance(value, kind)]
 
 
 def _modules() -> list[ModuleType]:

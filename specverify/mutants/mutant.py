@@ -113,16 +113,19 @@ def planted(
     original: str,
     name: str,
     summary: str,
-    build: Callable[..., Decoder],
     *,
     category: str,
     citation: str,
     killed_by: str,
     **changes: Any,
-) -> Mutant:
-    """Return the row ``original`` with another ``build``: same claims, same examples unless changed."""
-    row = correct(original)._replace(name=name, summary=summary, build=build, **changes)
-    return of_algorithm(row, original, category, citation, killed_by)
+) -> Callable[[Callable[..., Decoder]], Mutant]:
+    """Decorate a build function: the row ``original`` with it, same claims, same examples unless changed."""
+
+    def plant(build: Callable[..., Decoder]) -> Mutant:
+        row = correct(original)._replace(name=name, summary=summary, build=build, **changes)
+        return of_algorithm(row, original, category, citation, killed_by)
+
+    return plant
 
 
 def with_parts(original: str, **replaced: Any) -> Callable[..., Decoder]:
@@ -135,6 +138,11 @@ def with_parts(original: str, **replaced: Any) -> Callable[..., Decoder]:
         return parts(*args, **options)._replace(**replaced)
 
     return from_parts(distorted)
+
+
+def as_part(original: str, part: str) -> Callable[[Any], Callable[..., Decoder]]:
+    """Decorate one part of the chain ``original``, such as its ``verifier``, and get the build function with it."""
+    return lambda value: with_parts(original, **{part: value})
 
 
 def dropping_last(drafter: Drafter, drops: Callable[[Any, int], bool]) -> Drafter:

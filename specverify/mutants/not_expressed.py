@@ -25,5 +25,10 @@ NOT_EXPRESSED: dict[str, str] = {
     "plausible: streaming emits tokens before they are verified": "a subject returns text, it does not stream",
     "plausible: beam search reorders caches with the draft's beam indices": "no subject here searches",
     "TensorRT-LLM issue #2208 (5 drafts)": "labelled not a bug; a control has the class",
+    "vLLM issue #9423": (
+        "guided decoding broken by speculation: the report shows no cause, and every cause we could plant is planted "
+        "under another citation"
+    ),
 }
+
 """Citation -> reason."""

@@ -134,7 +134,6 @@ def in_company(verify: BareVerifier, name: str, drafts: Drafts, trees: tuple[Tok
 
 
 def planted_tree(
-    verify: BareVerifier,
     name: str,
     summary: str,
     drafts: Drafts,
@@ -145,20 +144,23 @@ def planted_tree(
     batched: bool = False,
     control: BareVerifier | None = None,
     claims: frozenset[Claim] = frozenset(Claim),
-) -> Mutant:
-    """Return the mutant whose verifier of trees is ``verify``; the correct one for such drafts is its control."""
+) -> Callable[[BareVerifier], Mutant]:
+    """Decorate a verifier of trees; the correct one for such drafts is its control."""
     right = control or RIGHT[drafts]
 
     def subject(verify: BareVerifier, name: str) -> Subject:
         made = (in_company if batched else tree_subject)(verify, name, drafts, (TREES[drafts],))
         return made._replace(claims=claims)
 
-    return Mutant(
-        name,
-        summary,
-        category,
-        citation,
-        killed_by,
-        open=partial(subject, verify, f"mutant:{name}"),
-        control=lambda: subject(in_batch(right) if batched else right, f"correct numpy_trees.{right.__name__}"),
-    )
+    def plant(verify: BareVerifier) -> Mutant:
+        return Mutant(
+            name,
+            summary,
+            category,
+            citation,
+            killed_by,
+            open=partial(subject, verify, f"mutant:{name}"),
+            control=lambda: subject(in_batch(right) if batched else right, f"correct numpy_trees.{right.__name__}"),
+        )
+
+    return plant

@@ -167,7 +167,6 @@ def logits_at(setting: Setting, verify: BareVerifier, name: str, gammas: tuple[i
 
 
 def planted_verifier(
-    verify: BareVerifier,
     name: str,
     summary: str,
     *,
@@ -178,31 +177,35 @@ def planted_verifier(
     setting: Setting = (),
     control: BareVerifier | None = None,
     make: Callable[[BareVerifier, str, tuple[int, ...]], Subject] | None = None,
-) -> Mutant:
-    """Return the mutant whose verifier is ``verify``; ``make`` is its form, told by its parameters if left out.
+) -> Callable[[BareVerifier], Mutant]:
+    """Decorate a verifier; ``make`` is its form, which its parameters tell if it is left out.
 
     The control is the correct verifier of that form. A batch without lengths has to be named by ``make``. ``setting``
     is the only one that a verifier of logits is examined with.
     """
-    taken = tuple(inspect.signature(verify).parameters)
-    form, right = verifier_subject, one_row
-    if make is batched_subject or "lengths" in taken:
-        form, right, make = in_company, ragged if "lengths" in taken else batch, None  # type: ignore[assignment]
-    elif set(taken) & set(PARAMETERS):
-        form, right = logits_subject, of_logits
-    subject_of = make or (partial(logits_at, setting) if setting else form)
-    texts = (partial(text_under, verify), partial(text_under, control or right)) if form is logits_subject else None
-    return Mutant(
-        name,
-        summary,
-        category,
-        citation,
-        killed_by,
-        open=partial(subject_of, verify, f"mutant:{name}", gammas),
-        control=lambda: subject_of(control or right, _name_of(control or right), gammas),
-        verifiers=(verify, control or right) if right is one_row and taken == BARE else None,
-        texts=texts,
-    )
+
+    def plant(verify: BareVerifier) -> Mutant:
+        taken = tuple(inspect.signature(verify).parameters)
+        form, right, wanted = verifier_subject, one_row, make
+        if make is batched_subject or "lengths" in taken:
+            form, right, wanted = in_company, ragged if "lengths" in taken else batch, None  # type: ignore[assignment]
+        elif set(taken) & set(PARAMETERS):
+            form, right = logits_subject, of_logits
+        subject_of = wanted or (partial(logits_at, setting) if setting else form)
+        texts = (partial(text_under, verify), partial(text_under, control or right)) if form is logits_subject else None
+        return Mutant(
+            name,
+            summary,
+            category,
+            citation,
+            killed_by,
+            open=partial(subject_of, verify, f"mutant:{name}", gammas),
+            control=lambda: subject_of(control or right, _name_of(control or right), gammas),
+            verifiers=(verify, control or right) if right is one_row and taken == BARE else None,
+            texts=texts,
+        )
+
+    return plant
 
 
 def text_under(

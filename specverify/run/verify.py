@@ -14,7 +14,7 @@ from specverify.base.figures import merged_figures
 from specverify.base.limits import SECONDS
 from specverify.base.parallel import in_parallel
 from specverify.base.process import NOTHING, Changes, joined_changes
-from specverify.base.verdict import Evidence, Examination, Status, Verdict
+from specverify.base.verdict import DoesNotApply, Evidence, Examination, Status, Verdict
 from specverify.checks import Case, Check, Conditions
 from specverify.checks._replays import noticed
 from specverify.checks.check import beyond_reach, may_be_refused, only_sampled
@@ -184,7 +184,7 @@ def _named(subject: Subject, check: Check, seconds: float, examine: Callable[[],
             with libraries_replaced() if foreign else nullcontext():
                 return examine()
         except _SAID as reason:
-            status = Status.REFUSED if isinstance(reason, SettingRefused) else Status.UNKNOWN
+            status = _STATUS.get(type(reason), Status.UNKNOWN)
             figures = {"function_of_draws": False} if isinstance(reason, NotAFunctionOfItsDraws) else {}
             return verdict_of(subject.name, check, status, _why(subject, reason))._replace(figures=figures)
         except Exception as error:  # noqa: BLE001 - a subject may raise anything; it is named, never passed
@@ -221,8 +221,10 @@ def with_changes(verdict: Verdict, changes: Changes) -> Verdict:
     return verdict._replace(status=Status.UNUSABLE, statement=f"it {faults}")
 
 
-_SAID = (SettingRefused, EnumerationTooLarge, NeedsValue, NotAFunctionOfItsDraws)
+_SAID = (SettingRefused, EnumerationTooLarge, NeedsValue, NotAFunctionOfItsDraws, DoesNotApply)
 """What says in its own words why there is no verdict."""
+_STATUS = {SettingRefused: Status.REFUSED, DoesNotApply: Status.NOT_APPLICABLE}
+"""The status of those that are not UNKNOWN."""
 
 
 def _why(subject: Subject, reason: Exception) -> str:
@@ -244,14 +246,18 @@ def _over_cases(subject: Subject, check: Check, checklist: Checklist, told: Case
     conditions = in_quick(checklist.conditions) if checklist.quick else checklist.conditions
     every = check.cases(subject)
     chosen = quick_cases(subject.kind, check, every) if checklist.quick else Chosen(every, 0)
-    cases, examined = chosen.cases, []
+    cases, examined, inapplicable = chosen.cases, [], None
     passed: dict[_NotExamined, list[Case]] = {reason: [] for reason in _NotExamined}
     if check.evidence is Evidence.STATISTICAL and conditions.jobs > 1:
         listed = list(cases)
         found = in_parallel([partial(case.examine, conditions) for case in listed], conditions.jobs)
         examined, cases = list(zip(listed, found, strict=True)), []
     for case in counted_cases(cases, partial(number_of_cases, subject, check), told):
-        examination = _examine(case, conditions, quick=checklist.quick)
+        try:
+            examination = _examine(case, conditions, quick=checklist.quick)
+        except DoesNotApply as reason:
+            inapplicable = reason
+            continue
         if isinstance(examination, _NotExamined):
             passed[examination].append(case)
             continue
@@ -262,6 +268,8 @@ def _over_cases(subject: Subject, check: Check, checklist: Checklist, told: Case
     if too_long and not examined:
         said = f"none of its cases was followed within {conditions.runs} runs: {too_long}"
         return verdict_of(subject.name, check, Status.UNKNOWN, f"{said}. Leave quick out, or let samples decide")
+    if inapplicable is not None and not examined:
+        raise inapplicable
     verdict = _judge(subject, check, examined, conditions)
     notes = [f"left out, with more than {conditions.runs} runs each: {too_long}"] if too_long else []
     more = {

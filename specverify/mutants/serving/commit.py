@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from specverify.mutants.serving.cache import pages_for
+from specverify.mutants.serving.output import left
 from specverify.mutants.serving.parts import EngineParts
 from specverify.mutants.serving.propose import mask_of, processed
 from specverify.mutants.serving.request import ZERO, ExactPmf
-from specverify.mutants.serving.setup import Setup
+from specverify.mutants.serving.situations import Setup
 from specverify.mutants.serving.state import EngineState, Kept, Passed, Report, Running, Work
-from specverify.mutants.serving.stopping import left
 from specverify.mutants.serving.verification import PLACEHOLDER, choose, flip, ratio, residual
 from specverify.reference import Draws, Tokens
 

@@ -7,15 +7,15 @@ from typing import NamedTuple
 from specverify.mutants.serving.cache import CacheMemory, fragmented, grown, pages_for, read, slots, written
 from specverify.mutants.serving.commit import settled
 from specverify.mutants.serving.drafting import DraftCache
-from specverify.mutants.serving.grammar import started
 from specverify.mutants.serving.model import Entry, Models, scan
+from specverify.mutants.serving.output import left
 from specverify.mutants.serving.parts import EngineParts
+from specverify.mutants.serving.processors import started
 from specverify.mutants.serving.propose import proposed
 from specverify.mutants.serving.request import ONE, Aborted, ExactPmf
 from specverify.mutants.serving.scheduler import starts
-from specverify.mutants.serving.setup import Setup
+from specverify.mutants.serving.situations import Setup
 from specverify.mutants.serving.state import NO_STATE, EngineState, Kept, Passed, Running, Work
-from specverify.mutants.serving.stopping import left
 from specverify.reference import Draws, Tokens
 
 MOST_STEPS = 40

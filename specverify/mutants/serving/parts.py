@@ -9,17 +9,14 @@ from typing import Any, NamedTuple
 from specverify.mutants.serving import (
     cache,
     drafting,
-    grammar,
+    output,
     processors,
-    ranks,
-    reporting,
     request,
     scheduler,
-    stopping,
     verification,
 )
 from specverify.mutants.serving.drafting import DraftCache
-from specverify.mutants.serving.grammar import Matcher
+from specverify.mutants.serving.processors import Matcher
 from specverify.mutants.serving.request import ExactPmf, Parameters, Request
 from specverify.reference import Draws, Tokens
 
@@ -42,11 +39,11 @@ class EngineParts(NamedTuple):
     permitted: Callable[[Parameters, int], frozenset[int]] = processors.permitted
     truncated: Callable[[ExactPmf, Parameters], ExactPmf] = processors.truncated
 
-    rollback: Callable[[Matcher, int], Matcher] = grammar.rollback
-    needs_mask: Callable[[Any, Matcher], bool] = grammar.needs_mask
-    forked: Callable[..., Matcher] = grammar.forked
-    draft_matcher: Callable[[Any, Matcher, Tokens], Matcher] = grammar.draft_matcher
-    committed: Callable[[Any, Matcher, Tokens, bool], Matcher] = grammar.committed
+    rollback: Callable[[Matcher, int], Matcher] = processors.rollback
+    needs_mask: Callable[[Any, Matcher], bool] = processors.needs_mask
+    forked: Callable[..., Matcher] = processors.forked
+    draft_matcher: Callable[[Any, Matcher, Tokens], Matcher] = processors.draft_matcher
+    committed: Callable[[Any, Matcher, Tokens, bool], Matcher] = processors.committed
 
     slots: Callable[[tuple[int, ...], int, int, int], tuple[int, ...]] = cache.slots
     positions: Callable[..., tuple[int, ...]] = cache.positions
@@ -76,11 +73,11 @@ class EngineParts(NamedTuple):
     usable: Callable[[Tokens], int] = verification.usable
     greedy: Callable[[ExactPmf, bool], int] = verification.greedy
 
-    ends_text: Callable[[int, Tokens], bool] = stopping.is_eos
-    has_stop_string: Callable[..., bool] = stopping.has_stop_string
-    stop_strings_of: Callable[..., tuple[str, ...]] = stopping.stop_strings_of
-    cut: Callable[..., tuple[int, bool]] = stopping.cut
-    draft_budget: Callable[[int, int], int] = stopping.draft_budget
+    ends_text: Callable[[int, Tokens], bool] = output.is_eos
+    has_stop_string: Callable[..., bool] = output.has_stop_string
+    stop_strings_of: Callable[..., tuple[str, ...]] = output.stop_strings_of
+    cut: Callable[..., tuple[int, bool]] = output.cut
+    draft_budget: Callable[[int, int], int] = output.draft_budget
 
     schedule: Callable[..., tuple[int, ...]] = scheduler.schedule
     chunk: Callable[[Tokens, int, int, Tokens], Tokens] = scheduler.chunk
@@ -92,14 +89,14 @@ class EngineParts(NamedTuple):
     fed_when_full: Callable[[Tokens], Tokens] = scheduler.fed_when_full
     accepted_count: Callable[[Tokens, int], int] = scheduler.accepted_count
 
-    probability: Callable[..., Fraction] = reporting.probability
-    most_probable: Callable[..., reporting.Top] = reporting.most_probable
-    of_prompt: Callable[..., tuple[Fraction, ...]] = reporting.of_prompt
-    listed: Callable[[tuple[Fraction, ...], bool], tuple[Fraction, ...]] = reporting.listed
-    streamed: Callable[..., str] = reporting.streamed
+    probability: Callable[..., Fraction] = output.probability
+    most_probable: Callable[..., output.Top] = output.most_probable
+    of_prompt: Callable[..., tuple[Fraction, ...]] = output.of_prompt
+    listed: Callable[[tuple[Fraction, ...], bool], tuple[Fraction, ...]] = output.listed
+    streamed: Callable[..., str] = output.streamed
 
-    rank_draws: Callable[[Draws, dict[Any, int], int], Draws] = ranks.rank_draws
-    rank_lookup: Callable[[int], Callable[[Tokens, Tokens, int], Tokens] | None] = ranks.rank_lookup
+    rank_draws: Callable[[Draws, dict[Any, int], int], Draws] = scheduler.rank_draws
+    rank_lookup: Callable[[int], Callable[[Tokens, Tokens, int], Tokens] | None] = scheduler.rank_lookup
 
 
 CORRECT = EngineParts()

@@ -1,17 +1,164 @@
-"""Planting: the engine with one part replaced, in one situation, and the same situation without as the control."""
+"""The engine as a subject in one of its situations, right or with one part replaced, and as the text of a vector."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from fractions import Fraction
 from functools import partial
 from typing import Any
 
+from specverify.intercept.boundary import NearEnd
 from specverify.mutants.mutant import Mutant
-from specverify.mutants.serving.asked import text_asked
-from specverify.mutants.serving.parts import CORRECT
-from specverify.mutants.serving.situations import SITUATIONS
-from specverify.mutants.serving.subject import drafting_subject, serving_subject
-from specverify.subjects.subject import Subject
+from specverify.mutants.serving.decode import observed, outcome, plain_law, plainly_observed
+from specverify.mutants.serving.model import models_of, table_sides
+from specverify.mutants.serving.parts import CORRECT, EngineParts
+from specverify.mutants.serving.request import Grammar, Parameters
+from specverify.mutants.serving.situations import LETTERS, SITUATIONS, Setup
+from specverify.mutants.serving.variant import decoder_variant
+from specverify.reference import Claim, Draws, LanguageModel, Pmf, Site, Tokens
+from specverify.subjects.subject import EngineProgram, Subject, Watched
+
+# The engine asked for the text of a test vector: its first request is the vector's, the situation stays its own
+
+
+def text_asked(
+    parts: EngineParts, setup: Setup, target: LanguageModel, draft: LanguageModel, inputs: Mapping[str, Any]
+) -> Callable[[Draws], Tokens] | None:
+    """Return the program whose outcome is the text of the first request; None where the situation has other models.
+
+    ``inputs`` are those of a vector: ``vocabulary``, ``prompt``, ``horizon``, ``eos``, ``stop`` and ``parameters``.
+    """
+    size = inputs["vocabulary"]
+    tied = len(setup.bodies) > 1 or setup.draft_ids
+    if size > len(LETTERS) or (tied and size != setup.vocabulary) or setup.ranks > 1:
+        return None
+    first = {
+        "prompt": tuple(inputs["prompt"]),
+        "max_new": inputs["horizon"],
+        "eos": tuple(inputs["eos"]),
+        "stop_strings": tuple(_letters(end) for end in inputs.get("stop", ())),
+        **_prescribed(inputs.get("parameters", {})),
+    }
+    asked = setup._replace(bodies=(first, *setup.bodies[1:]), vocabulary=size, outcome="tokens", reports=False)
+    models = models_of(target, draft)
+
+    def program(draws: Draws) -> Tokens:
+        ends = outcome(parts, asked, models, draws)
+        text: Tokens = ends if len(setup.bodies) == 1 else ends[0]
+        return text
+
+    return program
+
+
+def _prescribed(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters and the grammar of a body, from those of a vector."""
+    temperature = Fraction(given.get("temperature", 1))
+    parameters = Parameters(
+        temperature=int(1 / temperature) if temperature else 0,
+        repetition=Fraction(given.get("presence", 1)),
+        frequency=Fraction(given.get("frequency", 1)),
+        bias=tuple((int(token), Fraction(factor)) for token, factor in given.get("bias", {}).items()),
+        top_k=given.get("top_k", 0),
+        top_p=Fraction(given.get("top_p", 1)),
+        min_p=Fraction(given.get("min_p", 0)),
+        bad_words=tuple(map(tuple, given.get("bad_words", ()))),
+        allowed=tuple(given.get("allowed", ())),
+        min_new=given.get("min_new", 0),
+    )
+    edges = tuple((state, token, after) for state, token, after in given.get("grammar", ()))
+    return {"parameters": parameters} | ({"grammar": Grammar(edges, given.get("trigger"))} if edges else {})
+
+
+def _letters(tokens: list[int]) -> str:
+    return b"".join(LETTERS[token] for token in tokens if token < len(LETTERS)).decode()
+
+
+# The engine as a subject: every run enumerated and looked into, its law compared with that of plain decoding
+
+LOSSLESS = frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED})
+
+
+def serving_subject(parts: EngineParts, setup: Setup, name: str) -> Subject:
+    """Return the engine made of ``parts`` in a situation, as one program; it claims to be lossless.
+
+    It can be looked into if the situation has one request on one rank, fed its prompt once and at once, and ends with
+    tokens.
+    """
+    alone = len(setup.bodies) == setup.ranks == 1 and not setup.chunk and not setup.preempted
+    alone = alone and setup.outcome == "tokens"
+    program = EngineProgram(
+        name=setup.name,
+        open=partial(_opened, parts, setup),
+        law=partial(promised, setup),
+        watch=partial(_watched, parts, setup) if alone else None,
+    )
+    return Subject(
+        name=name,
+        summary="a serving engine of exact parts",
+        claims=LOSSLESS | ({Claim.OPTIMAL_COUPLING} if alone else frozenset()),
+        programs=(program,),
+    )
+
+
+def drafting_subject(
+    parts: EngineParts, name: str, drafting: str = "argmax", *, warm: bool = False, penalised: bool = False
+) -> Subject:
+    """Return the engine made of ``parts`` as a decoder of one text, so that its acceptance can be judged.
+
+    What it should draft is computed from clean tokens. ``warm``: an earlier text, the same but for its end, is in the
+    slot. ``penalised``: target and draft are under a repetition penalty.
+    """
+    return Subject(
+        name=name,
+        summary="a serving engine of exact parts, one request",
+        claims=LOSSLESS | {Claim.OPTIMAL_COUPLING},
+        variants=(decoder_variant(parts, drafting, warm=warm, penalised=penalised),),
+    )
+
+
+def promised(setup: Setup) -> Mapping[Tokens, Any]:
+    """Return the law of what comes out when nothing is drafted."""
+    return plain_law(setup, table_sides(setup.shape, setup.vocabulary, setup.seed))
+
+
+@contextmanager
+def _opened(
+    parts: EngineParts, setup: Setup, forced_uniform: float | NearEnd | None = None
+) -> Iterator[Callable[[Draws], Any]]:
+    models = table_sides(setup.shape, setup.vocabulary, setup.seed)
+
+    def program(draws: Draws) -> Any:
+        answered = draws if forced_uniform is None else _Forced(draws, float(forced_uniform))
+        return outcome(parts, setup, models, answered)
+
+    yield program
+
+
+@contextmanager
+def _watched(parts: EngineParts, setup: Setup) -> Iterator[Watched]:
+    models = table_sides(setup.shape, setup.vocabulary, setup.seed)
+    yield Watched(
+        run=lambda draws: observed(parts, setup, models, draws),
+        plain=lambda draws: plainly_observed(setup, models, draws),
+        prompt=setup.bodies[0]["prompt"],
+    )
+
+
+class _Forced:
+    """Coins of acceptance fall as with a uniform of exactly 0, or of the largest float below 1."""
+
+    def __init__(self, inner: Draws, uniform: float) -> None:
+        self._inner, self._uniform = inner, uniform
+
+    def categorical(self, pmf: Pmf, site: Site) -> int:
+        if site[0] != "accept":
+            return self._inner.categorical(pmf, site)
+        heads = Fraction(pmf[0])
+        return 0 if (heads > 0 if self._uniform < 0.5 else heads == 1) else 1
+
+
+# Planting: the engine with one part replaced, in one situation, and the same situation without as the control
 
 
 def in_situation(
@@ -36,6 +183,16 @@ def in_situation(
         partial(serving_subject, CORRECT, setup),
         f"correct serving engine, {situation}",
     )._replace(texts=(partial(text_asked, CORRECT._replace(**parts), setup), partial(text_asked, CORRECT, setup)))
+
+
+def engine_part(part: str, situation: str, name: str, summary: str, **how: Any) -> Callable[[Any], Mutant]:
+    """Decorate the function that replaces one part of the engine; the rest is that of ``in_situation``."""
+    return lambda function: in_situation(situation, name, summary, **{part: function}, **how)
+
+
+def drafting_part(part: str, name: str, summary: str, **how: Any) -> Callable[[Any], Mutant]:
+    """Decorate the function that replaces one part of the engine; the rest is that of ``in_drafting``."""
+    return lambda function: in_drafting(name, summary, **{part: function}, **how)
 
 
 def in_drafting(

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from specverify.mutants.serving.drafting import DraftCache
-from specverify.mutants.serving.grammar import Matcher, mask
 from specverify.mutants.serving.model import Models
 from specverify.mutants.serving.parts import EngineParts
-from specverify.mutants.serving.processors import penalised, warped, without
+from specverify.mutants.serving.processors import Matcher, mask, penalised, warped, without
 from specverify.mutants.serving.request import ExactPmf, Parameters, Request, argmax, normalised, one_hot
-from specverify.mutants.serving.setup import Setup
+from specverify.mutants.serving.situations import Setup
 from specverify.mutants.serving.state import Running
 from specverify.mutants.serving.verification import choose
 from specverify.reference import Draws, Tokens

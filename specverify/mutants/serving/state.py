@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from specverify.mutants.serving.cache import CacheMemory
 from specverify.mutants.serving.drafting import DraftCache
-from specverify.mutants.serving.grammar import Matcher
-from specverify.mutants.serving.reporting import Top
+from specverify.mutants.serving.output import Top
+from specverify.mutants.serving.processors import Matcher
 from specverify.mutants.serving.request import ExactPmf, Request
 from specverify.reference import Tokens
 

@@ -13,7 +13,7 @@ from specverify.mutants.serving.engine import started_engine, step
 from specverify.mutants.serving.model import models_of
 from specverify.mutants.serving.parts import EngineParts
 from specverify.mutants.serving.request import Parameters
-from specverify.mutants.serving.setup import Setup
+from specverify.mutants.serving.situations import Setup
 from specverify.mutants.serving.state import EngineState, Kept
 from specverify.reference import Decoder, Draft, Draws, LanguageModel, Pmf, Round, State, Task, Tokens, argmax, chain
 from specverify.subjects.processed import Processed, bare

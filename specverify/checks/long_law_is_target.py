@@ -1,0 +1,101 @@
+"""The joint law of long texts is the target's own: fingerprints of merged rounds (see ``laws.long_texts``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache, partial
+
+from specverify.base.verdict import Counterexample, DoesNotApply, Evidence, Examination
+from specverify.checks._explain import described, readable
+from specverify.checks.check import Case, Check, Conditions
+from specverify.laws.long_texts import (
+    NotRational,
+    Pattern,
+    ReadsWholeText,
+    Rounds,
+    TooManyRounds,
+    difference,
+    rounds_of,
+)
+from specverify.laws.scenarios import LONG_SCENARIOS, Scenario, handed_task
+from specverify.reference import Claim
+from specverify.reference.algorithms import autoregressive
+from specverify.subjects.subject import InScenario, Subject
+
+RUNS = 15_000
+"""Runs of a round, in one scenario. The runs of a merging decoder grow linearly: 48 tokens take 400 to 8000."""
+MORE = (0, 2)
+"""Tokens of the window beyond those that the models read."""
+UNMERGED = "its states cannot be merged by the last tokens: {}"
+
+
+def obstacle(subject: Subject) -> str | None:
+    """It must be a decoder with a state, whose draws are its own."""
+    if not subject.variants or subject.intercepted or subject.whole:
+        return "only a decoder with a state has states that can be merged"
+    return None if any(_situations(subject)) else "it declares a law of its own"
+
+
+def cases(subject: Subject) -> Iterator[Case]:
+    """Return every variant in every long scenario."""
+    return (Case(subject, here, partial(examine, here)) for here in _situations(subject))
+
+
+def _situations(subject: Subject) -> Iterator[InScenario]:
+    for scenario in LONG_SCENARIOS:
+        for variant in subject.variants:
+            if variant.declared_law is None and (subject.stops_at_eos or not scenario.eos):
+                yield InScenario(variant, scenario, subject.rational)
+
+
+def _rounds(here: InScenario, budget: int) -> Rounds:
+    """Return the rounds, merged by what the models read, or by a few tokens more for rows of earlier positions.
+
+    Raises ``DoesNotApply`` where they cannot be merged.
+    """
+    for more in MORE:
+        try:
+            return rounds_of(here.decoder, here.prompt, here.scenario.order + more, budget)
+        except ReadsWholeText as used:
+            reason = str(used)
+        except (NotRational, TooManyRounds) as refused:
+            raise DoesNotApply(UNMERGED.format(refused)) from None
+    raise DoesNotApply(UNMERGED.format(reason))
+
+
+@lru_cache(maxsize=8)
+def _plain(scenario: Scenario) -> Rounds:
+    return rounds_of(autoregressive.build(handed_task(scenario)), scenario.prompt, scenario.order, RUNS)
+
+
+def examine(here: InScenario, conditions: Conditions) -> Examination:
+    """Compare the fingerprint of the law with that of the target's law."""
+    rounds, plain = _rounds(here, min(RUNS, conditions.runs // 4)), _plain(here.scenario)
+    pattern = difference(rounds, plain, here.scenario.vocabulary, conditions.seed)
+    figures = {"runs": rounds.runs, "new_tokens": rounds.horizon, "miss": rounds.horizon / 2**61}
+    if pattern is None:
+        return Examination(f"the law of {rounds.horizon} new tokens is the target's", figures=figures)
+    fault = _fault(pattern)
+    return Examination(
+        fault,
+        failed=True,
+        counterexample=Counterexample(let=(described(here),), then=fault, fault=fault),
+        figures={**figures, "tv": float(abs(pattern.one - pattern.other))},
+    )
+
+
+def _fault(pattern: Pattern) -> str:
+    first, last = pattern.place + 1, pattern.place + len(pattern.tokens)
+    which = f"new token {first} is {pattern.tokens[0]}" if first == last else f"new tokens {first} to {last} are"
+    listed = "" if first == last else f" ({', '.join(map(str, pattern.tokens))})"
+    return f"{which}{listed} with probability {readable(float(pattern.one))}, expected {readable(float(pattern.other))}"
+
+
+CHECK = Check(
+    name="long_law_is_target",
+    summary="the joint law of 48 new tokens is the target's, by fingerprints",
+    claim=Claim.LOSSLESS,
+    evidence=Evidence.EXACT,
+    obstacle=obstacle,
+    cases=cases,
+)

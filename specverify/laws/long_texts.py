@@ -1,0 +1,256 @@
+"""Equality of the laws of two decoders on long texts, at a cost that grows linearly with the horizon.
+
+The rounds of a decoder form a graph: a node is a state, an edge is a path of one round with its new tokens and its
+probability. Two states are one node if they agree in their length, in the remaining tokens, in the state of the drafter
+and of the length rule, and in the last ``window`` tokens. All earlier tokens are replaced by ``Hidden`` before a round
+runs, and ``Hidden`` raises on any use. A round that ends therefore computed its outcome without them, so merging is
+sound for that round. A decoder that reads further back raises ``ReadsWholeText``.
+
+The fingerprint of a law is the sum over all texts of probability times the product of z[t][v] over the tokens v at
+places t, modulo the prime 2^61 - 1, for random z. It is a polynomial in z whose coefficients are the probabilities. Two
+equal laws have equal fingerprints. Two laws that differ have different ones but for a probability of at most horizon /
+2^61 (Schwartz 1980, Corollary 1). A graph evaluates it in one pass. With indicators in the place of random numbers the
+same pass gives the exact probability of a pattern of tokens, so a difference is shown by one.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Sequence
+from fractions import Fraction
+from typing import Any, NamedTuple, NoReturn
+
+from specverify.laws.paths import Path, paths
+from specverify.reference import Decoder, Round, State, Tokens
+
+PRIME = 2**61 - 1
+SETTLED = 5
+"""New tokens after which the runs that a place takes are taken for those of every later one."""
+
+
+class ReadsWholeText(Exception):  # noqa: N818 - reads as the sentence it is
+    """A round used a token before the window, so states cannot be merged by their last tokens."""
+
+
+class NotRational(Exception):  # noqa: N818 - as above
+    """A weight is a float, so laws cannot be compared in a field."""
+
+
+class TooManyRounds(Exception):  # noqa: N818 - as above
+    """The graph has more edges than the budget."""
+
+
+def _used(self: Hidden, *_: Any) -> NoReturn:
+    self.uses.append(self.place)
+    raise ReadsWholeText("a round uses tokens before the last ones")
+
+
+class Hidden:
+    """A token whose value must not be used. It equals itself alone; any other use raises ``ReadsWholeText``."""
+
+    __slots__ = ("place", "uses")
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __mod__ = __rmod__ = __floordiv__ = _used
+    __lt__ = __le__ = __gt__ = __ge__ = __bool__ = __index__ = __int__ = __float__ = __neg__ = __xor__ = __and__ = _used
+    __eq__ = __ne__ = __hash__ = __repr__ = __str__ = __format__ = __reduce_ex__ = _used
+
+    def __init__(self, place: int, uses: list[int]) -> None:
+        """Hide the token at ``place``; ``uses`` lists the places that were used, whatever became of the exception."""
+        self.place, self.uses = place, uses
+
+
+class Edge(NamedTuple):
+    """A path of one round."""
+
+    tokens: Tokens
+    """The new tokens."""
+    weight: Fraction
+    """The probability of the path given the state."""
+    after: int
+    """The number of the node behind it; -1 where the text has ended."""
+
+
+class Node(NamedTuple):
+    """States that no later round tells apart."""
+
+    place: int
+    """New tokens before it."""
+    edges: tuple[Edge, ...]
+
+
+class Rounds(NamedTuple):
+    """The rounds of a decoder after one prompt, as a graph without cycles."""
+
+    nodes: tuple[Node, ...]
+    """The first one is the state after the prompt; edges lead to later ones."""
+    runs: int
+    """Runs of a round that it took."""
+    horizon: int
+    """New tokens of the longest text."""
+
+
+def rounds_of(decoder: Decoder, prompt: Tokens, window: int, budget: int) -> Rounds:
+    """Return the rounds of a decoder, states merged by their last ``window`` tokens.
+
+    The models of the decoder read the last ``window`` tokens at most; a round sees no others. ``budget`` bounds the
+    runs of a round. Raises ``ReadsWholeText`` if a round uses an earlier token, ``NotRational`` if a probability is a
+    float, ``TooManyRounds`` if the budget does not suffice, ``ValueError`` if a round commits no token.
+    """
+    start = decoder.init(prompt)
+    uses: list[int] = []
+    hidden: list[Any] = [Hidden(place, uses) for place in range(len(prompt) + start.remaining)]
+    numbers: dict[Hashable, int] = {}
+    waiting: dict[int, list[tuple[int, State]]] = defaultdict(list)
+    edges: dict[int, list[Edge]] = {}
+    runs = before = 0
+
+    def number_of(state: State) -> int:
+        size = len(state.tokens)
+        first = max(size - window, 0)
+        tail = state.tokens[first:]
+        key = (size, state.remaining, tail, state.drafter, state.length)
+        if key not in numbers:
+            numbers[key] = len(numbers)
+            waiting[size].append((numbers[key], state._replace(tokens=(*hidden[:first], *tail))))
+        return numbers[key]
+
+    number_of(start)
+    places: dict[int, int] = {}
+    while waiting:
+        size = min(waiting)
+        place = size - len(prompt)
+        if place >= SETTLED and runs + (runs - before) * (start.remaining - place) > budget:
+            raise TooManyRounds(f"new token {place} alone takes {runs - before} runs of a round")
+        before = runs
+        for number, state in waiting.pop(size):
+            places[number], edges[number] = place, []
+            for tokens, weight, after in _edges_of(decoder, state, uses):
+                runs += 1
+                if runs > budget:
+                    raise TooManyRounds(f"{place} of {start.remaining} new tokens take more than {budget} runs")
+                edges[number].append(Edge(tokens, weight, number_of(after) if after.remaining > 0 else -1))
+    order = sorted(edges, key=places.__getitem__)
+    place_of = {number: index for index, number in enumerate(order)} | {-1: -1}
+    nodes = [
+        Node(places[number], tuple(edge._replace(after=place_of[edge.after]) for edge in edges[number]))
+        for number in order
+    ]
+    return Rounds(tuple(nodes), runs, start.remaining)
+
+
+def _edges_of(decoder: Decoder, state: State, uses: list[int]) -> Iterator[tuple[Tokens, Fraction, State]]:
+    """Yield the new tokens, the probability and the state behind every path of a round."""
+    found = paths(lambda draws: decoder.step(draws, state))
+    while (path := _next(found, uses)) is not None:
+        if isinstance(path.weight, float):
+            raise NotRational("a probability is a float")
+        after, _ = path.outcome
+        tokens = after.tokens[len(state.tokens) :]
+        if not tokens:
+            raise ValueError("a round committed no token, expected at least one")
+        yield tokens, Fraction(path.weight), after
+
+
+def _next(found: Iterator[Path[tuple[State, Round]]], uses: list[int]) -> Path[tuple[State, Round]] | None:
+    """Return the next path, if any. Raises ``ReadsWholeText`` after a use, whatever the round made of the exception."""
+    try:
+        return next(found, None)
+    finally:
+        if uses:
+            raise ReadsWholeText("a round uses tokens before the last ones")
+
+
+Factors = Sequence[Sequence[Any]]
+"""``factors[t][v]``: what token v at place t of the new tokens contributes."""
+
+
+def expectation(rounds: Rounds, factors: Factors) -> Fraction:
+    """Return the sum over all texts of probability times the product of the factors of their tokens.
+
+    With factors 1 and 0 that is the probability of a pattern: 0 for each token that a place must not have.
+    """
+    values: list[Fraction] = [Fraction(1)] * (len(rounds.nodes) + 1)  # the last one is behind the end
+    for number in range(len(rounds.nodes) - 1, -1, -1):
+        place, edges = rounds.nodes[number]
+        total = Fraction(0)
+        for tokens, weight, after in edges:
+            factor: Any = 1
+            for offset, token in enumerate(tokens):
+                factor *= factors[place + offset][token]
+            total += weight * factor * values[after] if factor else 0
+        values[number] = total
+    return values[0]
+
+
+def fingerprint(rounds: Rounds, factors: Factors) -> int:
+    """Return the same sum modulo ``PRIME``, for integer factors."""
+    values = [1] * (len(rounds.nodes) + 1)
+    for number in range(len(rounds.nodes) - 1, -1, -1):
+        place, edges = rounds.nodes[number]
+        total = 0
+        for tokens, weight, after in edges:
+            value = _modulo(weight) * values[after] % PRIME
+            for offset, token in enumerate(tokens):
+                value = value * factors[place + offset][token] % PRIME
+            total += value
+        values[number] = total % PRIME
+    return values[0]
+
+
+def _modulo(weight: Fraction) -> int:
+    return weight.numerator * pow(weight.denominator, -1, PRIME)
+
+
+class Pattern(NamedTuple):
+    """New tokens at places in a row whose probability differs between two laws."""
+
+    place: int
+    """New tokens before the first of them."""
+    tokens: Tokens
+    one: Fraction
+    """The probability under the first law."""
+    other: Fraction
+    """The probability under the second."""
+
+
+def difference(one: Rounds, other: Rounds, vocabulary: int, seed: int) -> Pattern | None:
+    """Return a pattern of tokens that two laws give different probabilities, or None if their fingerprints are equal.
+
+    None is wrong with a probability of at most ``horizon / 2**61`` over the seed. A pattern is a proof.
+    """
+    rng = random.Random(seed)  # noqa: S311 - no secrets
+    horizon = max(one.horizon, other.horizon)
+    mixed = [[rng.randrange(1, PRIME) for _ in range(vocabulary)] for _ in range(horizon)]
+    every = [1] * vocabulary
+
+    def differ(factors: Factors) -> bool:
+        return fingerprint(one, factors) != fingerprint(other, factors)
+
+    if not differ(mixed):
+        return None
+    length = _first(horizon, lambda length: differ([*mixed[:length], *([every] * (horizon - length))]))
+    tokens: Tokens = ()
+    for place in range(length - 1, -1, -1):
+        behind = [_only(token, vocabulary) for token in tokens] + [every] * (horizon - length)
+        token = next(
+            token for token in range(vocabulary) if differ([*mixed[:place], _only(token, vocabulary), *behind])
+        )
+        tokens = (token, *tokens)
+        pattern = [every] * place + [_only(token, vocabulary) for token in tokens] + [every] * (horizon - length)
+        chances = expectation(one, pattern), expectation(other, pattern)
+        if chances[0] != chances[1]:
+            return Pattern(place, tokens, *chances)
+    raise AssertionError("a text has different probabilities, and no part of it does")
+
+
+def _only(token: int, vocabulary: int) -> list[int]:
+    return [int(other == token) for other in range(vocabulary)]
+
+
+def _first(most: int, holds: Any) -> int:
+    """Return the least number from 1 to ``most`` that ``holds``, given that it holds from some number on."""
+    low, high = 1, most
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle + 1, high)
+    return low

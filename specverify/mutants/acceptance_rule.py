@@ -1,0 +1,1023 @@
+"""Class A: drafts are kept or refused by a wrong rule."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from specverify.mutants.mutant import SHORT, as_part, correct, dropping_last, planted, with_parts, with_verifier
+from specverify.mutants.numpy_verifiers import drawn, excess, owed, planted_verifier, processed_rows, softmax_rows
+from specverify.mutants.small_engine import engine_of, planted_engine
+from specverify.mutants.tree_mutants import PAIR, by_siblings
+from specverify.reference import (
+    Decoder,
+    Draft,
+    Draws,
+    LanguageModel,
+    Parts,
+    Pmf,
+    Round,
+    State,
+    Task,
+    Tokens,
+    Verified,
+    accept_probability,
+    argmax,
+    chain,
+    confidence,
+    constant,
+    excess_law,
+    flip,
+    from_parts,
+    model_drafter,
+    point_on_argmax,
+    residual,
+    top_tokens,
+)
+from specverify.reference.algorithms import bild_released, fly, specdec_pp, svip
+from specverify.reference.algorithms.bild import confident_drafter, rolls_back
+from specverify.reference.algorithms.canonical_selection import selection
+from specverify.reference.algorithms.fly import loosely
+from specverify.reference.algorithms.fly_vllm import deferring
+from specverify.reference.algorithms.hierarchical import backward
+from specverify.reference.algorithms.judge_decoding import Pairs
+from specverify.reference.algorithms.lenience import lenient_probability
+from specverify.reference.algorithms.speculative_cascade import cascade
+from specverify.reference.algorithms.swift import RELEASED, Widths, layer_drafter
+from specverify.reference.algorithms.token_cascade import cascade as token_cascade
+from specverify.reference.algorithms.typical_acceptance import typical_threshold
+from specverify.reference.algorithms.typical_sampling_released import typical_part
+from specverify.reference.coupling import positive_part
+from specverify.reference.drafters.self_draft import partial_model
+from specverify.reference.drafters.tree import independent, tree_drafter
+from specverify.reference.models import draft_model
+from specverify.reference.parameters import parameter
+from specverify.reference.tree_rounds import Step, tree_decoder
+from specverify.reference.trees import child_pmf, regular_tree
+from specverify.reference.verifiers.accept_or_replace import accept_or_replace
+from specverify.reference.verifiers.block_verification import capped_ratios
+from specverify.reference.verifiers.greedy_match import greedy_match
+from specverify.reference.verifiers.match_argmax_then_sample import match_argmax_then_sample
+from specverify.reference.verifiers.recursive_rejection import recursive_rejection
+from specverify.reference.verifiers.sample_and_match import sample_and_match
+from specverify.reference.verifiers.speculative_sampling import speculative_sampling
+from specverify.subjects.batched_verifier import batched_subject
+
+
+@planted(
+    "greedy-speculation",
+    "accepts-after-rejection",
+    "counts matches behind a miss",
+    category="A",
+    citation="lucidrains/speculative-decoding commit a536030; plausible elsewhere",
+    killed_by="greedy_is_argmax",
+)
+@as_part("greedy-speculation", "verifier")
+def accepts_after_rejection(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
+    """Greedy match with a sum where a leading run is meant.
+
+    Accepted drafts are counted over the whole mask instead of its leading run: a match after a miss still counts.
+    """
+    rows = [target(prefix + draft.tokens[:i]) for i in range(len(draft.tokens) + 1)]
+    accepted = sum(argmax(row) == token for row, token in zip(rows, draft.tokens, strict=False))
+    return Verified((*draft.tokens[:accepted], argmax(rows[accepted])), accepted)
+
+
+@planted_verifier(
+    "argmax-for-a-draw",
+    "returns the mode instead of a sample",
+    category="A",
+    citation="mistral.rs issue #2329, PR #2424",
+    killed_by="law_is_target",
+    gammas=(1,),
+    setting=(("temperature", 1.0),),
+)
+def argmax_for_a_draw(target_logits: Any, draft_logits: Any, draft_tokens: Any, temperature: float) -> list[int]:
+    """Emit argmaxes of the processed rows while they match.
+
+    The processed distribution is built and its argmax returned where a draw is meant: temperature has no effect.
+    """
+    best: list[int] = softmax_rows(target_logits, temperature).argmax(-1).tolist()
+    misses = [i for i, token in enumerate(draft_tokens.tolist()) if token != best[i]]
+    return best[: misses[0] + 1 if misses else len(best)]
+
+
+argmax_judges_drafts = planted(
+    "speculative-sampling",
+    "argmax-judges-drafts",
+    "decides drafts greedily, samples the bonus",
+    category="A",
+    citation="ROCm/ATOM PR #2318; mlxcel issue #902",
+    killed_by="law_is_target",
+    examples=SHORT,
+)(
+    with_verifier(
+        accept_or_replace(lambda prefix, p, q, token: int(token == argmax(p)), lambda p, q, token: point_on_argmax(p))
+    )
+)
+"""Drafts are compared with the target's argmax although T > 0; the token after the last draft alone is sampled."""
+
+
+block_end_not_capped = planted(
+    "hierarchical",
+    "block-end-not-capped",
+    "keeps the whole block with its uncapped ratio",
+    category="A",
+    citation="ZhouYuxuanYX/Hierarchical-Speculative-Decoding generation/utils.py at b8575e2",
+    killed_by="law_is_target",
+)(with_parts("hierarchical", verifier=backward(capped_end=False)))
+"""A block is kept with the plain product of its ratios, while its prefixes know the cap."""
+
+
+AGAIN = accept_or_replace(accept=lambda prefix, p, q, token: p[token], replacement=lambda p, q, token: p)
+"""A draft d so comes out with probability p(d) (2 - p(d))."""
+
+
+block_matched_then_drawn = planted(
+    "dflash",
+    "block-matched-then-drawn",
+    "draws again where the draw differed",
+    category="A",
+    citation="plausible",
+    killed_by="law_is_target",
+)(with_parts("dflash", verifier=AGAIN))
+"""A block of drafts is matched with draws of p; the one that differs is drawn again."""
+
+
+def block_mode_token_formulas_verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
+    """Ask from the longest prefix down, by min(1, p/q) of its last token alone; the residual is (p - q)+."""
+    for length in range(len(draft.tokens), -1, -1):
+        p = target(prefix + draft.tokens[:length])
+        owed = p if length == len(draft.tokens) else residual(p, draft.pmfs[length])
+        if length == 0 or _stays(draws, target(prefix + draft.tokens[: length - 1]), draft, length - 1):
+            token = draws.categorical(owed, ("residual", length))
+            return Verified((*draft.tokens[:length], token), accepted=length)
+    raise AssertionError("the empty prefix always stays")
+
+
+def _stays(draws: Draws, p: object, draft: Draft, i: int) -> bool:
+    return flip(draws, accept_probability(p, draft.pmfs[i], draft.tokens[i]), ("accept", i))
+
+
+@planted(
+    "block-verification",
+    "block-mode-token-formulas",
+    "decides blocks by the last token's ratio",
+    category="A",
+    citation="vllm-ascend issue #7807, PR #7808 (2f4d55e7e8)",
+    killed_by="law_is_target",
+    examples=SHORT,
+)
+def block_mode_token_formulas(task: Task, gamma: int = 4) -> Decoder:
+    """Block verification in name.
+
+    Block verification with the formulas of token verification: the longest prefix whose last coin fell right is kept.
+    """
+    return with_verifier(block_mode_token_formulas_verify)(task, gamma)
+
+
+def block_ratio_not_capped_heads(w: Any, p: Any, q: Any) -> Any:
+    """Return h = R / (R + 1 - w), at most 1."""
+    spare = positive_part(w * p - q).sum()
+    return spare / (spare + 1 - w) if w < 1 else 1
+
+
+def ratio(p: list[Any], q: tuple[Any, ...], tokens: Tokens) -> Any:
+    """Return the product of p/q over ``tokens``."""
+    product = p[0].sum()
+    for i, token in enumerate(tokens):
+        product = product * p[i][token] / q[i][token]
+    return product
+
+
+@planted(
+    "block-verification",
+    "block-ratio-not-capped",
+    "lets the product of ratios pass 1",
+    category="A",
+    citation="plausible",
+    killed_by="law_is_target",
+    examples=SHORT,
+)
+@with_verifier
+def block_ratio_not_capped(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
+    """Block verification by the plain product of p/q.
+
+    Block verification without the cap: the product of ratios may pass 1 and make up for an unlikely draft later on.
+    """
+    gamma, q = len(draft.tokens), draft.pmfs
+    p = [target(prefix + draft.tokens[:i]) for i in range(gamma + 1)]
+    w = [p[0].sum(), *(ratio(p, q, draft.tokens[: i + 1]) for i in range(gamma))]
+    if gamma == 0 or flip(draws, min(w[gamma], 1), ("accept", gamma - 1)):
+        return Verified((*draft.tokens, draws.categorical(p[gamma], ("bonus",))), accepted=gamma)
+    kept = gamma - 1
+    while kept and not flip(draws, block_ratio_not_capped_heads(w[kept], p[kept], q[kept]), ("accept", kept - 1)):
+        kept -= 1
+    replacement = draws.categorical(excess_law(w[kept] * p[kept], q[kept]), ("residual", kept))
+    return Verified((*draft.tokens[:kept], replacement), accepted=kept)
+
+
+def block_ratio_token_residual_heads(w: Any, p: Any, q: Any) -> Any:
+    """Return h = R / (R + 1 - w)."""
+    spare = positive_part(w * p - q).sum()
+    return spare / (spare + 1 - w) if spare > 0 or w < 1 else w
+
+
+@planted(
+    "block-verification",
+    "block-ratio-token-residual",
+    "replaces a block's end by (p - q)+",
+    category="A",
+    citation="plausible",
+    killed_by="law_is_target",
+    examples=SHORT,
+)
+@with_verifier
+def block_ratio_token_residual(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
+    """Block verification whose residual is (p - q)+ instead of (w p - q)+.
+
+    Block verification, half done: blocks are accepted by their product of ratios, replaced from a token's residual.
+    """
+    gamma, q = len(draft.tokens), draft.pmfs
+    p = [target(prefix + draft.tokens[:i]) for i in range(gamma + 1)]
+    w = capped_ratios(p, list(q), draft.tokens)
+    if gamma == 0 or flip(draws, w[gamma], ("accept", gamma - 1)):
+        return Verified((*draft.tokens, draws.categorical(p[gamma], ("bonus",))), accepted=gamma)
+    kept = gamma - 1
+    while kept and not flip(draws, block_ratio_token_residual_heads(w[kept], p[kept], q[kept]), ("accept", kept - 1)):
+        kept -= 1
+    replacement = draws.categorical(residual(p[kept], q[kept]), ("residual", kept))
+    return Verified((*draft.tokens[:kept], replacement), accepted=kept)
+
+
+@planted(
+    "speculative-cascade",
+    "cascade-defers-the-wrong-way",
+    "defers where the draft is good",
+    category="A",
+    citation="plausible",
+    killed_by="law_is_declared",
+)
+def cascade_defers_the_wrong_way(task: Task, rule: str = "opt", alpha: Any = Fraction(1, 2), gamma: int = 4) -> Decoder:
+    """The cascade of (q, p) in place of (p, q), still drafted from q.
+
+    A speculative cascade whose deferral rule is asked with the two models exchanged.
+    """
+    exchanged = cascade(task._replace(target=draft_model(task), draft=task.target), rule, alpha)
+    return with_verifier(speculative_sampling)(task._replace(target=exchanged), gamma)
+
+
+@planted(
+    "token-cascade",
+    "cascade-residual-of-target",
+    "accepts for pi, replaces from (p - q)+",
+    category="A",
+    citation="plausible",
+    killed_by="law_is_declared",
+)
+def cascade_residual_of_target(task: Task, alpha: Any = Fraction(1, 2), gamma: int = 4) -> Decoder:
+    """The token cascade with the wrong residual.
+
+    A speculative cascade that accepts against the mixed model and replaces from the target's residual.
+    """
+    mixed = token_cascade(task, alpha)
+
+    def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
+        for i, token in enumerate(draft.tokens):
+            before, q = prefix + draft.tokens[:i], draft.pmfs[i]
+            if not flip(draws, accept_probability(mixed(before), q, token), ("accept", i)):
+                replacement = draws.categorical(residual(target(before), q), ("residual", i))
+                return Verified((*draft.tokens[:i], replacement), accepted=i)
+        last = draws.categorical(mixed(prefix + draft.tokens), ("bonus",))
+        return Verified((*draft.tokens, last), accepted=len(draft.tokens))
+
+    return with_verifier(verify)(task, gamma)
+
+
+def choose_then_accept(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
+    """Forget that the choice among candidates has changed the law."""
+    q = pmfs[0]
+    chosen, _ = selection(p, q, len(tokens), 0)
+    token = draws.categorical(chosen[frozenset(tokens)], ("choose", depth))
+    if flip(draws, accept_probability(p, q, token), ("accept", depth)):
+        return Step(token, accepted=True)
+    return Step(draws.categorical(residual(p, q), ("residual", depth)), accepted=False)
+
+
+@planted(
+    "canonical-selection",
+    "choice-accepted-against-q",
+    "accepts the choice with p/q, not with p over the law of the choice",
+    category="J",
+    citation="plausible",
+    killed_by="law_is_target",
+    examples=PAIR,
+)
+def choice_accepted_against_q(task: Task, branching: tuple[int, ...] = (2, 1)) -> Decoder:
+    """The candidates of two-step selection, decided so.
+
+    Two-step selection accepts its choice with min(1, p/q): what was chosen has not the law q.
+    """
+    drafter = tree_drafter(draft_model(task), regular_tree(branching), independent)
+    return tree_decoder(task, drafter, by_siblings(choose_then_accept))
+
+
+@planted(
+    "mentored-decoding",
+    "clip-without-floor",
+    "pi = min(q, b p) filled up with p",
+    category="A",
+    citation="plausible",
+    killed_by="law_is_declared",
+)
+def clip_without_floor(task: Task, clip: Any = 2, gamma: int = 4) -> Decoder:
+    """Mentored decoding without the floor a p.
+
+    Mentored decoding that clips q by b p from above and does not raise what is left: the rest goes to p instead.
+    """
+    draft = draft_model(task)
+
+    def mixed(tokens: Tokens) -> Pmf:
+        p, q = task.target(tokens), draft(tokens)
+        raised = p * parameter(clip, p)
+        kept = q - positive_part(q - raised)
+        return kept + (1 - kept.sum()) * p
+
+    return with_verifier(speculative_sampling)(task._replace(target=mixed), gamma)
+
+
+@planted_verifier(
+    "coin-may-be-the-ratio",
+    "keeps a draft that top-k removed when u is 0",
+    category="A",
+    citation="SGLang issue #35771",
+    killed_by="support_at_boundary_draws",
+    setting=(("temperature", 1.0), ("top_k", 2)),
+)
+def coin_may_be_the_ratio(
+    target_logits: Any,
+    draft_logits: Any,
+    draft_tokens: Any,
+    temperature: float,
+    top_k: float,
+    top_p: float,
+    min_p: float,
+) -> list[int]:
+    """Speculative sampling with ``u <= p/q``.
+
+    A verifier's coin is compared with <=: a uniform of exactly 0 keeps a draft that the truncated target forbids.
+    """
+    p, q = (processed_rows(rows, temperature, top_k, top_p, min_p) for rows in (target_logits, draft_logits))
+    rng, drafts = np.random.default_rng(), draft_tokens.tolist()
+    for i, token in enumerate(drafts):
+        if not rng.random() <= p[i, token] / q[i, token]:
+            return [*drafts[:i], drawn(rng, owed(p[i], q[i]))]
+    return [*drafts, drawn(rng, p[len(drafts)])]
+
+
+coins_always_zero = planted(
+    "speculative-sampling",
+    "coins-always-zero",
+    "compares p/q with 0 instead of a uniform",
+    category="A",
+    citation="vllm-ascend issue #13730, PR #13470, commit 15c3f9ae45",
+    killed_by="law_is_target",
+    examples=SHORT,
+)(with_verifier(accept_or_replace(lambda prefix, p, q, token: int(p[token] > 0), lambda p, q, token: residual(p, q))))
+"""The uniform is a constant 0, so log u is minus infinity and every draft of positive target probability stays."""
+
+
+copies_judged_by_argmax = planted(
+    "sam-decoding",
+    "copies-judged-by-argmax",
+    "decides copies greedily, samples what follows",
+    category="A",
+    citation="plausible",
+    killed_by="law_is_target",
+)(with_parts("sam-decoding", verifier=match_argmax_then_sample))
+"""Copied drafts stay where they are the target's argmax, and only what follows is sampled."""
+
+
+@planted_verifier(
+    "count-along-rows",
+    "finds the first rejection along the wrong axis",
+    category="A",
+    citation="lucidrains/speculative-decoding commit a536030",
+    killed_by="law_is_target",
+    gammas=(1,),
+    make=batched_subject,
+)
+def count_along_rows(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
+    """All coins at once, the cumulative product over axis 0.
+
+    The first rejection is searched along the batch instead of along the positions: the count belongs to nobody.
+    """
+    rng, gamma = np.random.default_rng(), draft_tokens.shape[1]
+    coins = [
+        [rng.random() < a[t] / b[t] for a, b, t in zip(*row, strict=False)]
+        for row in zip(p, q, draft_tokens, strict=True)
+    ]
+    counts = np.array(coins, dtype=int).cumprod(axis=0).sum(axis=1)
+    found = []
+    for row, n in enumerate(counts.tolist()):
+        rest = excess(p[row, n], q[row, n]) if n < gamma else p[row, n]
+        found.append([*draft_tokens[row, :n].tolist(), drawn(rng, rest if rest.sum() else p[row, n])])
+    return found
+
+
+@planted(
+    "speculative-sampling",
+    "dropped-block",
+    "drops a block that begins unsurely",
+    category="A",
+    citation="plausible",
+    killed_by="law_is_target",
+    examples=SHORT,
+)
+@with_verifier
+def dropped_block(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
+    """Draft nothing after all where q of the first draft is below 1/3.
+
+    A block is thrown away because of its first token: what is kept was chosen by what was drawn.
+    """
+    unsure = bool(draft.tokens) and child_pmf(draft, 0, target(prefix))[draft.tokens[0]] < Fraction(1, 3)
+    kept = 0 if unsure else len(draft.tokens)
+    return speculative_sampling(draws, target, prefix, chain(draft.tokens[:kept], draft.pmfs[:kept]))
+
+
+@planted(
+    "speculative-sampling",
+    "dropped-by-ratio",
+    "takes back drafts with small p/q",
+    category="A",
+    citation="plausible",
+    killed_by="law_is_target",
+    examples=SHORT,
+)
+@with_verifier
+def dropped_by_ratio(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
+    """Cut the block before the first draft with p/q < 1/2.
+
+    A draft whose ratio is bad is taken out of the block before its coin is thrown, and its place is sampled from p.
+    """
+    rows = [target(prefix + draft.tokens[:i]) for i in range(len(draft.tokens))]
+    q = [child_pmf(draft, i, p) for i, p in enumerate(rows)]
+    ratios = [rows[i][token] / q[i][token] for i, token in enumerate(draft.tokens)]
+    kept = next((i for i, ratio in enumerate(ratios) if ratio < Fraction(1, 2)), len(ratios))
+    return speculative_sampling(draws, target, prefix, chain(draft.tokens[:kept], draft.pmfs[:kept]))
+
+
+@planted(
+    "speculative-sampling",
+    "dropped-by-target",
+    "takes back drafts with small p",
+    category="A",
+    citation="plausible",
+    killed_by="law_is_target",
+    examples=SHORT,
+)
+@with_verifier
+def dropped_by_target(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
+    """Cut the block before the first draft with p(d) < 1/3.
+
+    A draft that the target finds unlikely is taken out of the block and its place sampled anew.
+    """
+    rows = [target(prefix + draft.tokens[:i]) for i in range(len(draft.tokens))]
+    kept = next((i for i, t in enumerate(draft.tokens) if rows[i][t] < Fraction(1, 3)), len(rows))
+    return speculative_sampling(draws, target, prefix, chain(draft.tokens[:kept], draft.pmfs[:kept]))
+
+
+@planted(
+    "confidence-stopping",
+    "dropped-confidence-token",
+    "drops the token it was unsure of",
+    category="A",
+    citation="plausible",
+    killed_by="law_is_target",
+)
+@from_parts
+def dropped_confidence_token(task: Task, threshold: Any = 0.4, gamma: int = 4) -> Parts:
+    """Confidence stopping that takes the last token back.
+
+    The token the drafter was unsure of is dropped instead of kept: the draft is conditioned on what was drawn.
+    """
+    rule = confidence(threshold, gamma)
+    return Parts(dropping_last(model_drafter(draft_model(task)), rule.stop_after), rule, speculative_sampling)
+
+
+@planted(
+    "kangaroo",
+    "exit-believed-once",
+    "keeps the first draft of every round",
+    category="A",
+    citation="plausible",
+    killed_by="greedy_is_argmax",
+)
+@as_part("kangaroo", "verifier")
+def exit_believed_once(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
+    """Match greedily from the second draft on.
+
+    Kangaroo keeps the first draft of the early exit without asking.
+    """
+    first = draft.tokens[:1]
+    rest = greedy_match(draws, target, prefix + first, chain(draft.tokens[1:], draft.pmfs[1:]))
+    return Verified(first + rest.tokens, len(first) + rest.accepted)
+
+
+@planted(
+    "speculative-sampling",
+    "gamma-from-this-round",
+    "shortens gamma by the coins of the same round",
+    category="A",
+    citation="plausible",
+    killed_by="law_is_target",
+    examples=SHORT,
+)
+@with_verifier
+def gamma_from_this_round(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
+    """After a rejection, shorten gamma to the accepted drafts and go on as if no more had been drafted.
+
+    The draft length is adapted to the round's own outcome before it is committed: a replacement is never emitted.
+    """
+    first = speculative_sampling(draws, target, prefix, draft)
+    if first.accepted == len(draft.tokens):
+        return first
+    shorter = chain(draft.tokens[: first.accepted], draft.pmfs[: first.accepted])
+    bonus = draws.categorical(target(prefix + shorter.tokens), ("shorter",))
+    return Verified((*shorter.tokens, bonus), first.accepted)
+
+
+def decide(rng: Any, p: Any, q: Any, drafts: Sequence[int]) -> list[int]:
+    """Speculative sampling with ``u q <= p``."""
+    for i, token in enumerate(drafts):
+        if not rng.random() * q[i, token] <= p[i, token]:
+            return [*drafts[:i], drawn(rng, excess(p[i], q[i]))]
+    return [*drafts, drawn(rng, p[len(drafts)])]
+
+
+inclusive_coin = planted_engine(
+    engine_of(decide),
+    "inclusive-coin",
+    "keeps a forbidden draft when u is 0",
+    category="A",
+    citation="SGLang issue #35771; Sequoia commits 12844ff, 530d1bf, b8f7b10, df58fc0; "
+    "romsto/Speculative-Decoding speculative_decoding.py:143 at db7db67",
+    killed_by="support_at_boundary_draws",
+    control=engine_of(),
+    decide=decide,
+)
+"""A coin is compared with <= instead of <: a uniform of exactly 0 keeps a draft of target probability 0."""
+
+
+@planted(
+    "speculative-sampling",
+    "inverted-ratio",
+    "accepts with probability min(1, q/p)",
+    category="A",
+    citation="plausible",
+    killed_by="law_is_target",
+    examples=SHORT,
+)
+@with_verifier
+def inverted_ratio(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
+    """Speculative sampling with p and q exchanged in the coin.
+
+    The ratio is upside down: a draft is accepted with probability min(1, q/p).
+    """
+    for i, token in enumerate(draft.tokens):
+        p, q = target(prefix + draft.tokens[:i]), draft.pmfs[i]
+        if not flip(draws, accept_probability(q, p, token), ("accept", i)):
+            return Verified((*draft.tokens[:i], draws.categorical(residual(p, q), ("residual", i))), accepted=i)
+    return Verified((*draft.tokens, draws.categorical(target(prefix + draft.tokens), ("bonus",))), len(draft.tokens))
+
+
+@planted(
+    "judge-decoding",
+    "judge-sees-the-prompt",
+    "judges every draft by the round's first context",
+    category="A",
+    citation="plausible",
+    killed_by="law_is_declared",
+)
+def judge_sees_the_prompt(task: Task, correct: Pairs = (), gamma: int = 4) -> Decoder:
+    """Judge decoding whose judge is not told the drafts before.
+
+    The judge is asked about the last committed token instead of the token before the draft: wrong inside a block.
+    """
+
+    def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
+        def accept(before: Tokens, p: Pmf, q: Pmf, token: int) -> Any:
+            return 1 if (prefix[-1], token) in correct else accept_probability(p, q, token)
+
+        return accept_or_replace(accept, lambda p, q, token: residual(p, q))(draws, target, prefix, draft)
+
+    return with_verifier(verify)(task, gamma)
+
+
+@planted(
+    "lenience",
+    "lenient-residual",
+    "emits from norm((p/l - q)+) after a rejection",
+    category="A",
+    citation="plausible",
+    killed_by="law_is_declared",
+)
+def lenient_residual(task: Task, lenience: Any = Fraction(1, 2), gamma: int = 4) -> Decoder:
+    """Lenience, its residual too.
+
+    Lenience with the lenient target in the residual too: not the declared bias, though of the same size.
+    """
+    verify = accept_or_replace(
+        lambda prefix, p, q, token: lenient_probability(p, q, token, lenience),
+        lambda p, q, token: excess_law(p / parameter(lenience, p), q),
+    )
+    return with_verifier(verify)(task, gamma)
+
+
+likelier_strictly = planted(
+    "accept-if-likelier",
+    "likelier-strictly",
+    "keeps d iff p(d) > q(d), not >=",
+    category="A",
+    citation="plausible",
+    killed_by="law_is_declared",
+)(with_verifier(accept_or_replace(lambda prefix, p, q, token: int(p[token] > q[token]), lambda p, q, token: p)))
+"""A draft is kept if p(d) > q(d), where the declared rule keeps ties: with p = q nothing is kept any more."""
+
+
+@planted(
+    "nasd",
+    "match-then-fresh-sample",
+    "draws again after a miss",
+    category="A",
+    citation="romsto/Speculative-Decoding ngram_assisted.py at db7db67; REST and Medusa nucleus modes",
+    killed_by="law_is_target",
+)
+@as_part("nasd", "verifier")
+def match_then_fresh_sample(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
+    """Sample and match, with a second draw after a miss.
+
+    The draw that misses the n-gram guess is thrown away and p is drawn again: out(d) = 2 p(d) - p(d)^2.
+    """
+    for i, token in enumerate(draft.tokens):
+        p = target(prefix + draft.tokens[:i])
+        if draws.categorical(p, ("target", i)) != token:
+            return Verified((*draft.tokens[:i], draws.categorical(p, ("again", i))), accepted=i)
+    end = len(draft.tokens)
+    return Verified((*draft.tokens, draws.categorical(target(prefix + draft.tokens), ("target", end))), end)
+
+
+@planted(
+    "specdec-pp",
+    "predicted-rejection-dropped",
+    "drops the last draft for its predicted rejection",
+    category="A",
+    citation="plausible",
+    killed_by="law_is_target",
+)
+@from_parts
+def predicted_rejection_dropped(task: Task, threshold: Any = 0, gamma: int = 20) -> Parts:
+    """Look at the last token too, and drop it.
+
+    SpecDec++ takes back a last token that its head would have rejected.
+    """
+    parts = specdec_pp.build.parts(task, threshold, gamma)
+    assert isinstance(parts, Parts)
+    return parts._replace(drafter=dropping_last(parts.drafter, lambda q, token: q[token] < threshold))
+
+
+@planted(
+    "fly-vllm",
+    "release-for-vllm",
+    "counts the excused draft among its followers",
+    category="A",
+    citation="plausible: the authors' release counts so",
+    killed_by="law_is_declared",
+    examples=({"window": 2, "threshold": 0.5, "gamma": 3},),
+)
+def release_for_vllm(task: Task, window: int = 6, threshold: float = 0.3, gamma: int = 8) -> Decoder:
+    """FLy with a window that counts the excused draft.
+
+    vLLM's FLy with the authors' count of followers: one draft fewer has to be accepted behind an excused one.
+    """
+    return with_parts("fly-vllm", verifier=deferring(window - 1, threshold))(task, window, threshold, gamma)
+
+
+released_block_capped = planted(
+    "hierarchical-released",
+    "released-block-capped",
+    "caps the ratio of the whole block",
+    category="A",
+    citation="plausible",
+    killed_by="law_is_declared",
+)(with_parts("hierarchical-released", verifier=backward(capped_end=True)))
+"""The released hierarchical rule with its end capped: another law than the one that is declared for it."""
+
+
+released_miss_emitted = planted(
+    "nasd-released",
+    "released-miss-emitted",
+    "emits the draw that missed",
+    category="A",
+    citation="plausible",
+    killed_by="law_is_declared",
+)(with_parts("nasd-released", verifier=sample_and_match))
+"""NASD's release with the draw that missed emitted: lossless, and so not what is declared for it."""
+
+
+@planted(
+    "bild",
+    "rollback-one-too-far",
+    "rolls back one token too many",
+    category="A",
+    citation="plausible",
+    killed_by="law_is_declared",
+)
+@from_parts
+def rollback_one_too_far(task: Task, fallback: Any = 0.6, rollback: float = 5.0, gamma: int = 10) -> Parts:
+    """BiLD whose rollback begins one token early.
+
+    BiLD takes back the token before the unlikely one as well: the large model then replaces a token it agreed with.
+    """
+
+    def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
+        rows = [target(prefix + draft.tokens[:i]) for i in range(len(draft.tokens) + 1)]
+        found = [i for i, token in enumerate(draft.tokens) if rolls_back(rows[i], token, rollback)]
+        kept = max(found[0] - 1, 0) if found else len(draft.tokens)
+        return Verified((*draft.tokens[:kept], argmax(rows[kept])), accepted=kept)
+
+    return Parts(confident_drafter(draft_model(task), fallback), constant(gamma), verify)
+
+
+@planted(
+    "speculative-sampling",
+    "row-off-by-one",
+    "judges draft i by the row before its own",
+    category="A",
+    citation="FlashInfer PR #425; transformers PR #28166",
+    killed_by="law_is_target",
+    examples=SHORT,
+)
+@with_verifier
+def row_off_by_one(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
+    """Speculative sampling, every row after the first off by one.
+
+    Target rows are read one position early: draft i is judged by the row that predicted draft i-1.
+    """
+    for i, token in enumerate(draft.tokens):
+        p, q = target(prefix + draft.tokens[: max(i - 1, 0)]), draft.pmfs[i]
+        if not flip(draws, accept_probability(p, q, token), ("accept", i)):
+            return Verified((*draft.tokens[:i], draws.categorical(residual(p, q), ("residual", i))), accepted=i)
+    return Verified((*draft.tokens, draws.categorical(target(prefix + draft.tokens), ("bonus",))), len(draft.tokens))
+
+
+@planted(
+    "nasd-seed-rule",
+    "seed-rule-top-two",
+    "keeps guesses among the two most probable",
+    category="A",
+    citation="plausible",
+    killed_by="law_is_declared",
+)
+@as_part("nasd-seed-rule", "verifier")
+def seed_rule_top_two(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
+    """The seed rule with a laxer test than it declares.
+
+    The declared bias is not the one it has: a guess is kept if it is among the target's two most probable tokens.
+    """
+    accepted = 0
+    while accepted < len(draft.tokens):
+        if draft.tokens[accepted] not in top_tokens(target(prefix + draft.tokens[:accepted]), 2):
+            break
+        accepted += 1
+    kept = draft.tokens[:accepted]
+    return Verified((*kept, draws.categorical(target(prefix + kept), ("target", accepted))), accepted)
+
+
+@planted(
+    "bild-released",
+    "small-model-first",
+    "lets the small model write the first token",
+    category="A",
+    citation="plausible",
+    killed_by="law_is_declared",
+)
+def small_model_first(task: Task, **options: Any) -> Decoder:
+    """Give the first turn to the small model.
+
+    The released BiLD without its first token of the large model: the small one begins, as in the paper.
+    """
+    decoder = bild_released.build(task, **options)
+    return decoder._replace(init=lambda prompt: decoder.init(prompt)._replace(drafter=False))
+
+
+@planted(
+    "speculative-sampling",
+    "stale-offset",
+    "reads p/q at the ids behind the prompt",
+    category="A",
+    citation="romsto/Speculative-Decoding commit 41668c8",
+    killed_by="law_is_target",
+    examples=SHORT,
+)
+def stale_offset(task: Task, gamma: int = 4) -> Decoder:
+    """Speculative sampling whose drafted ids are looked up behind the prompt.
+
+    The ratio is read at the tokens that stand where the first round began: right in round 1, wrong from round 2 on.
+    """
+
+    def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft, start: int) -> Verified:
+        text = prefix + draft.tokens
+        for i, q in enumerate(draft.pmfs):
+            p = target(prefix + draft.tokens[:i])
+            if not flip(draws, accept_probability(p, q, text[start + i]), ("accept", i)):
+                return Verified((*draft.tokens[:i], draws.categorical(residual(p, q), ("residual", i))), accepted=i)
+        return Verified((*draft.tokens, draws.categorical(target(text), ("bonus",))), len(draft.tokens))
+
+    def round_from(state: State) -> Decoder:
+        start = len(state.tokens) - (task.horizon - state.remaining)
+        return with_verifier(lambda draws, target, prefix, draft: verify(draws, target, prefix, draft, start))(
+            task, gamma
+        )
+
+    def step(draws: Draws, state: State) -> tuple[State, Round]:
+        return round_from(state).step(draws, state)
+
+    return Decoder(round_from(State((), 0)).init, step)
+
+
+suffixes_judged_by_argmax = planted(
+    "suffix-decoding",
+    "suffixes-judged-by-argmax",
+    "decides copies greedily, samples what follows",
+    category="A",
+    citation="plausible",
+    killed_by="law_is_target",
+)(with_parts("suffix-decoding", verifier=match_argmax_then_sample))
+"""Copied drafts stay where they are the target's argmax, and only what follows is sampled."""
+
+
+@planted(
+    "fly",
+    "sure-misses-excused",
+    "excuses misses at every entropy",
+    category="A",
+    citation="plausible",
+    killed_by="law_is_declared",
+    examples=({"window": 1, "threshold": 0.9, "gamma": 2},),
+)
+@from_parts
+def sure_misses_excused(task: Task, window: int = 6, threshold: float = 0.3, gamma: int = 15) -> Parts:
+    """FLy without its gate of entropies.
+
+    FLy excuses a missed draft wherever matches follow, also where the target was sure of another token.
+    """
+    parts = fly.build.parts(task, window, threshold, gamma)
+    assert isinstance(parts, Parts)
+    return parts._replace(verifier=loosely(window, -1))
+
+
+@planted(
+    "svip",
+    "surprise-for-entropy",
+    "drops the last draft for its own surprise",
+    category="A",
+    citation="plausible",
+    killed_by="law_is_target",
+)
+@from_parts
+def surprise_for_entropy(task: Task, threshold: float = 0.3, scale: float = 0.15, gamma: int = 40) -> Parts:
+    """Drop the last token where its own surprise is high.
+
+    SVIP with the surprise of the drafted token for the entropy, and the token taken back.
+    """
+    parts = svip.build.parts(task, threshold, scale, gamma)
+    assert isinstance(parts, Parts)
+    return parts._replace(
+        drafter=dropping_last(parts.drafter, lambda q, token: math.sqrt(scale * -math.log(q[token])) > threshold)
+    )
+
+
+@planted(
+    "specdec",
+    "tolerance-in-bits",
+    "compares log2 ratios with tau in nats",
+    category="A",
+    citation="plausible",
+    killed_by="law_is_declared",
+)
+def tolerance_in_bits(task: Task, beta: int = 5, tau: float = 3.0, gamma: int = 4) -> Decoder:
+    """SpecDec with a tolerance of tau bits.
+
+    SpecDec with the tolerance compared in bits where it is given in nats.
+    """
+    return correct("specdec").build(task, beta=beta, tau=tau * math.log(2), gamma=gamma)
+
+
+@planted(
+    "bild-released",
+    "turn-ends-with-rollback",
+    "goes back to the small model right after a rollback",
+    category="A",
+    citation="plausible",
+    killed_by="law_is_declared",
+)
+def turn_ends_with_rollback(task: Task, **options: Any) -> Decoder:
+    """Take the large model's turn away after every round.
+
+    The released BiLD with its turn handed over after a rollback: the large model writes no second token.
+    """
+    decoder = bild_released.build(task, **options)
+
+    def step(draws: Draws, state: State) -> tuple[State, Round]:
+        after, done = decoder.step(draws, state)
+        return after._replace(drafter=False), done
+
+    return decoder._replace(step=step)
+
+
+@planted(
+    "typical-sampling-released",
+    "typical-against-p",
+    "matches drafts with draws from p, not from its typical part",
+    category="A",
+    citation="plausible",
+    killed_by="law_is_declared",
+)
+def typical_against_p(task: Task, epsilon: float = 0.09, delta: float = 0.3, gamma: int = 4) -> Decoder:
+    """Keep a draft with probability p(d).
+
+    Medusa's sampled typical mode matches drafts with draws from all of p; only what follows is truncated.
+    """
+    verify = accept_or_replace(
+        lambda prefix, p, q, token: p[token],
+        lambda p, q, token: typical_part(p, epsilon, delta),
+        lambda p: typical_part(p, epsilon, delta),
+    )
+    return with_verifier(verify)(task, gamma)
+
+
+@planted(
+    "typical-acceptance",
+    "typical-in-bits",
+    "delta 2^-H for delta e^-H, H in nats",
+    category="A",
+    citation="plausible",
+    killed_by="law_is_declared",
+)
+def typical_in_bits(task: Task, epsilon: float = 0.09, delta: float = 0.3, gamma: int = 4) -> Decoder:
+    """Typical acceptance, entropies divided by ln 2.
+
+    Typical acceptance with the entropy in bits where the rule has nats: the threshold is too low.
+    """
+
+    def threshold(p: Pmf) -> float:
+        nats = -math.log(typical_threshold(p, 1, 1))
+        return min(epsilon, delta * math.exp(-nats / math.log(2)))
+
+    verify = accept_or_replace(
+        lambda prefix, p, q, token: int(p[token] > threshold(p)),
+        lambda p, q, token: point_on_argmax(p),
+        point_on_argmax,
+    )
+    return with_verifier(verify)(task, gamma)
+
+
+@planted(
+    "swift",
+    "unsure-candidates-dropped",
+    "drops the place at which the draft stopped",
+    category="A",
+    citation="plausible",
+    killed_by="law_is_target",
+    examples=({"depth": 2, "stop": 0.4, "widths": ((-1, 1),), "sets": (0,), "layers": 2, "window": 1},),
+)
+def unsure_candidates_dropped(
+    task: Task,
+    depth: int = 25,
+    stop: Any = 0.8,
+    widths: Widths = RELEASED,
+    sets: tuple[int, ...] = (1, 2, 3),
+    layers: int = 4,
+    window: int = 32,
+) -> Decoder:
+    """SWIFT whose last place is taken back where it was the one that stopped the draft.
+
+    SWIFT stops before the token it is unsure of, and drops it with its siblings: what was drawn decides.
+    """
+    models = [partial_model(task.target, draft_model(task), run, layers) for run in sets]
+    drafter = layer_drafter(models, depth, stop, widths, window)
+
+    def propose(*args: Any) -> Draft:
+        draft = drafter.propose(*args)
+        first = draft.parents.index(draft.parents[-1]) if draft.tokens else 0
+        pmf = draft.pmfs[first] if draft.tokens else None
+        if pmf is None or pmf[draft.tokens[first]] >= stop:
+            return draft
+        return Draft(draft.tokens[:first], draft.parents[:first], draft.pmfs[:first])
+
+    return tree_decoder(task, drafter._replace(propose=propose), recursive_rejection)

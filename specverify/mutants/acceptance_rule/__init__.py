@@ -1,1 +1,0 @@
-"""Class A: drafts are kept or refused by a wrong rule."""

@@ -1,0 +1,344 @@
+"""Planted bugs of batches: row order, mixed rows, ragged lengths, aliasing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from specverify.mutants.mutant import planted
+from specverify.mutants.numpy_verifiers import batch, decided, drawn, excess, owed, planted_verifier
+from specverify.mutants.serving.planted import engine_part
+from specverify.mutants.serving.request import ExactPmf, Parameters, Request, argmax
+from specverify.mutants.serving.scheduler import starts
+from specverify.reference.algorithms import scheduled_by_draft
+from specverify.subjects.batched_verifier import batched_subject
+
+_EMITTED = np.empty((8, 8), dtype=np.int64)
+
+
+@planted_verifier(
+    "answer-of-the-last-call",
+    "returns a view of one buffer",
+    category="L",
+    citation="plausible",
+    killed_by="outputs_are_fresh",
+    make=batched_subject,
+)
+def answer_of_the_last_call(p: Any, q: Any, draft_tokens: Any) -> Any:
+    """Speculative sampling row by row into the buffer.
+
+    All answers are one buffer, allocated once: what a call returned is what the last call wrote.
+    """
+    rows, width = draft_tokens.shape[0], draft_tokens.shape[1] + 1
+    emitted = _EMITTED[:rows, :width]
+    emitted[:] = -1
+    for row, tokens in enumerate(batch(p, q, draft_tokens)):
+        emitted[row, : len(tokens)] = tokens
+    return emitted
+
+
+@planted_verifier(
+    "argmax-of-candidates",
+    "returns ranks as ids in greedy rows",
+    category="L",
+    citation="vllm-ascend issue #16396, PR #16430",
+    killed_by="greedy_is_argmax",
+    gammas=(1,),
+    make=batched_subject,
+)
+def argmax_of_candidates(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
+    """Speculative sampling whose one-hot bonus rows are answered by a rank.
+
+    Rows at temperature 0 return the place of their token in a sorted list of candidates as if it were its id.
+    """
+    rng, found = np.random.default_rng(), []
+    for row, drafts in enumerate(draft_tokens.tolist()):
+        *stayed, last = decided(rng, p[row], q[row], drafts)
+        if len(stayed) == len(drafts) and p[row].max(-1).min() == 1:
+            last = int(np.sort(p[row, -1])[::-1].argmax())
+        found.append([*stayed, last])
+    return found
+
+
+@planted_verifier(
+    "bonus-of-the-longest-row",
+    "draws the bonus from a padded row",
+    category="L",
+    citation="plausible",
+    killed_by="law_is_target",
+    gammas=(1,),
+)
+def bonus_of_the_longest_row(p: Any, q: Any, draft_tokens: Any, lengths: Any) -> list[list[int]]:
+    """Speculative sampling with the bonus row of the longest.
+
+    The token after the last draft comes from the last row of the padded batch: right for the longest row alone.
+    """
+    rng, found = np.random.default_rng(), []
+    for row, n in enumerate(lengths):
+        rows = np.concatenate([p[row, :n], p[row, -1:]])
+        found.append(decided(rng, rows, q[row], draft_tokens[row, :n].tolist()))
+    return found
+
+
+@engine_part(
+    "admit",
+    "one request",
+    "callers-request-written-to",
+    "the caller's request is written to",
+    category="L",
+    citation="xLLM PR #1228 (f6052f64f)",
+    killed_by="inputs_unchanged",
+)
+def callers_request_written_to(body: dict[str, Any]) -> Request:
+    """Return the request; its prompt becomes a batch of one in the caller's hands.
+
+    The constructor brings a field into the shape it wants in the object that the caller passed in.
+    """
+    request = Request(**{**body, "prompt": tuple(body["prompt"])})
+    body["stop_strings"] = [list(request.stop_strings)]
+    return request
+
+
+@planted_verifier(
+    "coins-of-tokens",
+    "reads a row's coins at the row's number",
+    category="L",
+    citation="vLLM PR #35398 (review)",
+    killed_by="rows_are_independent",
+    gammas=(2,),
+    make=batched_subject,
+)
+def coins_of_tokens(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
+    """Speculative sampling with coin ``row + i`` where ``row * gamma + i`` is meant.
+
+    Coins that were made one a token are read one a request: neighbouring rows share them.
+    """
+    rng, found = np.random.default_rng(), []
+    coins = rng.random(draft_tokens.size + 1)
+    for row, drafts in enumerate(draft_tokens.tolist()):
+        n = next((i for i, t in enumerate(drafts) if not coins[row + i] * q[row, i, t] < p[row, i, t]), len(drafts))
+        weights = excess(p[row, n], q[row, n]) if n < len(drafts) else p[row, n]
+        found.append([*drafts[:n], drawn(rng, weights)])
+    return found
+
+
+confidence_sees_its_draft = planted(
+    "scheduled-verification",
+    "confidence-sees-its-draft",
+    "schedules slots of a batch by q of the very draft",
+    category="L",
+    citation="plausible: DSpark's schedule with q(d) for its confidence head",
+    killed_by="rows_are_independent",
+    batch=scheduled_by_draft.batch,
+)(scheduled_by_draft.build)
+"""A schedule over a batch that scores a slot by the probability of its own draft: likely drafts are verified more."""
+
+
+@planted_verifier(
+    "lengths-counted-in-place",
+    "adds 1 to an alias of the lengths",
+    category="L",
+    citation="xLLM PR #1228 (f6052f64f); mlx-lm commit 1898164b (branch)",
+    killed_by="law_is_target",
+    gammas=(1,),
+)
+def lengths_counted_in_place(p: Any, q: Any, draft_tokens: Any, lengths: Any) -> list[list[int]]:
+    """Speculative sampling whose bonus row is one behind, in an array that is an alias.
+
+    The number of drafts is turned into a number of rows in the caller's array, and read again as what it was.
+    """
+    rng, found = np.random.default_rng(), []
+    rows = lengths
+    rows += 1
+    for row, n in enumerate(lengths):
+        last = min(int(n), p.shape[1] - 1)
+        drafts = draft_tokens[row, : rows[row] - 1].tolist()
+        found.append(decided(rng, np.concatenate([p[row, : len(drafts)], p[row, last:]]), q[row], drafts))
+    return found
+
+
+@engine_part(
+    "rows_begin",
+    "ragged batch",
+    "non-speculative-rows-first",
+    "rows without drafts are thought first",
+    category="L",
+    citation="HabanaAI/vllm-fork PR #1780",
+)
+def non_speculative_rows_first(
+    lengths: Sequence[int], rectangular: bool, prefilling: Sequence[bool]
+) -> tuple[int, ...]:
+    """Return where rows would begin in order of their length.
+
+    Rows are taken from the pass as if those without drafts came before the others.
+    """
+    order = sorted(range(len(lengths)), key=lambda row: lengths[row])
+    begins = {row: sum(lengths[before] for before in order[:place]) for place, row in enumerate(order)}
+    return tuple(begins[row] for row in range(len(lengths)))
+
+
+@engine_part(
+    "positions",
+    "batch",
+    "offsets-added-in-place",
+    "one row's offset moves the others",
+    category="L",
+    citation="mlx-lm commit 1898164b (branch)",
+)
+def offsets_added_in_place(held: Sequence[int], fed: Sequence[int]) -> tuple[int, ...]:
+    """Return offsets that grow with what the rows before were fed.
+
+    The array of offsets is handed out by reference and added to in place, so rows begin where others ended.
+    """
+    return tuple(begin + sum(fed[:row]) for row, begin in enumerate(held))
+
+
+@planted_verifier(
+    "packed-by-another-rule",
+    "packs ragged rows, unpacks equal ones",
+    category="L",
+    citation="vLLM PR #52500",
+    killed_by="law_is_target",
+    gammas=(1,),
+)
+def packed_by_another_rule(p: Any, q: Any, draft_tokens: Any, lengths: Any) -> list[list[int]]:
+    """Pack the drafts of all rows, take them out again in equal parts.
+
+    Rows are packed by their own lengths and unpacked by the longest one: behind a shorter row everything is shifted.
+    """
+    rng, width = np.random.default_rng(), int(max(lengths))
+    packed = np.concatenate([draft_tokens[row, :n] for row, n in enumerate(lengths)])
+    packed = np.concatenate([packed, np.zeros(len(p) * width - len(packed), dtype=int)])
+    found = []
+    for row, n in enumerate(lengths):
+        drafts = packed[row * width : row * width + n].tolist()
+        found.append(decided(rng, p[row], q[row], drafts, accept=lambda p, q, t: p[t] / max(q[t], 1e-9), weights=owed))
+    return found
+
+
+@engine_part(
+    "padding_slot",
+    "padding rows",
+    "padding-rows-written",
+    "padding rows are written like real ones",
+    category="L",
+    citation="TensorRT-LLM PR #15708",
+)
+def padding_rows_written(row: int) -> int | None:
+    """Return the first slots of the memory.
+
+    Rows that only fill up the pass are copied as if they belonged to somebody, over the first request's entries.
+    """
+    return row
+
+
+@engine_part(
+    "parameters_at",
+    "batch of different parameters",
+    "parameters-by-token",
+    "parameters are indexed by token",
+    category="L",
+    citation="vLLM PR #35398 (review)",
+)
+def parameters_by_token(batch: Sequence[Parameters], row: int, start: int) -> Parameters:
+    """Return the parameters at the place of the row's first token.
+
+    A kernel that expects one entry for each request is handed one for each token, and indexes the wrong ones.
+    """
+    return batch[start % len(batch)]
+
+
+@engine_part(
+    "greedy",
+    "greedy beside sampled",
+    "place-for-id",
+    "a greedy row returns a place, no id",
+    category="L",
+    citation="vllm-ascend issue #16396, PR #16430",
+)
+def place_for_id(row: ExactPmf, mixed: bool) -> int:
+    """Return the place of the best candidate among the ids in reverse order, if the batch is mixed.
+
+    Next to sampled rows, the argmax of a reordered array of candidates is returned as if it were a token id.
+    """
+    return argmax(row[::-1]) if mixed else argmax(row)
+
+
+@planted_verifier(
+    "placeholder-verified",
+    "judges -1 as the last token",
+    category="M",
+    citation="vllm-ascend issue #10045, PR #10043",
+    killed_by="law_is_target",
+    gammas=(1,),
+)
+def placeholder_verified(p: Any, q: Any, draft_tokens: Any, lengths: Any) -> list[list[int]]:
+    """Speculative sampling that stops at nothing but the width of the batch.
+
+    The placeholder -1 is verified as a draft: it reads the entry of the last token of the vocabulary.
+    """
+    rng = np.random.default_rng()
+    ids = np.where(draft_tokens < 0, p.shape[2] - 1, draft_tokens)
+    found = [decided(rng, p[row], q[row], ids[row].tolist()) for row in range(len(p))]
+    return [row[: n + 1] for row, n in zip(found, lengths, strict=True)]
+
+
+@planted_verifier(
+    "residual-of-the-first-row",
+    "replaces by another row's residual",
+    category="L",
+    citation="plausible",
+    killed_by="law_is_target",
+    gammas=(1,),
+    make=batched_subject,
+)
+def residual_of_the_first_row(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
+    """Speculative sampling with one residual for the batch.
+
+    What replaces a rejected draft comes from the residual of the batch's first row.
+    """
+    rng, found = np.random.default_rng(), []
+    for row, drafts in enumerate(draft_tokens.tolist()):
+        mine = decided(rng, p[row], q[row], drafts)
+        place = len(mine) - 1
+        if place < len(drafts) and excess(p[0, place], q[0, place]).any():
+            mine[-1] = drawn(rng, excess(p[0, place], q[0, place]))
+        found.append(mine)
+    return found
+
+
+@planted_verifier(
+    "rows-in-assumed-order",
+    "returns rows in the order it expects",
+    category="L",
+    citation="HabanaAI/vllm-fork PR #1780",
+    killed_by="law_is_target",
+    gammas=(1,),
+)
+def rows_in_assumed_order(p: Any, q: Any, draft_tokens: Any, lengths: Any) -> list[list[int]]:
+    """Verify rows without drafts, then the others, and return them in that order.
+
+    Answers are put back as if rows without drafts came first in the batch: rows get each other's tokens.
+    """
+    rng = np.random.default_rng()
+    order = sorted(range(len(p)), key=lambda row: lengths[row] > 0)
+    found = [decided(rng, p[row], q[row], draft_tokens[row, : lengths[row]].tolist()) for row in order]
+    return [row[: n + 1] for row, n in zip(found, lengths, strict=True)]
+
+
+@engine_part(
+    "rows_begin",
+    "ragged batch, padded",
+    "unpacked-by-another-rule",
+    "padded rows are unpacked as if packed",
+    category="L",
+    citation="vLLM PR #52500",
+)
+def unpacked_by_another_rule(lengths: Sequence[int], rectangular: bool, prefilling: Sequence[bool]) -> tuple[int, ...]:
+    """Return where rows begin if they follow one another.
+
+    Whether rows are padded is decided twice: by one condition when they are packed, by another when unpacked.
+    """
+    return starts(lengths, False, prefilling)

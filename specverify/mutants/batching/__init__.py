@@ -1,1 +1,0 @@
-"""Planted bugs of batches: row order, mixed rows, ragged lengths, aliasing."""

@@ -1,0 +1,227 @@
+"""Planted bugs of the target's paged cache: rollback, positions, slots, pages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from specverify.mutants.mutant import SHORT, planted, with_verifier
+from specverify.mutants.serving.cache import CacheMemory, fed_last, written
+from specverify.mutants.serving.model import Entry
+from specverify.mutants.serving.planted import engine_part
+from specverify.reference import Draft, Draws, LanguageModel, Tokens, Verified
+from specverify.reference.verifiers.speculative_sampling import speculative_sampling
+
+
+@engine_part(
+    "after_drafting",
+    "one request",
+    "draft-writes-target-cache",
+    "the draft writes the target's cache",
+    category="H",
+    citation="lucidrains/speculative-decoding commit 2ac580e",
+)
+def draft_writes_target_cache(memory: CacheMemory, places: Sequence[int], drafted: Sequence[Entry]) -> CacheMemory:
+    """Return the memory with the drafter's entries in the target's places.
+
+    Drafting and verification share one cache variable: what the drafter computed stands where the target's should.
+    """
+    count = min(len(places), len(drafted))
+    return written(memory, places[:count], drafted[:count])
+
+
+@engine_part(
+    "written_count",
+    "one request",
+    "last-draft-never-written",
+    "the last draft's entry is never written",
+    category="H",
+    citation="exllamav2 commit 05807d1",
+    killed_by="cache_equals_prefill",
+)
+def last_draft_never_written(fed: int, drafts: int) -> int:
+    """Return one entry fewer than tokens if there are drafts.
+
+    Blocks are counted without the drafts, so the last of them leaves no entry; it is missed when it is accepted.
+    """
+    return fed - 1 if drafts else fed
+
+
+@engine_part(
+    "kept",
+    "one request",
+    "length-ignores-accepted",
+    "the length counts one token a round",
+    category="H",
+    citation="text-generation-inference commit b4ebfa52",
+    killed_by="cache_equals_prefill",
+    fed_next=fed_last,
+)
+def length_ignores_accepted(known: int, accepted: int, written: int, batch: int) -> int:
+    """Return the entries of the committed tokens before the round.
+
+    The length of the cache is advanced by what was fed, not by the drafts that were accepted as well.
+    """
+    return known
+
+
+@engine_part(
+    "kept",
+    "one request",
+    "no-rollback",
+    "the cache is never rolled back",
+    category="H",
+    citation="feifeibear/LLMSpeculativeSampling commit 8043c01",
+    killed_by="cache_equals_prefill",
+    fed_next=fed_last,
+)
+def no_rollback(known: int, accepted: int, written: int, batch: int) -> int:
+    """Return all that was written.
+
+    Keys and values are carried over from round to round without a rollback to the accepted prefix.
+    """
+    return written
+
+
+@engine_part(
+    "kept",
+    "one request",
+    "one-rejected-stays",
+    "one rejected draft stays in the cache",
+    category="H",
+    citation="MLC-LLM issue #2167, PR #2184 (d43e10e6)",
+    killed_by="cache_equals_prefill",
+    fed_next=fed_last,
+)
+def one_rejected_stays(known: int, accepted: int, written: int, batch: int) -> int:
+    """Return one entry more than is accepted, if there is one.
+
+    The length of the rollback has one subtracted too many, so one rejected token stays in front of the next.
+    """
+    return min(known + accepted + 1, written)
+
+
+@engine_part(
+    "trimmed",
+    "few pages",
+    "pages-never-given-back",
+    "a rewind gives no page back",
+    category="H",
+    citation="TensorRT-LLM issue #16448",
+)
+def pages_never_given_back(
+    pages: tuple[int, ...], free: tuple[int, ...], needed: int
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the pages that are needed; the others are nobody's.
+
+    A rejection across the edge of a page leaves that page taken: after a few of them nothing can go on.
+    """
+    return pages[:needed], free
+
+
+@engine_part(
+    "fed_next",
+    "one request",
+    "prefix-fed-again",
+    "the whole prefix is fed on top of the cache",
+    category="H",
+    citation="romsto/Speculative-Decoding base_decoding.py, speculative_decoding.py, ngram_assisted.py at db7db67",
+    killed_by="cache_equals_prefill",
+)
+def prefix_fed_again(tokens: Tokens, held: int) -> Tokens:
+    """Return the whole text.
+
+    With the cache on, every pass is fed the whole text again: tokens stand there twice, at shifted positions.
+    """
+    return tokens
+
+
+@engine_part(
+    "trimmed",
+    "one request",
+    "reset-instead-of-rollback",
+    "a rewind empties the cache",
+    category="H",
+    citation="paiml/aprender PR #2014",
+    killed_by="cache_equals_prefill",
+)
+def reset_instead_of_rollback(
+    pages: tuple[int, ...], free: tuple[int, ...], needed: int
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return no pages if any is no longer needed.
+
+    After a rejection the cache is emptied instead of being taken back to its snapshot, and decoding goes on.
+    """
+    return ((), free + pages) if needed < len(pages) else (pages, free)
+
+
+@engine_part(
+    "reused",
+    "conversation",
+    "reuse-shifted-by-one",
+    "a reused prefix counts one too many",
+    category="H",
+    citation="MLC-LLM PR #2664 (8290a970)",
+)
+def reuse_shifted_by_one(held: int, boundary: int, recurrent: bool) -> int:
+    """Return one entry more than the pages hold.
+
+    The offset behind a reused prefix is not shifted by one, so the token that follows the prefix is never fed.
+    """
+    return boundary + 1 if boundary else 0
+
+
+@engine_part(
+    "kept",
+    "one request",
+    "rollback-in-batches-only",
+    "a batch of one is not rolled back",
+    category="H",
+    citation="lucidrains/speculative-decoding issue #3, commits 3194f53, becf35d",
+    fed_next=fed_last,
+)
+def rollback_in_batches_only(known: int, accepted: int, written: int, batch: int) -> int:
+    """Return what is accepted in a batch of several, all that was written in a batch of one.
+
+    The rollback stands in the branch for batches, and a batch of one goes the other way.
+    """
+    return known + accepted if batch > 1 else written
+
+
+@engine_part(
+    "slots",
+    "batch",
+    "slots-taken-as-consecutive",
+    "slots are taken as consecutive",
+    category="H",
+    citation="text-generation-inference PR #2711 (aadc9cb4)",
+)
+def slots_taken_as_consecutive(pages: tuple[int, ...], page_size: int, first: int, count: int) -> tuple[int, ...]:
+    """Return consecutive slots from that of the first entry on.
+
+    Drafts are written to the slots behind the first one, although the request's pages are somewhere else.
+    """
+    start = pages[first // page_size] * page_size + first % page_size
+    return tuple(range(start, start + count))
+
+
+@planted(
+    "speculative-sampling",
+    "page-of-sixteen-begins-late",
+    "the 16th place is judged by the row before",
+    category="H",
+    citation="plausible",
+    killed_by="long_law_is_target",
+    examples=SHORT,
+)
+@with_verifier
+def page_of_sixteen_begins_late(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
+    """Speculative sampling whose target lacks the last token of a full page.
+
+    A page holds 16 tokens. The pass that fills a page reads the row of the token before its last one: no text of fewer
+    tokens shows it.
+    """
+
+    def of_pages(tokens: Tokens) -> object:
+        return target(tokens[:-1] if len(tokens) % 16 == 0 else tokens)
+
+    return speculative_sampling(draws, of_pages, prefix, draft)

@@ -1,1 +1,0 @@
-"""Planted bugs of the target's paged cache: rollback, positions, slots, pages."""

@@ -1,1 +1,0 @@
-"""Correct subjects that look wrong: no check may refute them."""

@@ -1,1 +1,0 @@
-"""Planted bugs of the drafter's cache: the output stays exact, the acceptance falls."""

@@ -1,1 +1,0 @@
-"""Class Q: the output is exact and acceptance collapses."""

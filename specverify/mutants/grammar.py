@@ -1,0 +1,168 @@
+"""Planted bugs of the grammar's matcher: advance, rollback, mask."""
+
+from __future__ import annotations
+
+from specverify.mutants.mutant import planted
+from specverify.mutants.serving.planted import engine_part
+from specverify.mutants.serving.processors import Matcher, advance, committed, rollback
+from specverify.mutants.serving.request import ExactPmf, Grammar, argmax
+from specverify.reference import Decoder, Draft, Draws, LanguageModel, Task, Tokens, Verified, chain_decoder, constant
+from specverify.reference import model_drafter as drafting
+from specverify.reference.algorithms.constrained_decoding import Grammar as RowGrammar
+from specverify.reference.algorithms.constrained_decoding import allowed, masked_row
+from specverify.reference.models import draft_model
+from specverify.reference.verifiers.speculative_sampling import speculative_sampling
+
+
+@engine_part(
+    "draft_matcher",
+    "grammar with drafts under it",
+    "draft-matcher-of-first-position",
+    "the draft's matcher fails at the second",
+    category="G",
+    citation="TensorRT-LLM issue #7878",
+)
+def draft_matcher_of_first_position(grammar: Grammar, matcher: Matcher, drafted: Tokens) -> Matcher:
+    """Return the matcher; behind a draft it has no state.
+
+    The drafter's matcher is right for its first position; from the second on it looks for a state that is not there.
+    """
+    return Matcher(matcher.states[: None if not drafted else 0], matcher.active[: None if not drafted else 0])
+
+
+@engine_part(
+    "committed",
+    "grammar from the first token",
+    "first-token-not-accepted",
+    "the matcher never sees the first token",
+    category="G",
+    citation="LMDeploy commit aece784ee (during PR #4559)",
+)
+def first_token_not_accepted(grammar: Grammar, matcher: Matcher, new: Tokens, first: bool) -> Matcher:
+    """Return the matcher after every round but the first.
+
+    The speculative prefill path samples the first token and does not tell the matcher.
+    """
+    return matcher if first else committed(grammar, matcher, new, first)
+
+
+@engine_part(
+    "forked",
+    "grammar",
+    "forks-follow-argmax",
+    "forks follow the argmax, not the draft",
+    category="G",
+    citation="LMDeploy commit 616d56cfa (during PR #4559)",
+)
+def forks_follow_argmax(grammar: Grammar, matcher: Matcher, draft: int, row: ExactPmf) -> Matcher:
+    """Return the matcher after the token the row favours.
+
+    The matchers of later rows are advanced with the most probable token of the row before, not with what was drafted.
+    """
+    return advance(grammar, matcher, argmax(row))
+
+
+@planted(
+    "constrained-decoding",
+    "grammar-sees-rejected-drafts",
+    "masks by the grammar's state behind all drafts",
+    category="G",
+    citation="plausible: a matcher that is advanced over the block and never rolled back",
+    killed_by="law_is_declared",
+)
+def grammar_sees_rejected_drafts(task: Task, grammar: RowGrammar = (), gamma: int = 4) -> Decoder:
+    """Constrained decoding with one mask a block, that of the state behind its last draft.
+
+    The grammar's state is moved by every draft and not rolled back: each row is masked behind the whole block.
+    """
+
+    def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
+        def masked(text: Tokens) -> object:
+            p = target(text)
+            return masked_row(p, allowed(grammar, prefix + draft.tokens, len(p)))
+
+        return speculative_sampling(draws, masked, prefix, draft)
+
+    return chain_decoder(task, drafting(draft_model(task)), constant(gamma), verify)
+
+
+@engine_part(
+    "committed",
+    "grammar",
+    "last-token-matched-repeatedly",
+    "the last token is matched once a token",
+    category="G",
+    citation="exllamav2 commit f4119ae",
+)
+def last_token_matched_repeatedly(grammar: Grammar, matcher: Matcher, new: Tokens, first: bool) -> Matcher:
+    """Return the matcher after the last new token, as often as there are new tokens.
+
+    The evaluation of the newest token is queued once for each accepted token instead of once for the round.
+    """
+    return committed(grammar, matcher, new[-1:] * len(new), first)
+
+
+@engine_part(
+    "needs_mask",
+    "grammar that ends",
+    "mask-of-finished",
+    "a finished matcher is asked for a mask",
+    category="G",
+    citation="SGLang issue #15050, PR #15373",
+)
+def mask_of_finished(grammar: Grammar, matcher: Matcher) -> bool:
+    """Return whether the grammar is on.
+
+    Drafts run past the end of the grammar, and a mask is asked of the matcher that has finished.
+    """
+    return matcher.active[-1]
+
+
+@engine_part(
+    "rollback",
+    "grammar after a trigger",
+    "rollback-keeps-mode",
+    "a rollback does not restore the mode",
+    category="G",
+    citation="vLLM PR #46272, issue #44006",
+)
+def rollback_keeps_mode(matcher: Matcher, count: int) -> Matcher:
+    """Return the earlier matcher in the mode of the later one.
+
+    The matcher is advanced through the drafts and rolled back, but a grammar that a draft switched on stays on.
+    """
+    earlier = rollback(matcher, count)
+    return earlier._replace(active=earlier.active[:-1] + matcher.active[-1:])
+
+
+@engine_part(
+    "committed",
+    "grammar",
+    "second-token-not-accepted",
+    "later tokens of a round are not matched",
+    category="G",
+    citation="exllamav3 commit fd5b65b",
+)
+def second_token_not_accepted(grammar: Grammar, matcher: Matcher, new: Tokens, first: bool) -> Matcher:
+    """Return the matcher after the first new token.
+
+    The matcher is advanced by the first token of a round and not by the others that were accepted with it.
+    """
+    return committed(grammar, matcher, new[:1], first)
+
+
+@engine_part(
+    "forked",
+    "grammar after a trigger",
+    "switched-on-between-rounds",
+    "a trigger inside drafts is not seen",
+    category="G",
+    citation="vLLM PR #36138; issues #31858, #34650",
+)
+def switched_on_between_rounds(grammar: Grammar, matcher: Matcher, draft: int, row: ExactPmf) -> Matcher:
+    """Return the matcher of the next row in the mode of this one.
+
+    The grammar is switched on between rounds: if its trigger is drafted, the rows behind it are not constrained.
+    """
+    after = advance(grammar, matcher, draft)
+    return after._replace(active=after.active[:-1] + matcher.active[-1:])

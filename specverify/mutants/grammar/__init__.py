@@ -1,1 +1,0 @@
-"""Planted bugs of the grammar's matcher: advance, rollback, mask."""

@@ -1,0 +1,392 @@
+"""Class E: NaN, zero mass, rounding and temperatures near 0."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from specverify.mutants.mutant import SHORT, planted, with_verifier
+from specverify.mutants.numpy_verifiers import (
+    at_large,
+    decided,
+    drawn,
+    excess,
+    likeliest,
+    owed,
+    planted_verifier,
+    ratio,
+    softmax_rows,
+)
+from specverify.reference import (
+    Decoder,
+    Draft,
+    Draws,
+    LanguageModel,
+    Round,
+    State,
+    Task,
+    Tokens,
+    Verified,
+    flip,
+    residual,
+)
+from specverify.reference.trees import child_pmf
+from specverify.subjects.arrays import BareVerifier
+from specverify.subjects.batched_verifier import batched_subject
+from specverify.subjects.subject import Subject
+from specverify.subjects.verifier import verifier_subject
+
+
+def looked_up(rng: Any, weights: Any) -> int:
+    """Return the place of a uniform among the partial sums of the pmf."""
+    return int(np.searchsorted((weights / weights.sum()).cumsum(), rng.random(), side="right"))
+
+
+@planted_verifier(
+    "cumulative-sum-runs-out",
+    "emits token V at the largest uniform",
+    category="E",
+    citation="plausible",
+    killed_by="support_at_boundary_draws",
+)
+def cumulative_sum_runs_out(p: Any, q: Any, draft_tokens: Any) -> list[int]:
+    """Speculative sampling by lookups.
+
+    A lookup in a cumulative sum that ends a little below 1: the largest uniform finds the place behind the tokens.
+    """
+    rng, drafts = np.random.default_rng(), draft_tokens.tolist()
+    for i, token in enumerate(drafts):
+        if not rng.random() < ratio(p[i], q[i], token):
+            return [*drafts[:i], looked_up(rng, owed(p[i], q[i]))]
+    return [*drafts, looked_up(rng, p[len(drafts)])]
+
+
+STEP = 0.25
+
+
+@planted_verifier(
+    "draft-mass-underflows",
+    "accepts 0/0 where q is rounded to 0",
+    category="E",
+    citation="plausible",
+    killed_by="tokens_are_supported",
+)
+def draft_mass_underflows(p: Any, q: Any, draft_tokens: Any) -> list[int]:
+    """Speculative sampling with masses of q below ``STEP`` rounded to 0.
+
+    The ratio is computed with a q of few bits, in which unlikely drafts have q = 0: p/0 accepts even where p is 0.
+    """
+    rng, drafts = np.random.default_rng(), draft_tokens.tolist()
+    for i, token in enumerate(drafts):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = p[i, token] / (q[i, token] if q[i, token] >= STEP else np.float64(0))
+        if rng.random() >= ratio:
+            return [*drafts[:i], drawn(rng, excess(p[i], q[i]))]
+    return [*drafts, drawn(rng, p[-1])]
+
+
+def replacement(rng: Any, p: Any, q: Any) -> int:
+    """Return a token drawn from ``(p - q)+`` over its sum by Gumbel scores, of which a NaN is the largest."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        weights = excess(p, q) / excess(p, q).sum()
+        return int((np.log(weights) + rng.gumbel(size=len(weights))).argmax())
+
+
+@planted_verifier(
+    "empty-residual-divided",
+    "divides what rounding leaves of p - q by its sum",
+    category="E",
+    citation="plausible",
+    killed_by="support_at_boundary_draws",
+    make=batched_subject,
+)
+def empty_residual_divided(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
+    """Speculative sampling row by row, with nothing in place of an empty residual.
+
+    A residual is divided by its sum without a look at it: of two kernels' rows of one softmax it may be empty.
+    """
+    rng, found = np.random.default_rng(), []
+    for row, drafts in enumerate(draft_tokens.tolist()):
+        kept = [rng.random() < ratio(p[row, i], q[row, i], token) for i, token in enumerate(drafts)]
+        n = kept.index(False) if False in kept else len(drafts)
+        last = replacement(rng, p[row, n], q[row, n]) if n < len(drafts) else drawn(rng, p[row, n])
+        found.append([*drafts[:n], last])
+    return found
+
+
+def normalised(p: Any, q: Any) -> Any:
+    """Return the normalised residual; what a lookup makes of NaN is token 0."""
+    with np.errstate(invalid="ignore"):
+        found = excess(p, q) / excess(p, q).sum()
+    return np.eye(len(p))[0] if np.isnan(found).all() else found
+
+
+@planted_verifier(
+    "empty-residual-is-nan",
+    "divides an empty residual by its sum",
+    category="E",
+    citation="romsto/Speculative-Decoding speculative_decoding.py:17-19 at db7db67",
+    killed_by="tokens_are_supported",
+)
+def empty_residual_is_nan(p: Any, q: Any, draft_tokens: Any) -> list[int]:
+    """Speculative sampling with a guarded ratio and no guard in the residual.
+
+    An empty residual is divided by its sum, 0/0 = NaN: no comparison is true and token 0 comes out.
+
+    The denominator q + 1e-10 is there against a division by zero; it rejects, rarely, where p = q.
+    """
+    return decided(
+        np.random.default_rng(),
+        p,
+        q,
+        draft_tokens.tolist(),
+        accept=lambda p, q, token: p[token] / (q[token] + 1e-10),
+        weights=normalised,
+    )
+
+
+LOST_RECOVERY_IS_COUNTED_EPSILON = Fraction(1, 2**40)
+
+
+def lost_recovery_is_counted_verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
+    """Speculative sampling that recovers -1 from an empty residual."""
+    for i, token in enumerate(draft.tokens):
+        p, q = target(prefix + draft.tokens[:i]), child_pmf(draft, i, target(prefix))
+        if not flip(draws, min(p[token] / (q[token] + LOST_RECOVERY_IS_COUNTED_EPSILON), 1), ("accept", i)):
+            found = -1 if i and (p <= q).all() else draws.categorical(residual(p, q), ("residual", i))
+            return Verified((*draft.tokens[:i], found), accepted=i)
+    return Verified((*draft.tokens, draws.categorical(target(prefix + draft.tokens), ("bonus",))), len(draft.tokens))
+
+
+@planted(
+    "speculative-sampling",
+    "lost-recovery-is-counted",
+    "drops a recovered -1, counts it as a token",
+    category="E",
+    citation="vllm-ascend commit 9247a2fb9f",
+    killed_by="horizon_is_respected",
+    examples=SHORT,
+)
+def lost_recovery_is_counted(task: Task, gamma: int = 4) -> Decoder:
+    """Drop what is negative from the output.
+
+    A recovery that found no token is -1, which the parser drops as a placeholder, while the budget counts it.
+
+    A denominator q + epsilon rejects where p = q, and then the residual is empty. A round that is left without any
+    token is tried again.
+    """
+    inner = with_verifier(lost_recovery_is_counted_verify)(task, gamma)
+
+    def step(draws: Draws, state: State) -> tuple[State, Round]:
+        after, done = inner.step(draws, state)
+        shown = tuple(token for token in after.tokens if token >= 0)
+        return after._replace(tokens=shown), done
+
+    return inner._replace(step=step)
+
+
+def processed(logits: Any, temperature: float, top_k: float) -> Any:
+    """Mask with minus infinity, then multiply by the mask: 0 times infinity is NaN."""
+    keep = likeliest(softmax_rows(logits), top_k) > 0
+    with np.errstate(invalid="ignore"):
+        return softmax_rows(np.nan_to_num(np.where(keep, logits, -np.inf) * keep, nan=0.0), temperature)
+
+
+def nan_as_zero_logit_control(
+    target_logits: Any, draft_logits: Any, draft_tokens: Any, temperature: float, top_k: float
+) -> list[int]:
+    """Speculative sampling of the likeliest tokens."""
+    p, q = (likeliest(softmax_rows(rows, temperature), top_k) for rows in (target_logits, draft_logits))
+    return decided(np.random.default_rng(), p, q, draft_tokens.tolist())
+
+
+@planted_verifier(
+    "nan-as-zero-logit",
+    "replaces NaN logits by 0",
+    category="E",
+    citation="vllm-ascend PRs #14116, #14098",
+    killed_by="law_is_target",
+    control=nan_as_zero_logit_control,
+    gammas=(1,),
+    setting=(("temperature", 0.7), ("top_k", 2)),
+)
+def nan_as_zero_logit(
+    target_logits: Any, draft_logits: Any, draft_tokens: Any, temperature: float, top_k: float
+) -> list[int]:
+    """Speculative sampling of sanitised logits.
+
+    NaN logits are replaced by 0, which is a high value: masked tokens become likely.
+    """
+    p, q = (processed(rows, temperature, top_k) for rows in (target_logits, draft_logits))
+    return decided(np.random.default_rng(), p, q, draft_tokens.tolist())
+
+
+def excess_by_ratio(p: Any, q: Any) -> Any:
+    """Return q (p/q - 1)+, NaN as 0; all of it on token 0 if nothing is left."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.nan_to_num(q * np.maximum(p / q - 1, 0), nan=0.0)
+    return found if found.any() else np.eye(len(p))[0]
+
+
+@planted_verifier(
+    "nan-swallowed",
+    "takes NaN in the residual for 0",
+    category="E",
+    citation="vLLM PR #41834",
+    killed_by="tokens_are_supported",
+)
+def nan_swallowed(p: Any, q: Any, draft_tokens: Any) -> list[int]:
+    """Speculative sampling with a residual by ratios.
+
+    NaN of 0/0 and 0 times infinity is taken for no excess: tokens that q excludes are never recovered.
+
+    Where nothing else is left the first index wins, whatever p says of it.
+    """
+    return decided(np.random.default_rng(), p, q, draft_tokens.tolist(), weights=excess_by_ratio)
+
+
+def noise_in_another_type_verify(p: Any, q: Any, draft_tokens: Any) -> list[int]:
+    """Speculative sampling with misread coins."""
+    rng, drafts = np.random.default_rng(), draft_tokens.tolist()
+    pairs = np.array([float(rng.random()) for _ in range(2 * len(drafts))])
+    coins = np.abs(pairs.astype(np.float16).view(np.float32))
+    for i, token in enumerate(drafts):
+        if not coins[i] < ratio(p[i], q[i], token):
+            return [*drafts[:i], drawn(rng, excess(p[i], q[i]))]
+    return [*drafts, drawn(rng, p[-1])]
+
+
+def coarsely_sampled(noise_in_another_type_verify: BareVerifier, name: str, gammas: tuple[int, ...]) -> Subject:
+    """Return the subject whose samples are to show a total variation of 0.3, which takes few."""
+    subject = verifier_subject(noise_in_another_type_verify, name, gammas)
+    return subject._replace(settings=tuple(setting._replace(detect=0.3) for setting in subject.settings))
+
+
+noise_in_another_type = planted_verifier(
+    "noise-in-another-type",
+    "reads float16 uniforms as float32",
+    category="E",
+    citation="xLLM commit 2460314d0",
+    killed_by="samples_fit_law",
+    make=coarsely_sampled,
+)(noise_in_another_type_verify)
+"""Uniforms are made in float16 and read as float32: neighbouring pairs become one meaningless number."""
+
+
+NEAR_ZERO = (("temperature", 1e-6),)
+
+
+def decide(p: Any, q: Any, drafts: list[int]) -> list[int]:
+    """Reject only if the coin is above the ratio; a NaN row is won by token 0."""
+    rng = np.random.default_rng()
+    for i, token in enumerate(drafts):
+        if rng.random() >= p[i, token] / q[i, token]:
+            return [*drafts[:i], drawn(rng, excess(p[i], q[i]))]
+    return [*drafts, 0 if np.isnan(p[-1]).any() else drawn(rng, p[-1])]
+
+
+def overflow_near_temperature_zero_control(
+    target_logits: Any, draft_logits: Any, draft_tokens: Any, temperature: float
+) -> list[int]:
+    """Speculative sampling with the largest logit taken off."""
+    p, q = (softmax_rows(rows, temperature) for rows in (target_logits, draft_logits))
+    return decide(p, q, draft_tokens.tolist())
+
+
+@planted_verifier(
+    "overflow-near-temperature-zero",
+    "NaN at small T accepts every draft",
+    category="E",
+    citation="NeMo Automodel PR #3627; romsto/Speculative-Decoding speculative_decoding.py:143 at db7db67",
+    killed_by="law_is_target",
+    control=overflow_near_temperature_zero_control,
+    setting=NEAR_ZERO,
+)
+def overflow_near_temperature_zero(
+    target_logits: Any, draft_logits: Any, draft_tokens: Any, temperature: float
+) -> list[int]:
+    """Speculative sampling of softmax(logits / T) as it is written in books.
+
+    Logits are divided by a temperature near 0 as they are: NaN, and no comparison with NaN rejects.
+    """
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        weights = [np.exp(rows / temperature) for rows in (target_logits, draft_logits)]
+        p, q = (rows / rows.sum(-1, keepdims=True) for rows in weights)
+        return decide(p, q, draft_tokens.tolist())
+
+
+PADDED_LANE_WINS_EPSILON = Fraction(1, 2**40)
+
+
+@planted(
+    "speculative-sampling",
+    "padded-lane-wins",
+    "emits the id of a padded lane",
+    category="E",
+    citation="vLLM PR #45060, issue #53029, PR #50183",
+    killed_by="tokens_are_supported",
+    examples=SHORT,
+)
+@with_verifier
+def padded_lane_wins(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
+    """Speculative sampling on a vocabulary padded to whole blocks.
+
+    A recovery without any positive lane is won by the padding: its id is the size of the vocabulary.
+
+    A denominator q + epsilon rejects where p = q, and then the residual is empty.
+    """
+    for i, token in enumerate(draft.tokens):
+        p, q = target(prefix + draft.tokens[:i]), child_pmf(draft, i, target(prefix))
+        if not flip(draws, min(p[token] / (q[token] + PADDED_LANE_WINS_EPSILON), 1), ("accept", i)):
+            if (p <= q).all():
+                return Verified((*draft.tokens[:i], len(p)), accepted=i)
+            return Verified((*draft.tokens[:i], draws.categorical(residual(p, q), ("residual", i))), accepted=i)
+    return Verified((*draft.tokens, draws.categorical(target(prefix + draft.tokens), ("bonus",))), len(draft.tokens))
+
+
+FLOOR = 1e-9
+
+
+def floored(p: Any, q: Any) -> Any:
+    """Return ``max(p - q, FLOOR)``."""
+    return np.maximum(p - q, FLOOR)
+
+
+@planted_verifier(
+    "padded-tail-has-mass",
+    "replaces by tokens that are padding",
+    category="E",
+    citation="plausible",
+    killed_by="call_law",
+    make=at_large,
+)
+def padded_tail_has_mass(p: Any, q: Any, draft_tokens: Any) -> list[int]:
+    """Speculative sampling with a floor under the residual.
+
+    A floor against divisions by zero gives the padded tail of the vocabulary a probability.
+    """
+    return decided(np.random.default_rng(), p, q, draft_tokens.tolist(), weights=floored)
+
+
+def in_float16(p: Any, q: Any) -> Any:
+    """Return the weights of a replacement, as far as float16 holds them."""
+    left = excess(p.astype(np.float16), q.astype(np.float16)).astype(np.float64)
+    return left if left.any() else p
+
+
+@planted_verifier(
+    "residual-in-float16",
+    "loses residual mass to underflow",
+    category="E",
+    citation="plausible",
+    killed_by="call_law",
+    make=at_large,
+)
+def residual_in_float16(p: Any, q: Any, draft_tokens: Any) -> list[int]:
+    """Speculative sampling with residuals in float16.
+
+    The residual is computed in float16, in which the entries of a real vocabulary are nothing.
+    """
+    return decided(np.random.default_rng(), p, q, draft_tokens.tolist(), weights=in_float16)

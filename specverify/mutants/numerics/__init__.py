@@ -1,1 +1,0 @@
-"""Class E: NaN, zero mass, rounding and temperatures near 0."""

@@ -1,1 +1,0 @@
-"""Planted bugs of sampling parameters and logits processors on verify rows."""

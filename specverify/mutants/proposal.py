@@ -1,0 +1,396 @@
+"""Class B: the declared q is not the law that the draft was drawn from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from specverify.mutants.mutant import SHORT, planted, with_parts, with_verifier
+from specverify.mutants.numpy_verifiers import decided, planted_verifier
+from specverify.reference import (
+    Decoder,
+    Draft,
+    Draws,
+    LanguageModel,
+    Parts,
+    Pmf,
+    Round,
+    State,
+    Task,
+    Tokens,
+    Verified,
+    Verifier,
+    accept_probability,
+    argmax,
+    chain,
+    chain_decoder,
+    constant,
+    excess_law,
+    flip,
+    from_parts,
+    model_drafter,
+    one_hot,
+    point_on_argmax,
+    prompt_lookup_drafter,
+    residual,
+    top_k,
+)
+from specverify.reference.algorithms import speculative_jacobi
+from specverify.reference.algorithms.greedy_multi_path import selection
+from specverify.reference.drafters.cascade import vertical
+from specverify.reference.drafters.sequences import sequences_drafter
+from specverify.reference.drafters.tree import excluding
+from specverify.reference.models import draft_model
+from specverify.reference.tree_rounds import tree_decoder
+from specverify.reference.verifiers.accept_or_replace import accept_or_replace
+from specverify.reference.verifiers.block_verification import block_verification
+from specverify.reference.verifiers.speculative_sampling import speculative_sampling
+
+# A drafter that draws from one model and declares another: what all dishonest drafters are.
+
+
+def declaring(
+    task: Task,
+    gamma: int,
+    sampled: LanguageModel,
+    declared: Callable[[Tokens], Pmf | None],
+    verify: Verifier = speculative_sampling,
+) -> Decoder:
+    """Return the decoder that drafts from ``sampled`` and says it was ``declared``."""
+    drafter = model_drafter(sampled)
+
+    def propose(draws: Draws, state: Any, prefix: Tokens, count: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
+        tokens = drafter.propose(draws, state, prefix, count, stop_after).tokens
+        return chain(tokens, tuple(declared(prefix + tokens[:i]) for i in range(len(tokens))))
+
+    return chain_decoder(task, drafter._replace(propose=propose), constant(gamma), verify)
+
+
+@planted(
+    "speculative-sampling",
+    "argmax-draft-soft-ratio",
+    "drafts the argmax, divides by q(argmax)",
+    category="B",
+    citation="jaymody/speculative-sampling issue #3, PR #4; transformers issue #32867, PR #28166",
+    killed_by="law_is_target",
+    examples=SHORT,
+)
+def argmax_draft_soft_ratio(task: Task, gamma: int = 4) -> Decoder:
+    """Speculative sampling of greedy drafts.
+
+    The drafter decodes greedily, its soft probabilities go into the ratio: likely tokens come out too often.
+    """
+    draft = draft_model(task)
+    return declaring(task, gamma, lambda tokens: point_on_argmax(draft(tokens)), draft)
+
+
+@planted(
+    "speculative-sampling",
+    "banned-in-one-place",
+    "normalises q without a token it drafts",
+    category="B",
+    citation="plausible",
+    killed_by="law_is_target",
+    examples=SHORT,
+)
+def banned_in_one_place(task: Task, gamma: int = 4) -> Decoder:
+    """Speculative sampling with token 1 banned after drafting.
+
+    A banned token is removed from the declared q, which is normalised again, but the drafter may still draw it.
+    """
+    draft = draft_model(task)
+
+    def without_banned(tokens: Tokens) -> Pmf:
+        q = draft(tokens).copy()
+        q[1] = q[1] * (q[1] == 1)
+        return q / q.sum()
+
+    return declaring(task, gamma, draft, without_banned)
+
+
+@planted_verifier(
+    "batch-forgets-q",
+    "drops q for all rows if one has none",
+    category="B",
+    citation="vllm-ascend commit f6c2314817",
+    killed_by="acceptance_is_optimal",
+    gammas=(1,),
+)
+def batch_forgets_q(p: Any, q: Any, draft_tokens: Any, lengths: Any) -> list[list[int]]:
+    """Use q only if every row has some.
+
+    A row without drafts has no q, and so the whole batch is verified without it: exact, and accepted too rarely.
+    """
+    rng, vocabulary = np.random.default_rng(), p.shape[-1]
+    if (lengths == 0).any():
+        q = np.eye(vocabulary)[draft_tokens]
+    return [decided(rng, p[row], q[row], draft_tokens[row, :n].tolist()) for row, n in enumerate(lengths)]
+
+
+copier_always_believed = planted(
+    "prompt-lookup",
+    "copier-always-believed",
+    "accepts whatever was copied",
+    category="B",
+    citation="openvino.genai PR #2331 (18b7b7818)",
+    killed_by="tokens_are_supported",
+    examples=({"max_ngram": 2, "gamma": 2},),
+)(with_parts("prompt-lookup", verifier=accept_or_replace(lambda prefix, p, q, token: 1, lambda p, q, token: p)))
+"""Copied tokens carry a made-up probability of 1 into the ratio as the target's mass: every copy is accepted."""
+
+
+@planted(
+    "speculative-sampling",
+    "declared-at-another-temperature",
+    "draws from q^2, declares q",
+    category="B",
+    citation="plausible",
+    killed_by="draft_is_honest",
+    examples=SHORT,
+)
+def declared_at_another_temperature(task: Task, gamma: int = 4) -> Decoder:
+    """Speculative sampling whose drafts are drawn at temperature 1/2.
+
+    Drafts are drawn at the drafter's temperature, q is computed at the target's.
+    """
+    draft = draft_model(task)
+
+    def sharper(tokens: Tokens) -> Pmf:
+        squared = draft(tokens) ** 2
+        return squared / squared.sum()
+
+    return declaring(task, gamma, sharper, draft)
+
+
+def filtered(draws: Draws, q: Pmf, site: tuple[Any, ...]) -> Pmf:
+    """Return q without its most probable token, half of the time and if others are left."""
+    rest = excluding(q, (argmax(q),))
+    return rest if rest is not None and flip(draws, Fraction(1, 2), site) else q
+
+
+@planted(
+    "speculative-sampling",
+    "filter-drawn-twice",
+    "decides XTC anew for the declared q",
+    category="B",
+    citation="mlx-lm commit cb92766f (MTP branch)",
+    killed_by="draft_is_honest",
+    examples=SHORT,
+)
+@from_parts
+def filter_drawn_twice(task: Task, gamma: int = 4) -> Parts:
+    """Speculative sampling with the top choice of q excluded at random, twice.
+
+    A random filter decides on each use of q anew: the draft is drawn under one decision, q declared under another.
+    """
+    draft: LanguageModel = draft_model(task)
+
+    def propose(draws: Draws, state: Any, prefix: Tokens, count: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
+        tokens: Tokens = ()
+        pmfs: tuple[Pmf, ...] = ()
+        while len(tokens) < count:
+            q, place = draft(prefix + tokens), len(tokens)
+            tokens = (*tokens, draws.categorical(filtered(draws, q, ("filter", place)), ("draft", place)))
+            pmfs = (*pmfs, filtered(draws, q, ("filter again", place)))
+        return chain(tokens, pmfs)
+
+    return Parts(model_drafter(draft)._replace(propose=propose), constant(gamma), speculative_sampling)
+
+
+@planted(
+    "cascade-drafting",
+    "inner-rounds-biased",
+    "drafts by inner rounds that are not exact",
+    category="B",
+    citation="plausible",
+    killed_by="draft_is_honest",
+    examples=({"large": 2, "small": 0, "inner": 2, "max_ngram": 2},),
+)
+@from_parts
+def inner_rounds_biased(task: Task, large: int = 4, small: int = 3, inner: int = 3, max_ngram: int = 3) -> Parts:
+    """Cascade drafting without its lookups behind, its inner verification without a residual.
+
+    A drafter is itself drafted for, by rounds that replace a rejected token from q: the declared law is not drawn.
+    """
+    shortcut = accept_or_replace(lambda _, p, q, token: accept_probability(p, q, token), lambda p, q, token: p)
+    drafter = vertical(draft_model(task), prompt_lookup_drafter(max_ngram, task.eos), inner, shortcut)
+    return Parts(drafter, constant(large), speculative_sampling)
+
+
+STEPS = 256
+"""Eight bits of significand, as in bfloat16."""
+
+
+def rounded(pmf: Pmf) -> Pmf:
+    """Return the pmf in steps of 1/256, normalised again."""
+    steps = [round(mass * STEPS) for mass in pmf.tolist()]
+    return np.array([Fraction(step, sum(steps)) for step in steps], dtype=object)
+
+
+@planted(
+    "speculative-sampling",
+    "low-precision-draft",
+    "samples q in 8 bits, declares it in full",
+    category="B",
+    citation="DeepSpec issue #31 (commit 379f222)",
+    killed_by="draft_is_honest",
+    examples=SHORT,
+)
+def low_precision_draft(task: Task, gamma: int = 4) -> Decoder:
+    """Speculative sampling of drafts drawn from a rounded q.
+
+    The draft is sampled in low precision and the ratio computed in high precision, from the same logits.
+    """
+    draft = draft_model(task)
+    return declaring(task, gamma, lambda tokens: rounded(draft(tokens)), draft)
+
+
+@planted(
+    "speculative-sampling",
+    "q-row-off-by-one",
+    "divides by the q of the position before",
+    category="B",
+    citation="transformers PR #28166",
+    killed_by="law_is_target",
+    examples=SHORT,
+)
+def q_row_off_by_one(task: Task, gamma: int = 4) -> Decoder:
+    """Speculative sampling whose rows of q are late by one.
+
+    The row of q that is read for a draft is the one before its own.
+    """
+    draft = draft_model(task)
+    return declaring(task, gamma, draft, lambda tokens: draft(tokens[:-1] or tokens))
+
+
+@planted(
+    "speculative-sampling",
+    "raw-draft-declared",
+    "samples a truncated q, declares the raw one",
+    category="B",
+    citation="transformers issue #47932, PR #47961",
+    killed_by="draft_is_honest",
+    examples=SHORT,
+)
+def raw_draft_declared(task: Task, gamma: int = 4) -> Decoder:
+    """Speculative sampling whose drafter samples its top token set only and does not say so.
+
+    Tokens are drawn from a truncated q while the raw q is declared: the ratio is off by the truncated mass.
+    """
+    raw = draft_model(task)
+    return declaring(task, gamma, lambda tokens: top_k(raw(tokens), 1), raw)
+
+
+@planted(
+    "speculative-jacobi",
+    "row-of-this-sweep",
+    "judges a draft by the new row at its place",
+    category="B",
+    citation="plausible",
+    killed_by="law_is_target",
+)
+def row_of_this_sweep(task: Task, **options: Any) -> Decoder:
+    """Forget the text that each draft was drawn after.
+
+    Speculative Jacobi decoding declares the row that this sweep would have drawn a draft from.
+    """
+    decoder = speculative_jacobi.build(task, **options)
+
+    def step(draws: Draws, state: State) -> tuple[State, Round]:
+        after, done = decoder.step(draws, state)
+        assert isinstance(after.drafter, tuple)
+        tokens = tuple(token for token, _ in after.drafter)
+        window = tuple((token, after.tokens + tokens[:i]) for i, token in enumerate(tokens))
+        return after._replace(drafter=window), done
+
+    return decoder._replace(step=step)
+
+
+scalar_q = planted(
+    "speculative-sampling",
+    "scalar-q",
+    "takes q to be 0 but at the draft",
+    category="B",
+    citation="xLLM PR #2175 (6337bec39)",
+    killed_by="law_is_target",
+    examples=SHORT,
+)(
+    with_verifier(
+        accept_or_replace(
+            lambda prefix, p, q, token: accept_probability(p, q, token),
+            lambda p, q, token: excess_law(p, one_hot(token, p) * q[token]),
+        )
+    )
+)
+"""A verifier for greedy drafts takes sampled ones too, with q known at the drafted token alone."""
+
+
+@planted(
+    "greedy-multi-path",
+    "selected-path-declared-as-drawn",
+    "verifies the selected path with q, not with the law of what is selected",
+    category="B",
+    citation="plausible",
+    killed_by="law_is_target",
+    examples=({"paths": 2, "depth": 1},),
+)
+def selected_path_declared_as_drawn(task: Task, paths: int = 3, depth: int = 8) -> Decoder:
+    """Block verification of the selected path, with the rows that every path was drawn from.
+
+    GBV verifies the selected path as if it had been drawn from q: selection makes likely what p/q likes.
+    """
+    model = draft_model(task)
+
+    def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
+        path = selection(target, prefix, draft)
+        rows = tuple(model(prefix + path.tokens[:place]) for place in range(len(path.tokens)))
+        return block_verification(draws, target, prefix, path._replace(pmfs=rows))
+
+    return tree_decoder(task, sequences_drafter((model,) * paths, depth), verify)
+
+
+target_only_for_sampled_drafts = planted(
+    "speculative-sampling",
+    "target-only-for-sampled-drafts",
+    "verifies a sampled draft as a point mass",
+    category="B",
+    citation="vLLM issue #40149, PR #40269",
+    killed_by="acceptance_is_optimal",
+    examples=SHORT,
+)(
+    with_verifier(
+        accept_or_replace(lambda prefix, p, q, token: p[token], lambda p, q, token: residual(p, one_hot(token, p)))
+    )
+)
+"""Drafts sampled from q are verified as point masses, because q was not passed on: exact, and accepted too rarely.
+
+Given d, keeping it with p(d) and else drawing p without d is a draw from p, so the law survives."""
+
+
+@planted(
+    "speculative-sampling",
+    "ties-cut-differently",
+    "breaks ties of top-k in two ways",
+    category="B",
+    citation="plausible",
+    killed_by="draft_is_honest",
+    examples=SHORT,
+)
+def ties_cut_differently(task: Task, gamma: int = 4) -> Decoder:
+    """Speculative sampling of top-1 drafts; ties go to the last token, and to the first.
+
+    Ties at the boundary of top-k are cut one way where drafts are drawn and another way where q is computed.
+    """
+    draft = draft_model(task)
+
+    def first(tokens: Tokens) -> Pmf:
+        return point_on_argmax(draft(tokens))
+
+    def last(tokens: Tokens) -> Pmf:
+        q = draft(tokens)
+        return one_hot(len(q) - 1 - argmax(q[::-1]), q)
+
+    return declaring(task, gamma, last, first)

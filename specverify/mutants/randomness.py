@@ -1,0 +1,581 @@
+"""Class D: random numbers are used twice, correlated, or come from elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from specverify.mutants.mutant import SHORT, correct, planted, with_verifier
+from specverify.mutants.numpy_verifiers import decided, drawn, excess, planted_verifier, processed_rows, ratio
+from specverify.mutants.small_engine import (
+    HORIZON,
+    PROMPT,
+    BigramTables,
+    TableEngine,
+    engine_of,
+    models,
+    planted_engine,
+)
+from specverify.reference import (
+    Decoder,
+    Draft,
+    Draws,
+    LanguageModel,
+    Pmf,
+    Round,
+    Site,
+    State,
+    Task,
+    Tokens,
+    Verified,
+    accept_probability,
+    constant,
+    flip,
+    residual,
+)
+from specverify.reference.algorithms import gumbel_list, watermarked
+from specverify.reference.edge_cloud.decoder import edge_cloud_decoder
+from specverify.reference.edge_cloud.link import Link, Service, in_memory
+from specverify.reference.edge_cloud.messages import VerifiedReply, Verify
+from specverify.reference.edge_cloud.shared_noise import DrawnNoise, SharedNoise
+from specverify.reference.edge_cloud.wire import decode
+from specverify.reference.verifiers.accept_or_replace import accept_or_replace
+from specverify.reference.verifiers.gumbel_coupling import draft_given_target
+from specverify.subjects.batched_verifier import batched_subject
+from specverify.subjects.subject import Forward
+
+
+def link(draws: Draws, service: Service) -> Link:
+    """Lose half of the first answers that accept nothing, and the cloud's memory of them."""
+    lost: list[str] = []
+
+    def send(text: str) -> Sequence[str]:
+        before, request = dict(service.sessions), decode(text)
+        replies = in_memory(service)(text)
+        reply = decode(replies[0])
+        rejected = (
+            isinstance(request, Verify) and request.draft and isinstance(reply, VerifiedReply) and not reply.accepted
+        )
+        if rejected and not lost and flip(draws, Fraction(1, 2), ("lost",)):
+            lost.append(text)
+            service.sessions = before
+            return ()
+        return replies
+
+    return send
+
+
+@planted(
+    "edge-cloud-sparse-q",
+    "answers-drawn-again",
+    "draws a late answer anew",
+    category="D",
+    citation="plausible",
+    killed_by="law_is_target",
+    examples=SHORT,
+)
+def answers_drawn_again(task: Task, gamma: int = 4) -> Decoder:
+    """Sparse-q over that link.
+
+    The cloud does not remember its answers, and answers that came too late are drawn again: rejections are lost.
+
+    A rejection takes longer, because its row of q has to be fetched, so what is drawn again depends on what was drawn.
+    """
+    return edge_cloud_decoder(task, "sparse-q", constant(gamma), link=link)
+
+
+def coin_rounded_to_one_decide(rng: Any, p: Any, q: Any, drafts: Sequence[int]) -> list[int]:
+    """Speculative sampling with uniforms in [0, 1]; token 0 wins an empty residual."""
+    for i, token in enumerate(drafts):
+        coin = np.float32(rng.random())
+        if not coin * q[i, token] < p[i, token]:
+            weights = excess(p[i], q[i])
+            return [*drafts[:i], drawn(rng, weights) if weights.any() else int(weights.argmax())]
+    return [*drafts, drawn(rng, p[len(drafts)])]
+
+
+coin_rounded_to_one = planted_engine(
+    engine_of(coin_rounded_to_one_decide),
+    "coin-rounded-to-one",
+    "has uniforms in [0, 1]",
+    category="D",
+    citation="SGLang PR #30822",
+    killed_by="support_at_boundary_draws",
+    control=engine_of(),
+    decide=coin_rounded_to_one_decide,
+)
+"""Hashes are divided by 2^32 and rounded to float32, so the largest give a uniform of 1: a sure draft is rejected."""
+
+
+_CALLS = count(1)
+
+
+GOLDEN = 0.6180339887498949
+
+
+@planted(
+    "speculative-sampling",
+    "counted-calls",
+    "draws depend on how often it was called",
+    category="D",
+    citation="TensorRT-LLM PR #17599",
+    killed_by="program_is_its_draws",
+)
+@with_verifier
+def counted_calls(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
+    """Speculative sampling with coins from a counter.
+
+    Random numbers come from a count of calls since the engine started: no request can be repeated.
+    """
+    for i, token in enumerate(draft.tokens):
+        p, q = target(prefix + draft.tokens[:i]), draft.pmfs[i]
+        if not next(_CALLS) * GOLDEN % 1 < accept_probability(p, q, token):
+            return Verified((*draft.tokens[:i], draws.categorical(residual(p, q), ("residual", i))), accepted=i)
+    return Verified((*draft.tokens, draws.categorical(target(prefix + draft.tokens), ("bonus",))), len(draft.tokens))
+
+
+_HIDDEN = np.random.default_rng(7)
+
+
+@planted(
+    "speculative-sampling",
+    "hidden-randomness",
+    "its coins do not come from draws",
+    category="D",
+    citation="lattice issue #388; local-inference-lab/vllm PR #98",
+    killed_by="program_is_its_draws",
+    examples=SHORT,
+)
+@with_verifier
+def hidden_randomness(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
+    """Speculative sampling whose acceptance coins come from elsewhere.
+
+    Part of the verification draws from a generator of its own: runs cannot be replayed.
+    """
+    for i, token in enumerate(draft.tokens):
+        p, q = target(prefix + draft.tokens[:i]), draft.pmfs[i]
+        if not _HIDDEN.random() < accept_probability(p, q, token):
+            return Verified((*draft.tokens[:i], draws.categorical(residual(p, q), ("residual", i))), accepted=i)
+    return Verified((*draft.tokens, draws.categorical(target(prefix + draft.tokens), ("bonus",))), len(draft.tokens))
+
+
+class _OneKey:
+    """Draws that answer the key of a replacement with the key of its draft."""
+
+    def __init__(self, draws: Draws) -> None:
+        self._draws, self._keys = draws, dict[object, int]()
+
+    def categorical(self, pmf: Pmf, site: Site) -> int:
+        if site[:2] == ("key", "residual"):
+            return self._keys[site[2]]
+        outcome = self._draws.categorical(pmf, site)
+        if site[:2] == ("key", "draft"):
+            self._keys[site[2]] = outcome
+        return outcome
+
+
+@planted(
+    "watermarked",
+    "key-of-the-draft-again",
+    "replaces a draft by the key that drew it",
+    category="D",
+    citation="plausible: one key a place",
+    killed_by="law_is_target",
+    examples=({"keep": "efficiency", "gamma": 1},),
+)
+def key_of_the_draft_again(task: Task, keep: str = "efficiency", gamma: int = 4) -> Decoder:
+    """The watermark that keeps its drafts' efficiency, with one key a place.
+
+    The watermark's key of a draft is used again for what replaces it: the two are not independent.
+    """
+    decoder = watermarked.build(task, keep, gamma)
+    return decoder._replace(step=lambda draws, state: decoder.step(_OneKey(draws), state))
+
+
+@planted(
+    "gumbel-list",
+    "list-believed",
+    "emits the first draft where none matches",
+    category="D",
+    citation="plausible",
+    killed_by="law_is_target",
+)
+def list_believed(task: Task, **options: Any) -> Decoder:
+    """Gumbel list sampling that trusts its first list.
+
+    Where the target's token is not in the list, the first draft comes out for it.
+    """
+    decoder = gumbel_list.build(task, **options)
+
+    def step(draws: Draws, state: State) -> tuple[State, Round]:
+        after, done = decoder.step(draws, state)
+        if not done.draft or done.accepted:
+            return after, done
+        tokens = state.tokens + done.draft[:1]
+        ended = done.draft[0] in task.eos
+        return State(tokens, 0 if ended else state.remaining - 1), done._replace(tokens=done.draft[:1], accepted=1)
+
+    return decoder._replace(step=step)
+
+
+@planted_verifier(
+    "noise-never-filled",
+    "races over noise that was never drawn",
+    category="D",
+    citation="vLLM issue #9441, PR #10863",
+    killed_by="law_is_target",
+    gammas=(1,),
+    make=batched_subject,
+)
+def noise_never_filled(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
+    """Speculative sampling whose rows' exponential noise stays 1.
+
+    Noise is written into a copy that advanced indexing made, so the race is run over ones: the mode comes out.
+    """
+    rng, gamma = np.random.default_rng(), draft_tokens.shape[1]
+    noise = np.ones((len(p), p.shape[2]))
+    unseeded = np.arange(len(p))
+    noise[unseeded][:] = 2.0  # the rows' own noise, lost at once
+    found = []
+    for row, drafts in enumerate(draft_tokens.tolist()):
+        coins = [rng.random() < ratio(p[row, i], q[row, i], token) for i, token in enumerate(drafts)]
+        n = coins.index(False) if False in coins else gamma
+        weights = excess(p[row, n], q[row, n]) if n < gamma else p[row, n]
+        found.append([*drafts[:n], int((weights / noise[row]).argmax())])
+    return found
+
+
+class _OneRace:
+    """Draws in which the first race of a position is run over the noise of the position before."""
+
+    def __init__(self, draws: Draws) -> None:
+        self._draws = draws
+        self._before: tuple[Pmf, int] | None = None
+
+    def categorical(self, pmf: Pmf, site: Site) -> int:
+        if site[-1] == "other":
+            return self._draws.categorical(pmf, site)
+        law = pmf if self._before is None else draft_given_target(self._before[0], pmf, self._before[1])
+        token = self._draws.categorical(law, site)
+        self._before = pmf, token
+        return token
+
+
+def noise(draws: Draws) -> SharedNoise:
+    """Return the noise of a round, whose positions share one race."""
+    return DrawnNoise(_OneRace(draws))
+
+
+@planted(
+    "edge-cloud-gumbel",
+    "noise-of-the-round",
+    "reads one race for all positions of a round",
+    category="D",
+    citation="plausible",
+    killed_by="law_is_target",
+    examples=SHORT,
+)
+def noise_of_the_round(task: Task, gamma: int = 4) -> Decoder:
+    """Shared noise that belongs to rounds.
+
+    Edge and cloud index their common noise by the round instead of the position: all its tokens win one race.
+
+    Each race is drawn given the one before it, so two neighbours have the joint law of winners over common noise.
+    """
+    return edge_cloud_decoder(task, "gumbel", constant(gamma), noise=noise)
+
+
+class _Paired:
+    """Draws in which an odd position's noise is that of the position before."""
+
+    def __init__(self, draws: Draws, state: State, task: Task) -> None:
+        self._draws, self._task = draws, task
+        self._text = list(state.tokens)
+
+    def categorical(self, pmf: Pmf, site: Site) -> int:
+        if site[0] != "noise":
+            return self._draws.categorical(pmf, site)
+        position: Any = site[1]
+        if position % 2 and position > 1:
+            before = self._task.target(tuple(self._text[: position - 1]))
+            pmf = draft_given_target(before, pmf, self._text[position - 1])
+        drawn = self._draws.categorical(pmf, site)
+        self._text[position:] = [drawn]
+        return drawn
+
+
+@planted(
+    "gumbel-coupling",
+    "noise-of-two-positions",
+    "reads one race for two positions",
+    category="D",
+    citation="plausible",
+    killed_by="law_is_target",
+    examples=SHORT,
+)
+def noise_of_two_positions(task: Task, gamma: int = 4) -> Decoder:
+    """Gumbel coupling with noise of (position // 2).
+
+    Coupled decoding whose noise belongs to pairs of positions: two tokens in a row are drawn from one race.
+    """
+    inner = correct("gumbel-coupling").build(task, gamma=gamma)
+
+    def step(draws: Draws, state: State) -> tuple[State, Round]:
+        return inner.step(_Paired(draws, state, task), state)
+
+    return inner._replace(step=step)
+
+
+@planted_verifier(
+    "one-stream-for-all-rows",
+    "gives all rows one bonus uniform",
+    category="D",
+    citation="TensorRT-LLM issue #19487",
+    killed_by="rows_are_independent",
+    gammas=(1,),
+    make=batched_subject,
+)
+def one_stream_for_all_rows(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
+    """Speculative sampling with one bonus uniform for the batch.
+
+    Requests without a seed share one uniform for the token after the last draft: each is right, and they agree.
+    """
+    rng = np.random.default_rng()
+    uniform, found = rng.random(), []
+    for row, drafts in enumerate(draft_tokens.tolist()):
+        *stayed, last = decided(rng, p[row], q[row], drafts)
+        if len(stayed) == len(drafts):
+            cumulative = p[row, -1].cumsum()
+            last = int(np.searchsorted(cumulative / cumulative[-1], uniform, side="right"))
+        found.append([*stayed, last])
+    return found
+
+
+@planted_verifier(
+    "one-uniform-a-round",
+    "uses one coin for all positions",
+    category="D",
+    citation="plausible",
+    killed_by="draws_are_independent",
+)
+def one_uniform_a_round(p: Any, q: Any, draft_tokens: Any) -> list[int]:
+    """Speculative sampling with one coin.
+
+    One uniform decides every position of a block: what kept the first draft keeps the second.
+    """
+    rng, drafts = np.random.default_rng(), draft_tokens.tolist()
+    coin = rng.random()
+    for i, token in enumerate(drafts):
+        if not coin < ratio(p[i], q[i], token):
+            return [*drafts[:i], drawn(rng, excess(p[i], q[i]))]
+    return [*drafts, drawn(rng, p[-1])]
+
+
+recovery_noise_of_the_draft = planted(
+    "speculative-sampling",
+    "recovery-noise-of-the-draft",
+    "races p - q over the noise that drew d",
+    category="D",
+    citation="vLLM PRs #54282, #47386; local-inference-lab/vllm #205, #653",
+    killed_by="law_is_target",
+    examples=SHORT,
+)(
+    with_verifier(
+        accept_or_replace(
+            lambda prefix, p, q, token: accept_probability(p, q, token),
+            lambda p, q, token: draft_given_target(q, residual(p, q), token),
+        )
+    )
+)
+"""The replacement's Gumbel noise is the draft's: it is drawn given that the draft won, so neighbours of it lose twice.
+
+Both come from one counter-based generator at (seed, position). The law of the second winner given the first is exact:
+see ``verifiers.gumbel_coupling``."""
+
+
+@planted_verifier(
+    "rejecting-coin-used-again",
+    "looks the replacement up with the coin",
+    category="D",
+    citation="plausible",
+    killed_by="law_is_target",
+)
+def rejecting_coin_used_again(p: Any, q: Any, draft_tokens: Any) -> list[int]:
+    """Speculative sampling that saves a random number after a rejection.
+
+    The uniform that rejected a draft looks up the replacement: it is known to be large.
+    """
+    rng, drafts = np.random.default_rng(), draft_tokens.tolist()
+    for i, token in enumerate(drafts):
+        coin = rng.random()
+        if not coin < ratio(p[i], q[i], token):
+            cumulative = excess(p[i], q[i]).cumsum()
+            found = int(np.searchsorted(cumulative / cumulative[-1], coin, side="right"))
+            return [*drafts[:i], min(found, p.shape[1] - 1)]
+    return [*drafts, drawn(rng, p[-1])]
+
+
+ROWS_OF_ONE_SEED_SEED = 7
+
+
+def looked_up(uniform: Any, weights: Any) -> int:
+    """Return a token by inverse CDF."""
+    cumulative = weights.cumsum() / weights.sum()
+    return min(int(np.searchsorted(cumulative, uniform, side="right")), int(np.flatnonzero(weights)[-1]))
+
+
+def rows_of_one_seed_decide(rng: Any, p: Any, q: Any, drafts: list[int]) -> list[int]:
+    """Speculative sampling by uniforms alone."""
+    for i, token in enumerate(drafts):
+        if not rng.random() < ratio(p[i], q[i], token):
+            return [*drafts[:i], looked_up(rng.random(), excess(p[i], q[i]))]
+    return [*drafts, looked_up(rng.random(), p[len(drafts)])]
+
+
+def control(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
+    """Decide all rows from one stream."""
+    rng = np.random.default_rng(ROWS_OF_ONE_SEED_SEED)
+    return [rows_of_one_seed_decide(rng, *row) for row in zip(p, q, draft_tokens.tolist(), strict=True)]
+
+
+@planted_verifier(
+    "rows-of-one-seed",
+    "copies a generator for every row",
+    category="D",
+    citation="vLLM issue #6038, PR #6034",
+    killed_by="rows_are_independent",
+    control=control,
+    gammas=(1,),
+    make=batched_subject,
+)
+def rows_of_one_seed(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
+    """Decide each row from the beginning of the stream.
+
+    Every row makes a generator of its own from one seed, a copy: all rows are decided alike.
+    """
+    rows = zip(p, q, draft_tokens.tolist(), strict=True)
+    return [rows_of_one_seed_decide(np.random.default_rng(ROWS_OF_ONE_SEED_SEED), *row) for row in rows]
+
+
+SEEDED_BEFORE_EVERY_COIN_SEED = 7
+
+
+@planted_verifier(
+    "seeded-before-every-coin",
+    "sets the seed inside the accept loop",
+    category="D",
+    citation="feifeibear/LLMSpeculativeSampling commit ec08458, sampling/speculative_sampling.py line 60",
+    killed_by="draws_are_independent",
+)
+def seeded_before_every_coin(p: Any, q: Any, draft_tokens: Any) -> list[int]:
+    """Speculative sampling with the seed set inside the loop.
+
+    The generator is seeded again before every coin, so all accept tests of a block see one uniform.
+    """
+    rng, drafts = np.random.default_rng(), draft_tokens.tolist()
+    for i, token in enumerate(drafts):
+        if not np.random.default_rng(SEEDED_BEFORE_EVERY_COIN_SEED).random() < ratio(p[i], q[i], token):
+            return [*drafts[:i], drawn(rng, excess(p[i], q[i]))]
+    return [*drafts, drawn(rng, p[-1])]
+
+
+SEEDED_EVERY_CALL_SEED = 0
+
+
+@planted_verifier(
+    "seeded-every-call",
+    "starts its stream over in each call",
+    category="D",
+    citation="plausible",
+    killed_by="draws_are_independent",
+    setting=(("temperature", 1.0),),
+)
+def seeded_every_call(
+    target_logits: Any,
+    draft_logits: Any,
+    draft_tokens: Any,
+    temperature: float,
+    top_k: float,
+    top_p: float,
+    min_p: float,
+) -> list[int]:
+    """Speculative sampling of processed logits by a stream that begins here; one round by itself has the right law.
+
+    The generator is made anew from one seed in every call: each round is decided by the numbers of the first.
+    """
+    p, q = (processed_rows(rows, temperature, top_k, top_p, min_p) for rows in (target_logits, draft_logits))
+    return decided(np.random.default_rng(SEEDED_EVERY_CALL_SEED), p, q, draft_tokens.tolist())
+
+
+SEEDED_EVERY_ROUND_SEED = 7
+
+
+def seeded_every_round_decide(rng: Any, p: Any, q: Any, drafts: Sequence[int]) -> list[int]:
+    """Speculative sampling whose coins come from a stream that begins here."""
+    coins = np.random.default_rng(SEEDED_EVERY_ROUND_SEED)
+    for i, token in enumerate(drafts):
+        if not coins.random() < ratio(p[i], q[i], token):
+            return [*drafts[:i], drawn(rng, excess(p[i], q[i]))]
+    return [*drafts, drawn(rng, p[len(drafts)])]
+
+
+seeded_every_round = planted_engine(
+    engine_of(seeded_every_round_decide),
+    "seeded-every-round",
+    "starts the coins' stream over each round",
+    category="D",
+    citation="plausible",
+    killed_by="draws_are_independent",
+    control=engine_of(),
+)
+"""The seed of the request is set again at the start of every round: the first coins of all rounds are one number."""
+
+
+STREAM_OF_THE_POSITION_SEED = 7
+
+
+def tables() -> BigramTables:
+    """Return models of which one draft is rejected for two tokens: what replaces it is a race."""
+    target, draft = models()
+    target[0], draft[0] = (0.25, 0.375, 0.375), (0.625, 0.125, 0.25)
+    return BigramTables(target, draft)
+
+
+def stream_of_the_position_engine_of(offset: int) -> TableEngine:
+    """Return the engine of gamma 1 whose replacement's stream is ``offset`` behind the draft's."""
+
+    def raced(weights: Any, stream: int) -> int:
+        return int(
+            (
+                weights / np.random.default_rng([STREAM_OF_THE_POSITION_SEED, stream]).exponential(size=len(weights))
+            ).argmax()
+        )
+
+    def engine(tables: BigramTables, forwards: list[Forward]) -> list[int]:
+        coins, text = np.random.default_rng(), list(PROMPT)
+        for position in range(HORIZON):
+            p, q = tables.target[text[-1]], tables.draft[text[-1]]
+            draft = raced(q, position)
+            forwards.append(Forward(len(text) - 1, (text[-1], draft)))
+            kept = coins.random() < p[draft] / q[draft]
+            text.append(draft if kept else raced(excess(p, q), position + offset))
+        return text[len(PROMPT) :]
+
+    return engine
+
+
+stream_of_the_position = planted_engine(
+    stream_of_the_position_engine_of(0),
+    "stream-of-the-position",
+    "makes two generators of one seed and position",
+    category="D",
+    citation="vLLM PRs #54282, #47386; local-inference-lab/vllm #205, #653",
+    killed_by="draws_are_independent",
+    control=stream_of_the_position_engine_of(HORIZON),
+    tables=tables,
+)
+"""Draft and replacement each make a generator from (seed, position): the same numbers decide both."""

@@ -1,1 +1,0 @@
-"""Class D: random numbers are used twice, correlated, or come from elsewhere."""

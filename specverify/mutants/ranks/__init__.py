@@ -1,1 +1,0 @@
-"""Planted bugs of the agreement between ranks."""

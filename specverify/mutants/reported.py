@@ -1,0 +1,133 @@
+"""Planted bugs of what is handed out beside the tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+from specverify.mutants.serving.output import Top, most_probable, of_prompt
+from specverify.mutants.serving.planted import engine_part
+from specverify.mutants.serving.request import ONE, ZERO, ExactPmf
+from specverify.reference import Tokens
+
+
+@engine_part(
+    "probability",
+    "reported probabilities",
+    "accepted-reported-as-certain",
+    "accepted drafts are reported with 1",
+    category="O",
+    citation="llama.cpp issue #27972",
+)
+def accepted_reported_as_certain(
+    rows: Sequence[ExactPmf], index: int, token: int, accepted: int, chunks: int
+) -> Fraction:
+    """Return 1 for an accepted draft.
+
+    Accepted drafts are handed out with the probability 1, whatever the target gave them.
+    """
+    return ONE if index < accepted else rows[index][token]
+
+
+@engine_part(
+    "listed",
+    "reported probabilities, each step waiting",
+    "converted-twice",
+    "probabilities are converted twice",
+    category="O",
+    citation="vllm-ascend PR #7861",
+)
+def converted_twice(probabilities: Sequence[Any], waits: bool) -> tuple[Fraction, ...]:
+    """Return the probabilities; raises ``TypeError`` when each of them is taken for a list.
+
+    Where each step waits for its results, lists of probabilities are turned into lists once more, and that fails.
+    """
+    return tuple(row[0] for row in map(tuple, probabilities)) if waits else tuple(probabilities)
+
+
+@engine_part(
+    "probability",
+    "reported probabilities, in chunks",
+    "discarded-samples-not-counted",
+    "offsets leave out discarded samples",
+    category="O",
+    citation="vLLM PR #29216",
+)
+def discarded_samples_not_counted(
+    rows: Sequence[ExactPmf], index: int, token: int, accepted: int, chunks: int
+) -> Fraction:
+    """Return the probability by a row as much too early as there were chunks.
+
+    Each chunk of a prompt yields a sample that is thrown away, and the offsets of the probabilities do not know it.
+    """
+    return rows[max(index - chunks, 0)][token]
+
+
+@engine_part(
+    "probability",
+    "reported probabilities of lookup",
+    "logarithms-of-lookup-are-zero",
+    "with lookup every logarithm is 0",
+    category="O",
+    citation="vLLM issue #17876 (symptom; its cause was not established)",
+)
+def logarithms_of_lookup_are_zero(
+    rows: Sequence[ExactPmf], index: int, token: int, accepted: int, chunks: int
+) -> Fraction:
+    """Return the mass of a point mass.
+
+    With a lookup drafter the probabilities come from the proposal, a point mass, and their logarithms are 0.
+    """
+    return ONE
+
+
+@engine_part(
+    "most_probable",
+    "reports",
+    "one-list-a-request",
+    "the most probable of one row for all",
+    category="O",
+    citation="text-generation-inference PR #1497 (43393451)",
+    killed_by="scores_match",
+)
+def one_list_a_request(rows: Sequence[ExactPmf], index: int, count: int) -> Top:
+    """Return the most probable tokens of the round's first row.
+
+    A flat array of probabilities is read as one token for each request, so all tokens of a round get the first list.
+    """
+    return most_probable(rows, 0, count)
+
+
+@engine_part(
+    "of_prompt",
+    "reports",
+    "prompt-rows-shifted-by-drafts",
+    "the prompt's rows are read behind drafts",
+    category="O",
+    citation="vLLM issue #53488 (symptom; its cause was not established)",
+    killed_by="scores_match",
+)
+def prompt_rows_shifted_by_drafts(rows: Sequence[ExactPmf], prompt: Tokens, drafts: int) -> tuple[Fraction, ...]:
+    """Return the probabilities by rows that are ``drafts`` too late.
+
+    The rows of the drafts are taken for the last ones of the prompt.
+    """
+    return of_prompt(rows[drafts:], prompt, drafts)
+
+
+@engine_part(
+    "of_prompt",
+    "reports",
+    "prompt-rows-uninitialised",
+    "the prompt's rows are never filled",
+    category="O",
+    citation="vLLM PR #8047",
+    killed_by="scores_match",
+)
+def prompt_rows_uninitialised(rows: Sequence[ExactPmf], prompt: Tokens, drafts: int) -> tuple[Fraction, ...]:
+    """Return what an array holds before anything is written.
+
+    The prompt's probabilities are asked for, and come from rows that nothing was written to.
+    """
+    return (ZERO,) * len(prompt)

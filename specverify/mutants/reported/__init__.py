@@ -1,1 +1,0 @@
-"""Planted bugs of what is handed out beside the tokens."""

@@ -1,0 +1,475 @@
+"""Class C: the token after a rejection, or after the last draft, has a wrong law."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from specverify.mutants.mutant import SHORT, planted, replacing_from, with_verifier
+from specverify.mutants.numpy_verifiers import drawn, excess, owed, planted_verifier, ratio
+from specverify.mutants.small_engine import HORIZON, PROMPT, BigramTables, TableEngine, planted_engine
+from specverify.mutants.tree_mutants import PAIR, by_siblings, with_tree
+from specverify.reference import (
+    Decoder,
+    Draft,
+    Draws,
+    LanguageModel,
+    Parts,
+    Pmf,
+    Round,
+    State,
+    Task,
+    Tokens,
+    Verified,
+    accept_probability,
+    commit,
+    constant,
+    excess_law,
+    flip,
+    from_parts,
+    one_hot,
+    overlap,
+    residual,
+    total_variation,
+)
+from specverify.reference.algorithms import cactus, fuzzy_speculative_decoding, lantern_released, reward_guided
+from specverify.reference.algorithms.cactus import kept_probability
+from specverify.reference.algorithms.lantern_released import nearest, together
+from specverify.reference.edge_cloud.decoder import edge_cloud_decoder
+from specverify.reference.edge_cloud.link import Link, Service, in_memory
+from specverify.reference.edge_cloud.messages import Supply
+from specverify.reference.edge_cloud.modes import as_row
+from specverify.reference.edge_cloud.wire import decode, encode
+from specverify.reference.models import draft_model
+from specverify.reference.parameters import parameter
+from specverify.reference.pmf import uniform
+from specverify.reference.rounds import check_unfinished
+from specverify.reference.tree_rounds import Step
+from specverify.reference.verifiers.accept_or_replace import accept_or_replace
+from specverify.reference.verifiers.speculative_sampling import speculative_sampling
+from specverify.subjects.subject import Forward
+
+
+@planted(
+    "speculative-sampling",
+    "bonus-from-draft",
+    "draws the bonus from q",
+    category="C",
+    citation="plausible",
+    killed_by="law_is_target",
+    examples=SHORT,
+)
+def bonus_from_draft(task: Task, gamma: int = 4) -> Decoder:
+    """Speculative sampling whose bonus token is q's.
+
+    The token after the last draft comes from the drafter, which has one ready.
+    """
+    draft_of = draft_model(task)
+
+    def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
+        def rows(tokens: Tokens) -> object:
+            return draft_of(tokens) if tokens == prefix + draft.tokens else target(tokens)
+
+        return speculative_sampling(draws, rows, prefix, draft)
+
+    return with_verifier(verify)(task, gamma)
+
+
+@planted(
+    "speculative-sampling",
+    "bonus-from-row-before",
+    "draws the bonus from the last draft's row",
+    category="C",
+    citation="plausible",
+    killed_by="law_is_target",
+    examples=SHORT,
+)
+@with_verifier
+def bonus_from_row_before(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
+    """Speculative sampling whose bonus row is one early.
+
+    The token after the last draft is drawn from the row that judged it.
+    """
+    for i, token in enumerate(draft.tokens):
+        p, q = target(prefix + draft.tokens[:i]), draft.pmfs[i]
+        if not flip(draws, accept_probability(p, q, token), ("accept", i)):
+            return Verified((*draft.tokens[:i], draws.categorical(residual(p, q), ("residual", i))), accepted=i)
+    return Verified(
+        (*draft.tokens, draws.categorical(target(prefix + draft.tokens[:-1]), ("bonus",))), len(draft.tokens)
+    )
+
+
+@planted(
+    "cactus",
+    "cactus-residual-of-target",
+    "accepts by h, replaces from (p - q)+",
+    category="C",
+    citation="plausible",
+    killed_by="law_is_declared",
+)
+@from_parts
+def cactus_residual_of_target(task: Task, delta: Any = 1, gamma: int = 10) -> Parts:
+    """Replace as speculative sampling of p does.
+
+    Cactus keeps a draft by its raised p and replaces it from what p, not raised, has more of than q.
+    """
+    parts = cactus.build.parts(task, delta, gamma)
+    assert isinstance(parts, Parts)
+    return parts._replace(
+        verifier=accept_or_replace(
+            lambda prefix, p, q, token: kept_probability(p, q, token, delta),
+            lambda p, q, token: residual(p, q),
+        )
+    )
+
+
+@planted(
+    "fuzzy-speculative-decoding",
+    "fuzzy-residual",
+    "replaces a draft from what p has besides it",
+    category="C",
+    citation="plausible",
+    killed_by="law_is_declared",
+)
+@from_parts
+def fuzzy_residual(task: Task, threshold: Any = 0, gamma: int = 5) -> Parts:
+    """Replace from the residual, as the lossless rule does.
+
+    Fuzzy speculative decoding replaces a draft by a token of p without the draft.
+    """
+    draft = draft_model(task)
+    verify = accept_or_replace(
+        lambda prefix, p, q, token: int(total_variation(p, draft(prefix)) <= parameter(threshold, p)),
+        lambda p, q, token: residual(p, q),
+    )
+    parts = fuzzy_speculative_decoding.build.parts(task, threshold, gamma)
+    assert isinstance(parts, Parts)
+    return parts._replace(verifier=verify)
+
+
+def without(p: Pmf, token: int, neighbours: int) -> Pmf:
+    """Return p without the token and its ``neighbours`` nearest."""
+    left = p
+    for code in (token, *nearest(token, len(p))[:neighbours]):
+        left = left * (1 - one_hot(code, p))
+    mass = left.sum()
+    return left / mass if mass > 0 else uniform(len(p), p)
+
+
+@planted(
+    "lantern-released",
+    "neighbours-excluded-as-added",
+    "excludes as many codes as it may add, not one more",
+    category="C",
+    citation="plausible",
+    killed_by="law_is_declared",
+)
+@from_parts
+def neighbours_excluded_as_added(task: Task, neighbours: int = 1, delta: Any = 0, gamma: int = 4) -> Parts:
+    """Exclude what was added, whatever delta let in.
+
+    LANTERN's release with as many codes excluded as were added: one fewer than it excludes.
+    """
+    parts = lantern_released.build.parts(task, neighbours, delta, gamma)
+    assert isinstance(parts, Parts)
+    return parts._replace(
+        verifier=accept_or_replace(
+            lambda prefix, p, q, token: together(p, token, neighbours, delta),
+            lambda p, q, token: without(p, token, neighbours),
+        )
+    )
+
+
+def engine_of(*, copied: bool) -> TableEngine:
+    """Return the engine that drafts the most probable token of q and recovers from p without it."""
+
+    def engine(tables: BigramTables, forwards: list[Forward]) -> list[int]:
+        rng, text = np.random.default_rng(), list(PROMPT)
+        for _ in range(HORIZON):
+            draft = int(tables.draft[text[-1]].argmax())
+            forwards.append(Forward(len(text) - 1, (text[-1], draft)))
+            p = tables.target[text[-1]].copy() if copied else tables.target[text[-1]]
+            if rng.random() < p[draft]:
+                text.append(draft)
+                continue
+            p[draft] = 0
+            text.append(drawn(rng, p))
+        return text[len(PROMPT) :]
+
+    return engine
+
+
+recovery_in_place = planted_engine(
+    engine_of(copied=False),
+    "recovery-in-place",
+    "zeroes p(d) in the caller's table",
+    category="C",
+    citation="vllm-ascend PR #2881 (b499417ad9)",
+    killed_by="inputs_unchanged",
+    control=engine_of(copied=True),
+)
+"""The recovery of an n-gram draft zeroes the draft in the caller's table of p, which is read again later."""
+
+
+@planted(
+    "speculative-sampling",
+    "residual-absolute",
+    "replaces from |p - q|",
+    category="C",
+    citation="plausible",
+    killed_by="law_is_target",
+    examples=SHORT,
+)
+@replacing_from
+def residual_absolute(p: Pmf, q: Pmf) -> Pmf:
+    """Return ``norm(|p - q|)``.
+
+    The residual is |p - q| instead of its positive part: what q has too much of comes back.
+    """
+    return abs(p - q) / abs(p - q).sum()
+
+
+residual_exchanged = planted(
+    "speculative-sampling",
+    "residual-exchanged",
+    "replaces from (q - p)+",
+    category="C",
+    citation="plausible",
+    killed_by="law_is_target",
+    examples=SHORT,
+)(replacing_from(lambda p, q: residual(q, p)))
+"""The residual is (q - p)+: a rejected draft is replaced by what q has too much of already."""
+
+
+FLOOR = Fraction(1, 2**23)
+
+
+@planted(
+    "speculative-sampling",
+    "residual-floor",
+    "clamps the residual at epsilon, not at 0",
+    category="C",
+    citation="ScaleLLM PR #202 (6dd58279)",
+    killed_by="tokens_are_supported",
+    examples=SHORT,
+)
+@replacing_from
+def residual_floor(p: Pmf, q: Pmf) -> Pmf:
+    """Return p - q with a floor under every entry, normalised.
+
+    The residual is clamped at a small positive number instead of 0: forbidden tokens are recovered now and then.
+    """
+    excess = np.maximum(p - q, p * 0 + FLOOR if p.dtype == object else float(FLOOR))
+    return excess / excess.sum()
+
+
+residual_from_target = planted(
+    "speculative-sampling",
+    "residual-from-target",
+    "a rejection draws from p, not the residual",
+    category="C",
+    citation="rtp-llm commit 2d9860463; romsto/Speculative-Decoding commits 53922df, 0b1fa52 (skip_sample_adjustment)",
+    killed_by="law_is_target",
+    examples=({"gamma": 1}, {"gamma": 2}),
+)(replacing_from(lambda p, q: p))
+"""After a rejection the token is drawn from p instead of norm((p - q)+): the output is min(p, q) + TV(p, q) p."""
+
+
+@planted_verifier(
+    "residual-not-scaled",
+    "looks up an unnormalised residual",
+    category="C",
+    citation="plausible",
+    killed_by="law_is_target",
+)
+def residual_not_scaled(p: Any, q: Any, draft_tokens: Any) -> list[int]:
+    """Speculative sampling by inverse CDF of an unnormalised residual.
+
+    The residual is looked up with a uniform in [0, 1) although it sums to less: the last token takes what is missing.
+    """
+    rng, drafts = np.random.default_rng(), draft_tokens.tolist()
+    for i, token in enumerate(drafts):
+        if not rng.random() < ratio(p[i], q[i], token):
+            found = int(np.searchsorted(excess(p[i], q[i]).cumsum(), rng.random(), side="right"))
+            return [*drafts[:i], min(found, p.shape[1] - 1)]
+    return [*drafts, drawn(rng, p[-1])]
+
+
+@planted(
+    "speculative-sampling",
+    "residual-of-first-row",
+    "replaces every draft from row 0",
+    category="C",
+    citation="FlashInfer PR #425 (04e753c77)",
+    killed_by="law_is_target",
+    examples=SHORT,
+)
+@with_verifier
+def residual_of_first_row(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
+    """Speculative sampling with the residual of position 0.
+
+    The residual is loaded from the first row of the block instead of the rejected position's: right at position 0.
+    """
+    for i, token in enumerate(draft.tokens):
+        p, q = target(prefix + draft.tokens[:i]), draft.pmfs[i]
+        if not flip(draws, accept_probability(p, q, token), ("accept", i)):
+            return Verified(
+                (*draft.tokens[:i], draws.categorical(residual(target(prefix), draft.pmfs[0]), ("residual", i))),
+                accepted=i,
+            )
+    return Verified((*draft.tokens, draws.categorical(target(prefix + draft.tokens), ("bonus",))), len(draft.tokens))
+
+
+@planted(
+    "speculative-sampling",
+    "residual-of-last-row",
+    "replaces from the last row of p",
+    category="C",
+    citation="romsto/Speculative-Decoding commit 53922df",
+    killed_by="law_is_target",
+    examples=SHORT,
+)
+@with_verifier
+def residual_of_last_row(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
+    """Speculative sampling whose residual takes p behind the whole block.
+
+    After a rejection the last row of p is used, whatever was rejected.
+    """
+    for i, token in enumerate(draft.tokens):
+        p, q = target(prefix + draft.tokens[:i]), draft.pmfs[i]
+        if not flip(draws, accept_probability(p, q, token), ("accept", i)):
+            return Verified(
+                (*draft.tokens[:i], draws.categorical(residual(target(prefix + draft.tokens), q), ("residual", i))),
+                accepted=i,
+            )
+    return Verified((*draft.tokens, draws.categorical(target(prefix + draft.tokens), ("bonus",))), len(draft.tokens))
+
+
+@planted(
+    "edge-cloud-two-phase",
+    "row-of-another-position",
+    "supplies row 0 whatever is wanted",
+    category="C",
+    citation="plausible",
+    killed_by="law_is_target",
+    examples=SHORT,
+)
+def row_of_another_position(task: Task, gamma: int = 4) -> Decoder:
+    """Two phases; the row that is supplied is always that of position 0.
+
+    The cloud asks for the row of q at the rejection and is sent the block's first one.
+    """
+    q = draft_model(task)
+
+    def link(draws: Draws, service: Service) -> Link:
+        def send(text: str) -> Sequence[str]:
+            request = decode(text)
+            if isinstance(request, Supply):
+                held = service.sessions[request.session]
+                row, token = as_row(q(held.tokens)), request.draft[request.position]
+                if held.pending and token in row.tokens:
+                    pending = held.pending._replace(mass=row.masses[row.tokens.index(token)])
+                    service.sessions[request.session] = held._replace(pending=pending)
+                    text = encode(request._replace(row=row))
+            return in_memory(service)(text)
+
+        return send
+
+    return edge_cloud_decoder(task, "two-phase", constant(gamma), link=link)
+
+
+TOLERANCE = Fraction(1, 10**6)
+
+
+@planted(
+    "speculative-sampling",
+    "small-residual-dropped",
+    "draws from p where p and q are apart by less than 1e-6",
+    category="E",
+    citation="plausible",
+    killed_by="law_is_target",
+    examples=SHORT,
+)
+@replacing_from
+def small_residual_dropped(p: Pmf, q: Pmf) -> Pmf:
+    """Return the normalised residual, or p where its mass is below the tolerance.
+
+    A residual below a tolerance counts as empty and p is drawn from: wrong by as much as p and q are apart there.
+    """
+    return residual(p, q) if 1 - overlap(p, q) > TOLERANCE else p
+
+
+@planted(
+    "reward-guided",
+    "step-rewritten-without-the-draft",
+    "never writes the step again that was drafted",
+    category="C",
+    citation="plausible",
+    killed_by="law_is_declared",
+)
+def step_rewritten_without_the_draft(task: Task, rewarded: Any = ()) -> Decoder:
+    """Reward-guided steps; the target's own step excludes the draft's.
+
+    A step whose reward is too low is written anew, but never the same again.
+    """
+    decoder = reward_guided.build(task, rewarded)
+    draft = draft_model(task)
+
+    def step(draws: Draws, state: State) -> tuple[State, Round]:
+        check_unfinished(state)
+        drafted, p = draws.categorical(draft(state.tokens), ("draft", 0)), task.target(state.tokens)
+        stays = (state.tokens[-1], drafted) in rewarded
+        token = drafted if stays else draws.categorical(residual(p, one_hot(drafted, p)), ("target", 0))
+        new, remaining = commit((token,), state.remaining, task.eos)
+        return State(state.tokens + new, remaining), Round(new, (drafted,), int(stays), 1)
+
+    return decoder._replace(step=step)
+
+
+@planted_verifier(
+    "target-row-left-without-draft",
+    "writes into the caller's p",
+    category="C",
+    citation="vllm-ascend PR #2881 (b499417ad9)",
+    killed_by="inputs_unchanged",
+)
+def target_row_left_without_draft(p: Any, q: Any, draft_tokens: Any, lengths: Any) -> list[list[int]]:
+    """Speculative sampling that leaves p[row, i, draft] = 0 behind.
+
+    The recovery of a rejected draft takes it out of the caller's own p, which is read again later.
+    """
+    rng, found = np.random.default_rng(), []
+    for row, count in enumerate(lengths.tolist()):
+        drafts = draft_tokens[row, :count].tolist()
+        kept = [rng.random() < ratio(p[row, i], q[row, i], token) for i, token in enumerate(drafts)]
+        n = kept.index(False) if False in kept else count
+        weights = owed(p[row, n], q[row, n]) if n < count else p[row, n]
+        found.append([*drafts[:n], drawn(rng, weights)])
+        if n < count:
+            p[row, n, drafts[n]] = 0
+    return found
+
+
+def try_in_turn(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
+    """Recursive rejection that subtracts q(d) at d alone."""
+    owed = p
+    for k, (token, q) in enumerate(zip(tokens, pmfs, strict=True)):
+        if flip(draws, accept_probability(owed, q, token), ("accept", depth, k)):
+            return Step(token, accepted=True)
+        owed = excess_law(owed, one_hot(token, q) * q[token])
+    return Step(draws.categorical(owed, ("residual", depth)), accepted=False)
+
+
+tree_subtracts_one_entry = planted(
+    "rsd",
+    "tree-subtracts-one-entry",
+    "reduces p at the rejected token alone",
+    category="C",
+    citation="EAGLE issue #20, commit 2f982e2",
+    killed_by="law_is_target",
+    examples=PAIR,
+)(with_tree(by_siblings(try_in_turn)))
+"""After a sibling is rejected only its own entry of what is owed is reduced, instead of the whole of q."""

@@ -1,1 +1,0 @@
-"""Class C: the token after a rejection, or after the last draft, has a wrong law."""

@@ -1,0 +1,129 @@
+"""Planted bugs of placeholders, prefill chunks, preemption and aborted requests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from specverify.mutants.mutant import planted
+from specverify.mutants.serving.planted import engine_part
+from specverify.mutants.serving.request import Aborted
+from specverify.mutants.serving.scheduler import chunk, starts
+from specverify.mutants.serving.verification import PLACEHOLDER, usable
+from specverify.reference import Decoder, Task, Tokens
+from specverify.reference.algorithms.pre_drafted import pre_drafting
+
+
+@engine_part(
+    "accepted_count",
+    "aborted",
+    "accepted-minus-one",
+    "an aborted request accepted -1 drafts",
+    category="M",
+    citation="vLLM PR #28473",
+)
+def accepted_minus_one(new: Tokens, accepted: int) -> int:
+    """Return one fewer than there are new tokens.
+
+    Accepted drafts are counted as new tokens less one, also where the request was aborted and there are none.
+    """
+    return len(new) - 1
+
+
+@engine_part(
+    "usable",
+    "ragged batch",
+    "loaded-before-masked",
+    "a placeholder is used as an address",
+    category="M",
+    citation="vllm-ascend PR #8531",
+)
+def loaded_before_masked(drafts: Tokens) -> int:
+    """Return the number of drafts; raises ``Aborted`` where a guard page would be touched.
+
+    The entry of every draft is loaded before the mask is applied: for -1 that is in front of the array.
+    """
+    if min(drafts, default=0) < 0:
+        raise Aborted(f"a read at offset {min(drafts)}")
+    return usable(drafts)
+
+
+@engine_part(
+    "resumed",
+    "preempted under a grammar",
+    "old-drafts-survive-preemption",
+    "a preempted request keeps its drafts",
+    category="M",
+    citation="vLLM PRs #30916, #31944, #31955 (issue #31876)",
+)
+def old_drafts_survive_preemption(tokens: Tokens, pending: Tokens) -> Tokens:
+    """Return the text and the drafts of the last round.
+
+    A request comes back from preemption with the drafts it had, and they are fed as if they had been committed.
+    """
+    return tokens + pending
+
+
+@engine_part(
+    "usable",
+    "ragged batch",
+    "placeholder-in-a-ragged-batch",
+    "a placeholder is judged like a draft",
+    category="M",
+    citation="vllm-ascend issue #10045, PR #10043",
+)
+def placeholder_in_a_ragged_batch(drafts: Tokens) -> int:
+    """Return the padded length.
+
+    Rows are padded with -1, which as an index is the last entry of the vocabulary, and the padding is judged too.
+    """
+    return len(drafts)
+
+
+@engine_part(
+    "chunk",
+    "chunks",
+    "placeholders-in-chunks",
+    "a chunk of the prompt holds placeholders",
+    category="M",
+    citation="vLLM issue #42490, PR #42519",
+)
+def placeholders_in_chunks(tokens: Tokens, held: int, size: int, pending: Tokens) -> Tokens:
+    """Return the chunk and a placeholder behind it.
+
+    Drafts are scheduled for a request whose prompt is still being fed, and their placeholders are fed with it.
+    """
+    own = chunk(tokens, held, size, pending)
+    return (*own, PLACEHOLDER) if own else own
+
+
+@engine_part(
+    "rows_begin",
+    "staggered prompts",
+    "prefilling-rows-counted",
+    "prefilling requests count as one row",
+    category="M",
+    citation="exllamav3 commit 188d073",
+)
+def prefilling_rows_counted(lengths: Sequence[int], rectangular: bool, prefilling: Sequence[bool]) -> tuple[int, ...]:
+    """Return where rows begin if a prompt's chunk takes one place.
+
+    A request whose prompt is still being fed counts as one row that decodes: the rows behind it are shifted.
+    """
+    counted = [1 if prefill else length for length, prefill in zip(lengths, prefilling, strict=True)]
+    return starts(counted, rectangular, prefilling)
+
+
+@planted(
+    "pre-drafted",
+    "prepared-for-another-outcome",
+    "uses drafts prepared behind another token",
+    category="M",
+    citation="plausible: a cache keyed by the accepted length",
+    killed_by="law_is_target",
+)
+def prepared_for_another_outcome(task: Task, gamma: int = 4, ahead: int = 4) -> Decoder:
+    """Pre-drafted rounds whose cache does not compare the last token of a text.
+
+    Drafts made ahead are looked up by how many were accepted, not by the token behind them: they saw another text.
+    """
+    return pre_drafting(task, gamma, ahead, lambda prepared, text: prepared[:-1] == text[:-1])

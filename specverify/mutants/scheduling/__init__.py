@@ -1,1 +1,0 @@
-"""Planted bugs of placeholders, prefill chunks, preemption and aborted requests."""

@@ -1,0 +1,97 @@
+"""What the caller gets: where a text ends, and the probabilities and pieces handed out beside the tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+from specverify.mutants.serving.request import ONE, ExactPmf, Request
+from specverify.reference import Tokens
+
+# Where a text ends: end-of-sequence tokens, stop strings over a detokeniser, number of new tokens, context length
+
+Pieces = tuple[bytes, ...]
+"""The bytes of every token. A character of several bytes may be split over tokens."""
+
+
+def text_of(tokens: Tokens, pieces: Pieces) -> str:
+    """Return the text of tokens; a character that is not complete shows as a replacement character."""
+    return b"".join(pieces[token] for token in tokens).decode(errors="replace")
+
+
+def is_eos(token: int, eos: Tokens) -> bool:
+    """Return whether a token ends the text; no token does if there are none."""
+    return token in eos
+
+
+def has_stop_string(strings: Sequence[str], tokens: Tokens, fresh: int, pieces: Pieces) -> bool:
+    """Return whether the text of ``tokens``, the last ``fresh`` of them new in this round, holds a stop string."""
+    return bool(strings) and any(string in text_of(tokens, pieces) for string in strings)
+
+
+def stop_strings_of(request: Request, batch: Sequence[Request]) -> tuple[str, ...]:
+    """Return the stop strings that count for a request: its own, whatever else is in the batch."""
+    return request.stop_strings
+
+
+def left(request: Request, new: int) -> int:
+    """Return how many more new tokens there may be."""
+    return min(request.max_new - new, request.max_context - len(request.prompt) - new)
+
+
+def cut(ends: Callable[[int], bool], new: Tokens, accepted: int, most: int) -> tuple[int, bool]:
+    """Return how many of a round's ``new`` tokens stay, and whether the text is finished.
+
+    ``ends(count)`` says whether the first ``count`` end the text, ``most`` more may come, ``accepted`` were drafts.
+    """
+    for count in range(1, min(len(new), most) + 1):
+        if ends(count):
+            return count, True
+    return min(len(new), most), len(new) >= most
+
+
+def draft_budget(gamma: int, left: int) -> int:
+    """Return how many tokens to draft where ``left`` more may come: the pass adds one of its own."""
+    return max(min(gamma, left - 1), 0)
+
+
+# What is handed out beside the tokens: probabilities, the most probable tokens, those of the prompt, a stream
+
+Top = tuple[tuple[int, Fraction], ...]
+
+
+def probability(rows: Sequence[ExactPmf], index: int, token: int, accepted: int, chunks: int) -> Fraction:
+    """Return the probability of new token ``index`` of a round: its own row's, whether accepted or drawn.
+
+    ``chunks`` passes went before that fed parts of the prompt and sampled nothing.
+    """
+    return rows[index][token]
+
+
+def most_probable(rows: Sequence[ExactPmf], index: int, count: int) -> Top:
+    """Return the ``count`` most probable tokens at new token ``index`` of a round, with their probabilities."""
+    row = rows[index]
+    ranked = sorted(range(len(row)), key=lambda token: (-row[token], token))
+    return tuple((token, row[token]) for token in ranked[:count])
+
+
+def of_prompt(rows: Sequence[ExactPmf], prompt: Tokens, drafts: int) -> tuple[Fraction, ...]:
+    """Return the probability of each prompt token after those before it, 1 for the first; ``rows`` follow each token.
+
+    ``drafts`` of the rows, at the end, belong to drafts.
+    """
+    return (ONE, *(rows[index][token] for index, token in enumerate(prompt[1:])))
+
+
+def listed(probabilities: tuple[Fraction, ...], waits: bool) -> tuple[Fraction, ...]:
+    """Return the probabilities as the answer holds them; ``waits`` if each step waits for its results."""
+    return tuple(probabilities)
+
+
+def streamed(sent: str, new: Tokens, fresh: Tokens, drafts: Tokens, pieces: Pieces, last: bool) -> str:
+    """Return what to send after ``sent``: the text of all ``new`` tokens, up to the last complete character.
+
+    ``fresh`` are this round's and ``drafts`` what was drafted for it; the ``last`` message holds everything.
+    """
+    text = text_of(new, pieces)
+    return text[len(sent) :] if last else text.rstrip("\ufffd")[len(sent) :]

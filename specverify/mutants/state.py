@@ -1,0 +1,320 @@
+"""Planted bugs of recurrent and sliding-window state, and of what a round leaves to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from specverify.mutants.mutant import SHORT, correct, planted
+from specverify.mutants.serving.cache import checkpoint
+from specverify.mutants.serving.drafting import lookup
+from specverify.mutants.serving.model import Entry
+from specverify.mutants.serving.planted import engine_part
+from specverify.mutants.serving.scheduler import chunk
+from specverify.reference import Decoder, Draws, Pmf, Round, State, Task, Tokens, argmax, commit, constant, flip
+from specverify.reference.edge_cloud.decoder import BothSides, edge_cloud_decoder
+from specverify.reference.edge_cloud.edge import EdgeState
+from specverify.reference.edge_cloud.link import Link, Service, in_memory
+from specverify.reference.edge_cloud.messages import Verify
+from specverify.reference.edge_cloud.wire import decode
+
+
+@engine_part(
+    "reused",
+    "recurrent conversation",
+    "boundary-state-not-rewound",
+    "a prefix is cut, its state is not",
+    category="I",
+    citation="vLLM PR #45614",
+)
+def boundary_state_not_rewound(held: int, boundary: int, recurrent: bool) -> int:
+    """Return the boundary, whatever kind of state there is.
+
+    A prefix is reused up to a block boundary, with a recurrent state that has taken in more than that.
+    """
+    return boundary
+
+
+@engine_part(
+    "checkpoint",
+    "recurrent, four drafts",
+    "checkpoint-clamped",
+    "the checkpoint is at most the third",
+    category="I",
+    citation="xLLM PR #2247 (c8c229639)",
+)
+def checkpoint_clamped(before: Tokens, states: tuple[Tokens, ...], drafts: int, accepted: int) -> Tokens:
+    """Return the state after at most three accepted drafts.
+
+    The accepted count is clamped to the length of the convolution, and the same number picks the state.
+    """
+    return checkpoint(before, states, drafts, min(accepted, 3))
+
+
+def link(draws: Draws, service: Service) -> Link:
+    """After each round, leave the first rejected draft in the last slot of the cache."""
+
+    def send(text: str) -> Sequence[str]:
+        request = decode(text)
+        replies = in_memory(service)(text)
+        held = service.sessions[request.session]
+        if isinstance(request, Verify):
+            kept = len(held.cache) - request.known
+            if held.cache and 0 <= kept < len(request.draft):
+                held = held._replace(cache=(*held.cache[:-1], request.draft[kept]))
+                service.sessions[request.session] = held
+        return replies
+
+    return send
+
+
+@planted(
+    "edge-cloud-sparse-q",
+    "cloud-reads-a-rejected-draft",
+    "leaves a rejected draft in the cloud's cache",
+    category="H",
+    citation="plausible",
+    killed_by="law_is_target",
+    examples=SHORT,
+)
+def cloud_reads_a_rejected_draft(task: Task, gamma: int = 4) -> Decoder:
+    """Sparse-q with that cloud.
+
+    The last entry of the cloud's cropped cache is that of a rejected draft: the next round reads it.
+    """
+    return edge_cloud_decoder(task, "sparse-q", constant(gamma), link=link)
+
+
+@planted(
+    "speculative-sampling",
+    "crop-by-minus-zero",
+    "empties the cache when nothing is rejected",
+    category="H",
+    citation="romsto/Speculative-Decoding utils/caching.py:51,73-74 at db7db67",
+    killed_by="law_is_target",
+    examples=SHORT,
+)
+def crop_by_minus_zero(task: Task, gamma: int = 4) -> Decoder:
+    """Speculative sampling over a cache; ``State.drafter`` holds the tokens that are really in it.
+
+    The cache is cropped by ``[:-rejected]``: where nothing is rejected that empties it, and the text before is gone.
+    """
+    inner = correct("speculative-sampling").build(task, gamma=gamma)
+
+    def step(draws: Draws, state: State) -> tuple[State, Round]:
+        held = state.drafter if isinstance(state.drafter, tuple) else state.tokens
+        after, done = inner.step(draws, state._replace(tokens=held, drafter=None))
+        fed = (*held, *done.draft)
+        rejected = len(done.draft) - done.accepted
+        last = done.tokens[-1:] if len(done.tokens) > done.accepted else ()
+        return after._replace(tokens=state.tokens + done.tokens, drafter=fed[:-rejected] + last), done
+
+    return inner._replace(step=step)
+
+
+@engine_part(
+    "chunk",
+    "recurrent in chunks",
+    "drafts-in-prefill-chunk",
+    "a prompt's chunk holds a draft",
+    category="I",
+    citation="vLLM PR #30618",
+)
+def drafts_in_prefill_chunk(tokens: Tokens, held: int, size: int, pending: Tokens) -> Tokens:
+    """Return the chunk and a guess behind it, if another chunk follows.
+
+    A draft is scheduled behind a chunk of the prompt: a recurrent state takes it in for good.
+    """
+    more = held + size < len(tokens) - 1
+    return chunk(tokens, held, size, pending) + (lookup(tokens, tokens, 1) if more else ())
+
+
+@engine_part(
+    "recorded",
+    "recurrent",
+    "no-history-for-short-windows",
+    "short windows record no history",
+    category="I",
+    citation="exllamav3 commit 95c97bf",
+)
+def no_history_for_short_windows(states: tuple[Tokens, ...], drafts: int) -> tuple[Tokens, ...]:
+    """Return the last state in place of all of a window of two.
+
+    A kernel that keeps no history is chosen for short windows, although a rejection will need it.
+    """
+    return states if len(states) > 2 else states[-1:] * len(states)
+
+
+@engine_part(
+    "state_slot",
+    "recurrent, rounds without drafts",
+    "plain-state-elsewhere",
+    "rounds without drafts store elsewhere",
+    category="I",
+    citation="vLLM issue #40875, PR #56531",
+)
+def plain_state_elsewhere(drafts: int) -> int:
+    """Return another slot for rounds without drafts.
+
+    The speculative and the plain path disagree about where the live state is, so a round without drafts is forgotten.
+    """
+    return 0 if drafts else 1
+
+
+@planted(
+    "speculative-sampling",
+    "prefix-fed-twice",
+    "feeds the whole text behind its own cache",
+    category="H",
+    citation="romsto/Speculative-Decoding base_decoding.py:52, speculative_decoding.py:113-133 at db7db67",
+    killed_by="law_is_target",
+    examples=SHORT,
+)
+def prefix_fed_twice(task: Task, gamma: int = 4) -> Decoder:
+    """Speculative sampling over a cache that is not empty when the text is fed.
+
+    With a cache the whole text is fed again on top of it: from round 2 on the target reads everything twice.
+    """
+    inner = correct("speculative-sampling").build(task, gamma=gamma)
+
+    def step(draws: Draws, state: State) -> tuple[State, Round]:
+        held = () if state.remaining == task.horizon else state.tokens[:-1]
+
+        def doubled(tokens: Tokens) -> Pmf:
+            return task.target(held + tokens)
+
+        return correct("speculative-sampling").build(task._replace(target=doubled), gamma=gamma).step(draws, state)
+
+    return inner._replace(step=step)
+
+
+@planted(
+    "edge-cloud-sparse-q",
+    "reply-taken-twice",
+    "commits a repeated reply again",
+    category="M",
+    citation="plausible",
+    killed_by="law_is_target",
+    examples=SHORT,
+)
+def reply_taken_twice(task: Task, gamma: int = 4) -> Decoder:
+    """Sparse-q; one reply in four comes twice.
+
+    A reply that the network repeats is taken twice: the edge commits its tokens again and begins anew from there.
+    """
+    inner = correct("edge-cloud-sparse-q").build(task, gamma=gamma)
+
+    def step(draws: Draws, state: State) -> tuple[State, Round]:
+        after, done = inner.step(draws, state)
+        if not after.remaining or not flip(draws, Fraction(1, 4), ("repeated",)):
+            return after, done
+        again, remaining = commit(done.tokens, after.remaining, task.eos)
+        tokens = after.tokens + again
+        sides = BothSides(EdgeState(tokens, remaining, after.length))
+        return State(tokens, remaining, sides, after.length), done._replace(tokens=done.tokens + again)
+
+    return inner._replace(step=step)
+
+
+@engine_part(
+    "fed_when_full",
+    "recurrent to the end of the context",
+    "stale-drafts-at-the-end",
+    "old drafts are verified at the end",
+    category="I",
+    citation="vLLM PR #38711",
+)
+def stale_drafts_at_the_end(pending: Tokens) -> Tokens:
+    """Return the first draft of the last round.
+
+    Near the end of the context the drafter cannot run, and drafts of the round before are fed once more, uncounted.
+    """
+    return pending[:1]
+
+
+@engine_part(
+    "checkpoint",
+    "recurrent",
+    "state-after-last-draft",
+    "the state keeps rejected drafts",
+    category="I",
+    citation="tpu-inference PRs #3178, #3057",
+)
+def state_after_last_draft(before: Tokens, states: tuple[Tokens, ...], drafts: int, accepted: int) -> Tokens:
+    """Return the state after everything that was fed.
+
+    The kernel hands out the state after the last token of the window only, with every rejected draft in it.
+    """
+    return states[-1]
+
+
+@engine_part(
+    "fresh_state",
+    "one after the other, recurrent",
+    "state-carried-between-requests",
+    "a request begins with another's state",
+    category="I",
+    citation="exllamav3 commit b2dd4ea",
+)
+def state_carried_between_requests(before: Tokens, rejected: int) -> Tokens:
+    """Return the state of the request before.
+
+    What the last request left in its slot is neither rewound nor cleared when the next one begins.
+    """
+    return before
+
+
+class _Forgotten:
+    def __init__(self, rejected: bool) -> None:
+        self.rejected = rejected
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Forgotten)
+
+    def __hash__(self) -> int:
+        return 0
+
+
+@planted(
+    "speculative-sampling",
+    "state-forgets-its-round",
+    "the next round depends on more than the state",
+    category="I",
+    citation="class of exllamav3 commit b2dd4ea: a count carried over between rounds",
+    killed_by="merging_is_sound",
+    examples=SHORT,
+)
+def state_forgets_its_round(task: Task, gamma: int = 4) -> Decoder:
+    """Speculative sampling with a flag outside the state's equality.
+
+    What the next round does depends on something the state does not hold: whether the last round rejected a draft.
+
+    After a rejection the next token is the target's argmax. The flag travels in an object that equals every other, so
+    equal looking states have different futures; merging them would compute a wrong law.
+    """
+    inner = correct("speculative-sampling").build(task, gamma=gamma)
+
+    def step(draws: Draws, state: State) -> tuple[State, Round]:
+        if isinstance(state.length, _Forgotten) and state.length.rejected:
+            new, remaining = commit((argmax(task.target(state.tokens)),), state.remaining, task.eos)
+            return State(state.tokens + new, remaining, None, _Forgotten(False)), Round(new, (), 0, 0)
+        after, done = inner.step(draws, state._replace(length=None))
+        return after._replace(length=_Forgotten(done.accepted < len(done.draft))), done
+
+    return inner._replace(init=lambda prompt: inner.init(prompt)._replace(length=_Forgotten(False)), step=step)
+
+
+@engine_part(
+    "visible",
+    "window",
+    "window-shows-spare-entries",
+    "the mask is that of older entries",
+    category="I",
+    citation="transformers PR #48280 (regression of #47447)",
+)
+def window_shows_spare_entries(entries: Sequence[Entry], window: int, spare: int) -> Sequence[Entry]:
+    """Return as many entries as the window has, from the first one that is held.
+
+    While drafts wait, the cache returns more entries than the mask announces, and the mask covers the oldest ones.
+    """
+    return entries[-window - spare :][:window] if window else entries

@@ -1,1 +1,0 @@
-"""Planted bugs of recurrent and sliding-window state, and of what a round leaves to the next."""

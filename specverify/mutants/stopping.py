@@ -1,0 +1,397 @@
+"""Planted bugs of where a text ends, and of its stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from specverify.mutants.mutant import SHORT, correct, planted
+from specverify.mutants.serving.output import Pieces, cut, text_of
+from specverify.mutants.serving.planted import engine_part
+from specverify.mutants.serving.request import Request
+from specverify.reference import Decoder, Draws, Round, State, Task, Tokens
+
+# Speculative sampling that knows no end-of-sequence tokens, and is cut by another rule.
+
+
+def stopping_at(last: Callable[[Tokens, Round], int | None]) -> Callable[..., Decoder]:
+    """Return the build function of the decoder that ends with the token of a round at place ``last(eos, round)``."""
+
+    def build(task: Task, gamma: int = 4) -> Decoder:
+        inner = correct("speculative-sampling").build(task._replace(eos=()), gamma=gamma)
+
+        def step(draws: Draws, state: State) -> tuple[State, Round]:
+            after, done = inner.step(draws, state)
+            place = last(task.eos, done)
+            if place is None:
+                return after, done
+            kept = done.tokens[: place + 1]
+            return after._replace(tokens=state.tokens + kept, remaining=0), done._replace(tokens=kept)
+
+        return inner._replace(step=step)
+
+    return build
+
+
+@engine_part(
+    "cut",
+    "stop strings",
+    "accepted-drafts-after-stop",
+    "accepted drafts follow a stop",
+    category="K",
+    citation="openvino.genai commit 54f3029b1; PR #1951",
+    killed_by="stop_law",
+)
+def accepted_drafts_after_stop(ends: Callable[[int], bool], new: Tokens, accepted: int, most: int) -> tuple[int, bool]:
+    """Return the block up to its end, or to the last accepted draft if that is later.
+
+    Candidates are appended before they are judged, and a stop does not take the accepted ones behind it back.
+    """
+    count, finished = cut(ends, new, accepted, most)
+    return max(count, min(accepted, most)), finished
+
+
+@engine_part(
+    "cut",
+    "two ends of sequence",
+    "block-kept-whole",
+    "a block goes on behind its end",
+    category="K",
+    citation="transformers issue #47912, PR #47931; koboldcpp issue #1276",
+    killed_by="stop_law",
+)
+def block_kept_whole(ends: Callable[[int], bool], new: Tokens, accepted: int, most: int) -> tuple[int, bool]:
+    """Return the whole block.
+
+    An end of sequence inside a block is noticed and ends the text, but what was accepted behind it comes out too.
+    """
+    return min(len(new), most), cut(ends, new, accepted, most)[1]
+
+
+@engine_part(
+    "at_end",
+    "conversation",
+    "block-left-in-slot",
+    "the slot keeps tokens behind the end",
+    category="K",
+    citation="llama.cpp issue #28049",
+)
+def block_left_in_slot(held: int, block: int) -> int:
+    """Return the entries of the accepted block before its cut.
+
+    The accepted block is put into the slot first and never trimmed: the next turn begins behind tokens nobody saw.
+    """
+    return block
+
+
+@planted(
+    "speculative-sampling",
+    "budget-without-the-prompt",
+    "counts the prompt as output",
+    category="K",
+    citation="romsto/Speculative-Decoding codec_base_decoding.py:45 at db7db67",
+    killed_by="horizon_is_respected",
+    examples=SHORT,
+)
+def budget_without_the_prompt(task: Task, gamma: int = 4) -> Decoder:
+    """Speculative sampling that emits ``horizon - (len(prompt) - 1)`` tokens, at least one.
+
+    The prompt's length is taken off the number of new tokens: long prompts get short answers.
+    """
+    inner = correct("speculative-sampling").build(task, gamma=gamma)
+
+    def init(prompt: Tokens) -> State:
+        state = inner.init(prompt)
+        return state._replace(remaining=max(state.remaining - (len(prompt) - 1), 1))
+
+    return inner._replace(init=init)
+
+
+@engine_part(
+    "cut",
+    "end of sequence",
+    "cap-before-stop",
+    "the length cap is tested before the end",
+    category="K",
+    citation="SGLang issue #31599, PRs #31569, #33758",
+    killed_by="stop_law",
+)
+def cap_before_stop(ends: Callable[[int], bool], new: Tokens, accepted: int, most: int) -> tuple[int, bool]:
+    """Return the block up to the cap if it reaches it.
+
+    If a stop and the cap on new tokens fall into one block, the cap is looked at first and the stop never.
+    """
+    return (most, True) if len(new) >= most else cut(ends, new, accepted, most)
+
+
+@engine_part(
+    "draft_budget",
+    "context length",
+    "clipped-by-free-space",
+    "drafts are clipped by the space left",
+    category="K",
+    citation="exllamav2 commit 7019a1b",
+)
+def clipped_by_free_space(gamma: int, left: int) -> int:
+    """Return the number asked for less the free places, if they do not suffice.
+
+    Drafts that do not fit are cut by as many as would fit, instead of by as many as are too many.
+    """
+    return gamma if gamma < left else gamma - (left - 1)
+
+
+@engine_part(
+    "draft_budget",
+    "lookup to the end of the context",
+    "drafts-beyond-context",
+    "drafts go beyond the context",
+    category="K",
+    citation="vLLM issue #42533",
+)
+def drafts_beyond_context(gamma: int, left: int) -> int:
+    """Return the number asked for.
+
+    The lookup drafter does not know how long the context may be and proposes past its end.
+    """
+    return gamma
+
+
+@planted(
+    "speculative-sampling",
+    "eos-by-id-order",
+    "cuts at the first EOS id, not the first EOS",
+    category="K",
+    citation="romsto/Speculative-Decoding speculative_decoding.py:150-152 at db7db67",
+    killed_by="eos_is_final",
+    examples=SHORT,
+)
+@stopping_at
+def eos_by_id_order(eos: Tokens, done: Round) -> int | None:
+    """Return where the first id that occurs stands, not the first place where one occurs.
+
+    Of several end-of-sequence ids the one that is looked for first is found first, wherever it stands in the block.
+    """
+    return next((done.tokens.index(token) for token in eos if token in done.tokens), None)
+
+
+@planted(
+    "speculative-sampling",
+    "eos-ignored-in-block",
+    "stops only if a block ends in EOS",
+    category="K",
+    citation="transformers PR #31301, issue #47912; koboldcpp issue #1276",
+    killed_by="eos_is_final",
+    examples=SHORT,
+)
+@stopping_at
+def eos_ignored_in_block(eos: Tokens, done: Round) -> int | None:
+    """Test the last committed token alone.
+
+    An end-of-sequence token is noticed only as the last token of a block: accepted drafts go on behind it.
+    """
+    return len(done.tokens) - 1 if done.tokens[-1] in eos else None
+
+
+@planted(
+    "speculative-sampling",
+    "eos-of-the-target-ignored",
+    "looks for EOS among accepted drafts alone",
+    category="K",
+    citation="romsto/Speculative-Decoding commits 97b82fb, 9b64b44",
+    killed_by="eos_is_final",
+    examples=SHORT,
+)
+@stopping_at
+def eos_of_the_target_ignored(eos: Tokens, done: Round) -> int | None:
+    """Look for the end in ``accepted``.
+
+    Accepted drafts alone are searched for the end: one that the target draws itself is passed over.
+    """
+    return next((place for place, token in enumerate(done.tokens[: done.accepted]) if token in eos), None)
+
+
+@planted(
+    "nasd",
+    "first-token-not-checked",
+    "does not look for EOS after the prefill",
+    category="K",
+    citation="romsto/Speculative-Decoding ngram_assisted.py:73-87 at db7db67",
+    killed_by="eos_is_final",
+    examples=({"order": 2, "gamma": 2},),
+)
+def first_token_not_checked(
+    task: Task, order: int = 3, gamma: int = 4, filler_top_k: int = 1, backoff: bool = True
+) -> Decoder:
+    """NASD whose first token comes from a plain draw without a stop.
+
+    The token of the prefill is not looked at: a text that ends at once goes on.
+    """
+    inner = correct("nasd").build(task, order, gamma, filler_top_k, backoff)
+
+    def step(draws: Draws, state: State) -> tuple[State, Round]:
+        if state.remaining < task.horizon:
+            return inner.step(draws, state)
+        token = draws.categorical(task.target(state.tokens), ("prefill",))
+        after = state._replace(tokens=(*state.tokens, token), remaining=state.remaining - 1)
+        return after, Round((token,), (), 0, 0)
+
+    return inner._replace(step=step)
+
+
+@engine_part(
+    "ends_text",
+    "one request",
+    "no-end-of-sequence-crashes",
+    "without an end-of-sequence id it crashes",
+    category="K",
+    citation="transformers PR #46790",
+)
+def no_end_of_sequence_crashes(token: int, eos: Tokens) -> bool:
+    """Return whether a token ends the text; raises ``IndexError`` if none does.
+
+    The test for the end of sequence takes for granted that there is an id for it.
+    """
+    return token == eos[0] or token in eos
+
+
+@planted(
+    "speculative-sampling",
+    "one-token-too-many",
+    "commits a whole block past the horizon",
+    category="K",
+    citation="vLLM issue #42533; exllamav2 commit 7019a1b",
+    killed_by="horizon_is_respected",
+    examples=SHORT,
+)
+def one_token_too_many(task: Task, gamma: int = 4) -> Decoder:
+    """Speculative sampling whose last round may overshoot.
+
+    The draft is not bounded by the horizon and the block is committed whole: the output is too long.
+    """
+    inner = correct("speculative-sampling").build(task._replace(horizon=task.horizon + gamma), gamma=gamma)
+
+    def step(draws: Draws, state: State) -> tuple[State, Round]:
+        after, done = inner.step(draws, state)
+        return (after._replace(remaining=0) if after.remaining <= gamma else after), done
+
+    return inner._replace(step=step)
+
+
+@engine_part(
+    "cut",
+    "end of sequence",
+    "only-last-token-stops",
+    "only a block's last token can end it",
+    category="K",
+    citation="transformers PR #31301",
+    killed_by="stop_law",
+)
+def only_last_token_stops(ends: Callable[[int], bool], new: Tokens, accepted: int, most: int) -> tuple[int, bool]:
+    """Return the whole block, finished if its last token ends the text.
+
+    The stopping criterion looks at the last committed token: an end of sequence inside a block is passed over.
+    """
+    count = min(len(new), most)
+    return count, ends(count) or count >= most
+
+
+@engine_part(
+    "cut",
+    "two ends of sequence",
+    "several-ends-by-id",
+    "the end found first has the lowest id",
+    category="K",
+    citation="romsto/Speculative-Decoding ngram_assisted.py and speculative_decoding.py at db7db67",
+    killed_by="stop_law",
+)
+def several_ends_by_id(ends: Callable[[int], bool], new: Tokens, accepted: int, most: int) -> tuple[int, bool]:
+    """Return the block up to the end with the lowest id.
+
+    With several end-of-sequence ids, the places where they occur are sorted by id, and the first of these is taken.
+    """
+    count = min(len(new), most)
+    found = sorted((new[place - 1], place) for place in range(1, count + 1) if ends(place))
+    return (found[0][1], True) if found else (count, count >= most)
+
+
+@engine_part(
+    "cut",
+    "end of sequence",
+    "stop-of-the-target-ignored",
+    "only drafts are searched for the end",
+    category="K",
+    citation="romsto/Speculative-Decoding commits 97b82fb, 9b64b44",
+    killed_by="stop_law",
+)
+def stop_of_the_target_ignored(ends: Callable[[int], bool], new: Tokens, accepted: int, most: int) -> tuple[int, bool]:
+    """Return the block up to a draft that ends the text.
+
+    Accepted drafts are searched for the end of sequence; the token that the target adds is not looked at.
+    """
+    return cut(lambda count: count <= accepted and ends(count), new, accepted, most)
+
+
+@engine_part(
+    "has_stop_string",
+    "stop strings",
+    "stop-string-window-of-one",
+    "stop strings end at a round's first token",
+    category="K",
+    citation="openvino.genai PR #1719 (56fe5bf02)",
+    killed_by="stop_law",
+)
+def stop_string_window_of_one(strings: Sequence[str], tokens: Tokens, fresh: int, pieces: Pieces) -> bool:
+    """Return whether the first new token of a round completes a stop string.
+
+    The window in which stop strings are looked for is made for one new token a step.
+    """
+    return fresh == 1 and text_of(tokens, pieces).endswith(tuple(strings))
+
+
+@engine_part(
+    "stop_strings_of",
+    "different stop strings",
+    "stop-words-of-all-rows",
+    "a request stops on another's stop word",
+    category="K",
+    citation="LMDeploy PR #4671 (80e2de538)",
+)
+def stop_words_of_all_rows(request: Request, batch: Sequence[Request]) -> tuple[str, ...]:
+    """Return the stop strings of the whole batch.
+
+    The stop words of all requests in the batch are put in one list and compared with every row.
+    """
+    return tuple(string for other in batch for string in other.stop_strings)
+
+
+@engine_part(
+    "streamed",
+    "streamed",
+    "stream-repeats-itself",
+    "the stream repeats split characters",
+    category="K",
+    citation="rtp-llm PR #1285 (10d1aba88)",
+)
+def stream_repeats_itself(sent: str, new: Tokens, fresh: Tokens, drafts: Tokens, pieces: Pieces, last: bool) -> str:
+    """Return the new text, with the text of the token before it if that ended inside a character.
+
+    The incremental detokeniser steps back by one token to complete a character, and sends what it finds there again.
+    """
+    text, earlier = text_of(new, pieces), text_of(new[: len(new) - len(fresh)], pieces)
+    begin = max(len(sent) - 1, 0) if earlier.endswith("\ufffd") else len(sent)
+    return (text if last else text.rstrip("\ufffd"))[begin:]
+
+
+@engine_part(
+    "streamed",
+    "streamed",
+    "streamed-before-verified",
+    "drafts are sent before they are judged",
+    category="K",
+    citation="plausible: a callback that cannot take back what it sent",
+)
+def streamed_before_verified(sent: str, new: Tokens, fresh: Tokens, drafts: Tokens, pieces: Pieces, last: bool) -> str:
+    """Return the text of every draft and of the token behind them.
+
+    Drafts are sent as soon as they are there; the ones that are rejected cannot be called back.
+    """
+    return text_of(drafts + fresh[-1:], pieces)

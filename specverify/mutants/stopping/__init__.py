@@ -1,1 +1,0 @@
-"""Planted bugs of where a text ends, and of its stream."""

@@ -1,0 +1,976 @@
+"""Class J: trees of drafts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from specverify.mutants.mutant import correct, planted
+from specverify.mutants.numpy_trees import (
+    along_paths,
+    below,
+    greedy,
+    in_batch,
+    looked_up,
+    planted_tree,
+    recursive_rejection,
+    top_k,
+    walked,
+    with_replacement,
+)
+from specverify.mutants.numpy_trees import without_replacement as numpy_without_replacement
+from specverify.mutants.numpy_verifiers import drawn
+from specverify.mutants.tree_mutants import PAIR, by_siblings, texts_of_rows, with_changed_tree, with_tree
+from specverify.reference import (
+    Claim,
+    Decoder,
+    Draft,
+    Draws,
+    LanguageModel,
+    Pmf,
+    Round,
+    Site,
+    State,
+    Task,
+    Tokens,
+    Verified,
+    accept_probability,
+    argmax,
+    chain,
+    commit,
+    excess_law,
+    flip,
+    residual,
+)
+from specverify.reference.algorithms.greedy_multi_path import selected_pmf
+from specverify.reference.algorithms.redrafter import beams_drafter
+from specverify.reference.algorithms.rest_released import one_draw_a_row
+from specverify.reference.algorithms.specexec import best_first_drafter
+from specverify.reference.algorithms.spechub import hub_drafter, through_the_hub
+from specverify.reference.drafters.recycled import recycling_drafter
+from specverify.reference.drafters.retrieval import retrieval_drafter
+from specverify.reference.drafters.sequences import forgetful, sequences_drafter
+from specverify.reference.drafters.sequoia_tree import sequoia_tree
+from specverify.reference.drafters.tree import (
+    Child,
+    excluding,
+    most_likely,
+    tree_drafter,
+    without_replacement,
+    without_replacement_then_uniform,
+)
+from specverify.reference.kv_cache import tree_depths, tree_path
+from specverify.reference.models import draft_model
+from specverify.reference.tree_rounds import Step, tree_decoder
+from specverify.reference.trees import child_pmf, children, leaves, merged, path_tokens, regular_tree
+from specverify.reference.types import never
+from specverify.reference.verifiers.block_verification import block_verification
+from specverify.reference.verifiers.candidate_set import candidate_set
+from specverify.reference.verifiers.joint_blocks import joint_blocks
+from specverify.reference.verifiers.optimal_transport import optimal_transport
+from specverify.reference.verifiers.recursive_rejection import recursive_rejection as reference_recursive_rejection
+from specverify.reference.verifiers.recursive_rejection import try_in_turn
+from specverify.reference.verifiers.speculative_sampling import speculative_sampling
+
+
+@planted(
+    "redrafter",
+    "beams-drawn-apart",
+    "draws for every path apart, and again",
+    category="J",
+    citation="FasterDecoding/REST rest/model/utils.py at 50a5fc1",
+    killed_by="law_is_target",
+)
+def beams_drawn_apart(task: Task, beams: int = 4, depth: int = 4) -> Decoder:
+    """The same tree, its rows verified apart.
+
+    ReDrafter draws a token of the target for every path on its own, and once more behind the longest match.
+    """
+    return tree_decoder(task, beams_drafter(draft_model(task), beams, depth), one_draw_a_row)
+
+
+def bonus_of_the_last_node_verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
+    """Candidate sets whose leaves all have the last leaf's row."""
+    ends = [prefix + path_tokens(draft, leaf) for leaf in leaves(draft.parents)]
+
+    def row(tokens: Tokens) -> Pmf:
+        return target(ends[-1] if tokens in ends else tokens)
+
+    return candidate_set(draws, row, prefix, draft)
+
+
+bonus_of_the_last_node = planted(
+    "candidate-set",
+    "bonus-of-the-last-node",
+    "draws the bonus from the last leaf's row",
+    category="J",
+    citation="plausible",
+    killed_by="law_is_target",
+    examples=PAIR,
+)(with_tree(bonus_of_the_last_node_verify, most_likely))
+"""The token behind the accepted path is drawn from the last row: -1, which pads paths, is an index too."""
+
+
+@planted(
+    "specexec",
+    "budget-rows-drawn-apart",
+    "draws for every path apart, and again",
+    category="J",
+    citation="FasterDecoding/REST rest/model/utils.py at 50a5fc1",
+    killed_by="law_is_target",
+)
+def budget_rows_drawn_apart(task: Task, budget: int = 16, depth: int = 8) -> Decoder:
+    """The same tree, its rows verified apart.
+
+    SpecExec draws a token of the target for every path on its own, and once more behind the longest match.
+    """
+    return tree_decoder(task, best_first_drafter(draft_model(task), budget, depth), one_draw_a_row)
+
+
+@planted_tree(
+    "children-by-token",
+    "follows the path by token, not by node",
+    "top_k",
+    citation="plausible",
+    killed_by="law_is_target",
+)
+def children_by_token(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
+    """A draw from p, found again by its token in all of the level.
+
+    The walk goes on below the first node of a level that holds the accepted token, whatever that node hangs from.
+    """
+    rule, depths = looked_up(tokens), tree_depths(parents.tolist())
+
+    def choose(rng: Any, row: Any, nodes: Sequence[int], above: int) -> tuple[int | None, int]:
+        found, token = rule(rng, row, nodes, above)
+        if found is None:
+            return None, token
+        return next(node for node in range(found + 1) if (depths[node], tokens[node]) == (depths[found], token)), token
+
+    return walked(np.random.default_rng(), p, parents, tokens, choose)
+
+
+class _Again:
+    """A generator that gives the coins of a list, and draws new ones where it ends."""
+
+    def __init__(self, rng: Any, coins: list[Any]) -> None:
+        self._rng, self._coins, self._used, self.choice = rng, coins, 0, rng.choice
+
+    def random(self) -> Any:
+        if self._used == len(self._coins):
+            self._coins.append(self._rng.random())
+        self._used += 1
+        return self._coins[self._used - 1]
+
+
+@planted_tree(
+    "coins-of-all-trees",
+    "gives every tree the same coins",
+    "without_replacement",
+    citation="plausible",
+    killed_by="rows_are_independent",
+    batched=True,
+)
+def coins_of_all_trees(p: Any, q: Any, parents: Any, tokens: Any) -> list[list[int]]:
+    """Recursive rejection tree by tree, with the same coins.
+
+    All trees of a batch take their coins from one stream that begins again with each of them.
+    """
+    rng, coins, found = np.random.default_rng(), list[Any](), []
+    for tree in range(len(p)):
+        rule = recursive_rejection(q[tree], tokens[tree], without=True)
+        found.append(walked(_Again(rng, coins), p[tree], parents[tree], tokens[tree], rule))
+    return found
+
+
+def duplicates_get_two_chances_pick(draws: Draws, q: Pmf, earlier: Tokens, width: int, site: Site) -> Child | None:
+    """Take the most probable token, whatever is there already."""
+    return most_likely(draws, q, (), width, site)
+
+
+def duplicates_get_two_chances_rule(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
+    """Keep each candidate with probability p(d), else emit from p without them."""
+    for k, token in enumerate(tokens):
+        if flip(draws, p[token], ("accept", depth, k)):
+            return Step(token, accepted=True)
+    rest = excluding(p, tokens)
+    return Step(draws.categorical(p if rest is None else rest, ("residual", depth)), accepted=False)
+
+
+duplicates_get_two_chances = planted(
+    "candidate-set",
+    "duplicates-get-two-chances",
+    "tries equal siblings twice",
+    category="J",
+    citation="plausible",
+    killed_by="law_is_target",
+    examples=PAIR,
+)(with_tree(by_siblings(duplicates_get_two_chances_rule), duplicates_get_two_chances_pick))
+"""A tree holds a token twice, and each copy is tried with a coin of p(d) of its own: out(d) = 1 - (1 - p(d))^2."""
+
+
+@planted_tree(
+    "earlier-siblings-in-q",
+    "leaves earlier siblings in q",
+    "without_replacement",
+    citation="plausible",
+    killed_by="law_is_target",
+)
+def earlier_siblings_in_q(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
+    """Recursive rejection with q as it is.
+
+    Siblings are drawn without replacement and verified as if each had been drawn from all of q.
+    """
+    return with_replacement(p, q, parents, tokens)
+
+
+def equal_blocks_counted_once_verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
+    """Verify the prefix tree of the blocks."""
+    rows = {path_tokens(draft, node): pmf for node, pmf in enumerate(draft.pmfs)}
+    tree = merged(path_tokens(draft, leaf) for leaf in leaves(draft.parents))
+    nodes = Draft(*tree, (None,) * len(tree.tokens))
+    pmfs = tuple(rows[path_tokens(nodes, node)] for node in range(len(tree.tokens)))
+    return joint_blocks(draws, target, prefix, nodes._replace(pmfs=pmfs))
+
+
+@planted(
+    "spectr-gbv-released",
+    "equal-blocks-counted-once",
+    "tries the distinct blocks with the chances of as many draws",
+    category="J",
+    citation="plausible",
+    killed_by="law_is_declared",
+    examples=({"candidates": 2, "gamma": 1},),
+)
+def equal_blocks_counted_once(task: Task, candidates: int = 4, gamma: int = 8) -> Decoder:
+    """SpecTr-GBV of merged blocks.
+
+    SpecTr-GBV counts blocks that are equal once, where its chances are those of K draws.
+    """
+    return tree_decoder(
+        task, sequences_drafter((draft_model(task),) * candidates, gamma), equal_blocks_counted_once_verify
+    )
+
+
+def exhausted_draft_keeps_q_pick(draws: Draws, q: Pmf, earlier: Tokens, width: int, site: Site) -> Child | None:
+    """Declare q for a token that q never gives."""
+    child = without_replacement_then_uniform(draws, q, earlier, width, site)
+    return child if child is None or q[child.token] > 0 else Child(child.token, q)
+
+
+@planted(
+    "sequoia",
+    "exhausted-draft-keeps-q",
+    "verifies a child of the exhausted draft with q",
+    category="J",
+    citation="plausible",
+    killed_by="law_is_target",
+    examples=({"acceptance": (0.6, 0.3), "size": 3, "depth": 1},),
+)
+def exhausted_draft_keeps_q(
+    task: Task, acceptance: tuple[Any, ...] = (0.6, 0.3), size: int = 3, depth: int = 1
+) -> Decoder:
+    """Sequoia's tree with these children.
+
+    Where q is exhausted further children come from all other tokens, and are still verified with q.
+    """
+    parents = sequoia_tree(acceptance, size, depth).parents
+    return tree_decoder(
+        task, tree_drafter(draft_model(task), parents, exhausted_draft_keeps_q_pick), reference_recursive_rejection
+    )
+
+
+@planted_tree(
+    "first-child-alone",
+    "never tries a second child",
+    "without_replacement",
+    category="Q",
+    citation="plausible",
+    killed_by="acceptance_is_optimal",
+)
+def first_child_alone(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
+    """Recursive rejection without recursion.
+
+    The walk tries the first child of a node only: what the others cost to draft and to verify is lost.
+    """
+    rule = recursive_rejection(q, tokens, without=True)
+
+    def choose(rng: Any, row: Any, nodes: Sequence[int], above: int) -> tuple[int | None, int]:
+        return rule(rng, row, nodes[:1], above)
+
+    return walked(np.random.default_rng(), p, parents, tokens, choose)
+
+
+def hub_first(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
+    """Put the hub in front."""
+    hub = argmax(pmfs[0])
+    return through_the_hub(draws, p, tuple(sorted(tokens, key=lambda token: token != hub)), pmfs, depth)
+
+
+@planted(
+    "spechub",
+    "hub-pair-turned-round",
+    "takes every pair for one that was drawn hub first",
+    category="J",
+    citation="plausible",
+    killed_by="law_is_target",
+)
+def hub_pair_turned_round(task: Task, depth: int = 4) -> Decoder:
+    """SpecHub with its pairs turned round.
+
+    SpecHub forgets which of a pair was drawn first: every pair is taken for (a, i).
+    """
+    return tree_decoder(task, hub_drafter(draft_model(task), depth), by_siblings(hub_first))
+
+
+def k_seq_without_rho_rule(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
+    """Accept each candidate with min(1, p/q), emit from norm((p - q)+) if none is."""
+    for k, token in enumerate(tokens):
+        if flip(draws, accept_probability(p, pmfs[k], token), ("accept", depth, k)):
+            return Step(token, accepted=True)
+    return Step(draws.categorical(residual(p, pmfs[0]), ("residual", depth)), accepted=False)
+
+
+@planted(
+    "k-seq",
+    "k-seq-without-rho",
+    "accepts K candidates with min(1, p/q) each",
+    category="J",
+    citation="plausible",
+    killed_by="law_is_target",
+    examples=({"sequences": 2, "depth": 1, "bits": 8},),
+)
+def k_seq_without_rho(task: Task, sequences: int = 4, depth: int = 4, bits: Any = 16) -> Decoder:
+    """K sequences of one drafter.
+
+    K-SEQ with rho = 1: candidates are accepted as if there were one, so the leftover would have to be negative.
+    """
+    return tree_decoder(
+        task, sequences_drafter((draft_model(task),) * sequences, depth), by_siblings(k_seq_without_rho_rule)
+    )
+
+
+def likeliest_first(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
+    """Try the siblings in the order of p: the order then tells what was drawn."""
+    order = sorted(range(len(tokens)), key=lambda k: -p[tokens[k]])
+    return try_in_turn(draws, p, tuple(tokens[k] for k in order), tuple(pmfs[k] for k in order), depth)
+
+
+@planted(
+    "specinfer",
+    "likelier-sibling-first",
+    "tries the sibling that p finds likeliest first",
+    category="J",
+    citation="plausible",
+    killed_by="law_is_target",
+)
+def likelier_sibling_first(task: Task, forget: tuple[int, ...] = (0, 1), depth: int = 4) -> Decoder:
+    """The sequences of SpecInfer, verified in that order.
+
+    SpecInfer's next sibling is the one the target finds likeliest, not one picked at random.
+    """
+    draft = draft_model(task)
+    drafter = sequences_drafter(tuple(forgetful(draft, count) for count in forget), depth)
+    return tree_decoder(task, drafter, by_siblings(likeliest_first))
+
+
+@planted(
+    "rsd",
+    "logits-slice-off-by-one",
+    "judges a node by the row before",
+    category="J",
+    citation="TensorRT-LLM PR #15098",
+    killed_by="law_is_target",
+    examples=PAIR,
+)
+@with_tree
+def logits_slice_off_by_one(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
+    """Recursive rejection on logits without the root's row.
+
+    Tree verification reads a slice of the logits that begins one row off: a node is judged by its neighbour's row.
+    """
+    texts = texts_of_rows(prefix, draft)
+    return reference_recursive_rejection(
+        draws, lambda text: target(texts[max(texts.index(text) - 1, 0)]), prefix, draft
+    )
+
+
+class _Of:
+    def __init__(self, draws: Draws, which: int) -> None:
+        self._draws, self._which = draws, which
+
+    def categorical(self, pmf: Pmf, site: Site) -> int:
+        return self._draws.categorical(pmf, (*site, "of chain", self._which))
+
+
+@planted(
+    "k-seq",
+    "longest-of-several-chains",
+    "keeps the chain that went best",
+    category="J",
+    citation="plausible",
+    killed_by="law_is_target",
+    examples=({"sequences": 2, "depth": 1, "bits": 8},),
+)
+def longest_of_several_chains(task: Task, sequences: int = 4, depth: int = 4, bits: int = 16) -> Decoder:
+    """Speculative sampling of ``sequences`` chains, the first longest answer wins.
+
+    Several chains are verified independently and the one with most accepted drafts is kept: chosen by its coins.
+    """
+
+    def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
+        chains = [chain(draft.tokens[k::sequences], draft.pmfs[k::sequences]) for k in range(sequences)]
+        found = [speculative_sampling(_Of(draws, k), target, prefix, one) for k, one in enumerate(chains)]
+        return max(found, key=lambda verified: verified.accepted)
+
+    return tree_decoder(task, sequences_drafter((draft_model(task),) * sequences, depth), verify)
+
+
+@planted(
+    "rsd",
+    "mask-is-causal",
+    "lets nodes see their siblings",
+    category="J",
+    citation="plausible",
+    killed_by="law_is_target",
+    examples=PAIR,
+)
+@with_tree
+def mask_is_causal(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
+    """Recursive rejection under a causal mask.
+
+    The tree is verified under a causal mask: a node sees its siblings as if they were before it in the text.
+    """
+    texts = texts_of_rows(prefix, draft)
+    return reference_recursive_rejection(
+        draws, lambda text: target(prefix + draft.tokens[: texts.index(text)]), prefix, draft
+    )
+
+
+class _Coin:
+    """A generator whose coin is drawn once."""
+
+    def __init__(self, rng: Any) -> None:
+        self._coin, self.choice = rng.random(), rng.choice
+
+    def random(self) -> Any:
+        return self._coin
+
+
+@planted_tree(
+    "one-coin-for-siblings",
+    "decides all siblings by one uniform",
+    "with_replacement",
+    citation="plausible",
+    killed_by="law_is_target",
+)
+def one_coin_for_siblings(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
+    """Recursive rejection with one coin a level.
+
+    One uniform decides all children of a node, each against a ratio of its own.
+    """
+    rule = recursive_rejection(q, tokens, without=False)
+
+    def choose(rng: Any, row: Any, nodes: Sequence[int], above: int) -> tuple[int | None, int]:
+        return rule(_Coin(rng), row, nodes, above)
+
+    return walked(np.random.default_rng(), p, parents, tokens, choose)
+
+
+def one_draw_a_path_verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
+    """Draw z ~ p for every path anew, keep the first path with most matches and its last draw."""
+    best = Verified((), -1)
+    for leaf in leaves(draft.parents) or (-1,):
+        path, emitted = path_tokens(draft, leaf), ()  # type: Tokens, Tokens
+        while emitted == path[: len(emitted)] and len(emitted) <= len(path):
+            emitted = (*emitted, draws.categorical(target(prefix + emitted), ("target", leaf, len(emitted))))
+        best = max(best, Verified(emitted, len(emitted) - 1), key=lambda found: found.accepted)
+    return best
+
+
+one_draw_a_path = planted(
+    "candidate-set",
+    "one-draw-a-path",
+    "draws from p once for every path",
+    category="J",
+    citation="REST and Medusa nucleus modes, as released",
+    killed_by="law_is_target",
+    examples=PAIR,
+)(with_tree(one_draw_a_path_verify, most_likely))
+"""Each path of a candidate tree is sampled and matched by draws of its own, and the longest match is kept."""
+
+
+@planted_tree(
+    "padding-is-a-token",
+    "accepts the padding behind a short path",
+    "top_k",
+    citation="Medusa evaluate_posterior at e2a5d20",
+    killed_by="greedy_is_argmax",
+    control=greedy,
+    claims=frozenset({Claim.GREEDY}),
+)
+def padding_is_a_token(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
+    """The path that agrees longest with the argmax of its rows, padding and all.
+
+    Short paths are padded with token 0: where the target wants 0 behind a leaf, the padding is accepted as a draft.
+
+    The token is right by luck. What follows it is read at row -1, which is the last node's.
+    """
+    indices, candidates = along_paths(parents, tokens, padding=0)
+    wanted = p[indices].argmax(-1)
+    lengths = (candidates[:, 1:] == wanted[:, :-1]).cumprod(-1).sum(-1)
+    best = int(lengths.argmax())
+    return [*candidates[best, 1 : 1 + lengths[best]].tolist(), int(wanted[best, lengths[best]])]
+
+
+@planted(
+    "rsd",
+    "path-by-one-integer",
+    "keeps the first nodes, not the path's",
+    category="J",
+    citation="TensorRT-LLM issue #10343 (PR #8586)",
+    killed_by="law_is_target",
+    examples=({"branching": (2,)},),
+)
+def path_by_one_integer(task: Task, branching: tuple[int, ...] = (2, 2, 1)) -> Decoder:
+    """RSD over a cache; ``State.drafter`` holds the tokens that are really in it.
+
+    The cache is rewound by a count, though an accepted path need not be the first nodes: the next round reads others.
+    """
+    drafter = tree_drafter(draft_model(task), regular_tree(branching), without_replacement)
+
+    def step(draws: Draws, state: State) -> tuple[State, Round]:
+        held = state.drafter if isinstance(state.drafter, tuple) else state.tokens
+        draft = drafter.propose(draws, None, held, state.remaining - 1, never)
+        verified = reference_recursive_rejection(draws, task.target, held, draft)
+        new, remaining = commit(verified.tokens, state.remaining, task.eos)
+        held = (*held, *draft.tokens[: verified.accepted], verified.tokens[-1])
+        return State(state.tokens + new, remaining, held), Round(new, draft.tokens, verified.accepted, len(new))
+
+    return Decoder(correct("rsd").build(task, branching).init, step)
+
+
+@planted(
+    "transport-optimum",
+    "plan-for-another-draw",
+    "plans for draws with replacement",
+    category="J",
+    citation="plausible",
+    killed_by="law_is_target",
+    examples=({"branching": (2,), "replacement": False},),
+)
+def plan_for_another_draw(task: Task, branching: tuple[int, ...] = (2, 1), replacement: bool = False) -> Decoder:
+    """The transport optimum for the wrong law of candidate sets.
+
+    The transport plan is made for candidates drawn with replacement, they are drawn without.
+    """
+    drafter = tree_drafter(draft_model(task), regular_tree(branching), without_replacement)
+    return tree_decoder(task, drafter, optimal_transport(not replacement))
+
+
+@planted(
+    "rsd",
+    "position-by-index",
+    "puts siblings at different positions",
+    category="J",
+    citation="mlxcel PR #1214",
+    killed_by="law_is_target",
+    examples=PAIR,
+)
+@with_tree
+def position_by_index(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
+    """Recursive rejection with the row of a later position.
+
+    A node's position is its index in the flattened tree instead of its depth: right for a chain.
+
+    A table has no positions, so the text is that much longer in front.
+    """
+    texts = texts_of_rows(prefix, draft)
+
+    def row(tokens: Tokens) -> Pmf:
+        depth = len(tokens) - len(prefix)
+        return target(prefix[:1] * (texts.index(tokens) - depth) + tokens)
+
+    return reference_recursive_rejection(draws, row, prefix, draft)
+
+
+@planted_tree(
+    "q-of-the-root",
+    "takes the root's q at every level",
+    "without_replacement",
+    citation="plausible",
+    killed_by="law_is_target",
+)
+def q_of_the_root(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
+    """Recursive rejection with the first row of q.
+
+    Every level is verified with the q that the children of the root were drawn from.
+    """
+    return numpy_without_replacement(p, np.broadcast_to(q[0], q.shape), parents, tokens)
+
+
+@planted(
+    "token-recycling",
+    "recycled-rows-drawn-apart",
+    "draws for every path apart, and again",
+    category="J",
+    citation="FasterDecoding/REST rest/model/utils.py at 50a5fc1",
+    killed_by="law_is_target",
+)
+def recycled_rows_drawn_apart(task: Task, template: tuple[Tokens, ...] = ((0,),), width: int = 8) -> Decoder:
+    """The same tree, its rows verified apart.
+
+    Token Recycling draws a token of the target for every path on its own, and once more behind the longest match.
+    """
+    return tree_decoder(task, recycling_drafter(template, width), one_draw_a_row)
+
+
+@planted(
+    "rest-released",
+    "released-rows-share-a-draw",
+    "draws once for all rows",
+    category="J",
+    citation="plausible",
+    killed_by="law_is_declared",
+)
+def released_rows_share_a_draw(
+    task: Task, datastore: tuple[Tokens, ...] = (), longest: int = 4, depth: int = 4, nodes: int = 16
+) -> Decoder:
+    """Verify the rows as one tree.
+
+    REST's release with one draw a place for all its rows: lossless, and so not what is declared for it.
+    """
+    return tree_decoder(task, retrieval_drafter(datastore, longest, depth, nodes), candidate_set)
+
+
+def replacement_not_declared_pick(draws: Draws, q: Pmf, earlier: Tokens, width: int, site: Site) -> Child | None:
+    """Draw from q, declare q without the earlier siblings."""
+    left = excluding(q, earlier)
+    return None if left is None else Child(draws.categorical(q, site), left)
+
+
+replacement_not_declared = planted(
+    "rsd",
+    "replacement-not-declared",
+    "may draw a sibling twice, denies it",
+    category="J",
+    citation="plausible",
+    killed_by="draft_is_honest",
+    examples=PAIR,
+)(with_tree(pick=replacement_not_declared_pick))
+"""Siblings are drawn with replacement and declared without it."""
+
+
+@planted_tree(
+    "residual-behind-the-last-level",
+    "draws the bonus from an earlier residual",
+    "top_k",
+    citation="EAGLE commits 2f982e2 to 61020ed; modeling_eagle.py:1448 at cb7e084",
+    killed_by="law_is_target",
+)
+def residual_behind_the_last_level(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
+    """Candidates as point masses, each tried in turn.
+
+    Where a leaf was accepted after its sibling was rejected, the token behind it comes from that row's residual.
+    """
+    rng, node, kept, rejected = np.random.default_rng(), -1, list[int](), False
+    left = p[0]
+    while children := below(parents, node):
+        left, found, rejected = p[1 + node], None, False
+        for child in children:
+            if rng.random() < left[tokens[child]]:
+                found = child
+                break
+            left, rejected = left * (np.arange(len(left)) != tokens[child]), True
+            left = left / left.sum()
+        if found is None:
+            return [*kept, drawn(rng, left)]
+        kept.append(int(tokens[found]))
+        node = found
+    return [*kept, drawn(rng, left if rejected else p[1 + node])]
+
+
+@planted_tree(
+    "row-of-the-first-path",
+    "reads the next token on another path",
+    "top_k",
+    citation="plausible",
+    killed_by="greedy_is_argmax",
+    control=greedy,
+    claims=frozenset({Claim.GREEDY}),
+)
+def row_of_the_first_path(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
+    """The path that agrees longest with the argmax of its rows, and the next token of another one.
+
+    The longest path is found, and the token behind it is read on the first one.
+    """
+    indices, candidates = along_paths(parents, tokens, padding=-1)
+    wanted = p[indices].argmax(-1)
+    lengths = (candidates[:, 1:] == wanted[:, :-1]).cumprod(-1).sum(-1)
+    best = int(lengths.argmax())
+    return [*candidates[best, 1 : 1 + lengths[best]].tolist(), int(wanted[0, lengths[best]])]
+
+
+@planted(
+    "rsd",
+    "sampled-nodes-pruned",
+    "prunes what it drew by its probability",
+    category="J",
+    citation="plausible",
+    killed_by="law_is_target",
+    examples=PAIR,
+)
+@with_changed_tree
+def sampled_nodes_pruned(tree: Draft, _: Pmf) -> Draft:
+    """Return a tree of one level without unlikely siblings.
+
+    Sampled nodes are pruned by their own probability: what is left was chosen by what was drawn.
+    """
+    rows = zip(*tree, strict=True)
+    likely = [row for row in rows if row[2] is not None and row[2][row[0]] >= Fraction(1, 3)]
+    tokens, parents, pmfs = zip(*likely, strict=True) if likely else ((), (), ())
+    return Draft(tokens, parents, pmfs)
+
+
+@planted(
+    "rsd",
+    "second-tree-round",
+    "leaves the last token out from round 2 on",
+    category="J",
+    citation="FlexFlow PR #714",
+    killed_by="law_is_target",
+    examples=({"branching": (2,)},),
+)
+def second_tree_round(task: Task, branching: tuple[int, ...] = (2, 2, 1)) -> Decoder:
+    """RSD that forgets the end of the text from round 2 on.
+
+    After the first tree round the root is a token behind: later trees are verified without the last committed token.
+    """
+    right = correct("rsd").build(task, branching)
+
+    def step(draws: Draws, state: State) -> tuple[State, Round]:
+        known = len(state.tokens)
+
+        def behind(tokens: Tokens) -> Pmf:
+            return task.target(tokens[: known - 1] + tokens[known:])
+
+        wrong = correct("rsd").build(task._replace(target=behind), branching)
+        return (right if state.remaining == task.horizon else wrong).step(draws, state)
+
+    return right._replace(step=step)
+
+
+@planted_tree(
+    "shape-of-the-first-tree",
+    "gives all trees the first one's parents",
+    "top_k",
+    citation="plausible",
+    killed_by="law_is_target",
+    batched=True,
+)
+def shape_of_the_first_tree(p: Any, q: Any, parents: Any, tokens: Any) -> list[list[int]]:
+    """A draw from p looked up among the candidates of another shape.
+
+    A batch of trees of several shapes is walked by the parents of the first one.
+    """
+    decided: list[list[int]] = in_batch(top_k)(p, q, np.broadcast_to(parents[0], parents.shape), tokens)
+    return decided
+
+
+@planted_tree(
+    "shared-node-tried-twice",
+    "tries a node once for each path",
+    "without_replacement",
+    citation="EAGLE before commit b09a256",
+    killed_by="law_is_target",
+)
+def shared_node_tried_twice(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
+    """Recursive rejection of every path's node, q subtracted again and again.
+
+    Candidates are gone through path by path, and a node that several paths share is tried once for each of them.
+    """
+    rule, shape = recursive_rejection(q, tokens, without=True), parents.tolist()
+    shared = [node for path in sorted(tree_path(shape, leaf) for leaf in leaves(shape)) for node in path]
+
+    def choose(rng: Any, row: Any, nodes: Sequence[int], above: int) -> tuple[int | None, int]:
+        return rule(rng, row, [node for node in shared if node in nodes], above)
+
+    return walked(np.random.default_rng(), p, parents, tokens, choose)
+
+
+@planted_tree(
+    "siblings-by-leaf",
+    "tries siblings in the order of leaves",
+    "without_replacement",
+    citation="EAGLE before commit b09a256",
+    killed_by="law_is_target",
+)
+def siblings_by_leaf(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
+    """Recursive rejection that meets siblings as the leaves below them come.
+
+    Paths stand in the order of their leaves, so a sibling with children is tried after one that was drawn later.
+    """
+    rule, shape = recursive_rejection(q, tokens, without=True), parents.tolist()
+    met = list(dict.fromkeys(node for leaf in leaves(shape) for node in tree_path(shape, leaf)))
+
+    def choose(rng: Any, row: Any, nodes: Sequence[int], above: int) -> tuple[int | None, int]:
+        return rule(rng, row, sorted(nodes, key=met.index), above)
+
+    return walked(np.random.default_rng(), p, parents, tokens, choose)
+
+
+def siblings_share_a_residual_rule(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
+    """Try each candidate with min(1, p/q_k), then emit from the last residual."""
+    for k, (token, q) in enumerate(zip(tokens, pmfs, strict=True)):
+        if flip(draws, accept_probability(p, q, token), ("accept", depth, k)):
+            return Step(token, accepted=True)
+    return Step(draws.categorical(residual(p, pmfs[-1]), ("residual", depth)), accepted=False)
+
+
+siblings_share_a_residual = planted(
+    "rsd",
+    "siblings-share-a-residual",
+    "judges every sibling by p",
+    category="J",
+    citation="plausible",
+    killed_by="law_is_target",
+    examples=PAIR,
+)(with_tree(by_siblings(siblings_share_a_residual_rule)))
+"""After a sibling is rejected the next one is judged by p again: what p is owed is not updated."""
+
+
+@planted(
+    "rsd",
+    "siblings-sorted",
+    "tries likely siblings first",
+    category="J",
+    citation="plausible",
+    killed_by="law_is_target",
+    examples=PAIR,
+)
+@with_changed_tree
+def siblings_sorted(tree: Draft, q: Pmf) -> Draft:
+    """Return a tree of one level, sorted.
+
+    Sampled siblings are verified in the order of their probability instead of the order they were drawn in.
+    """
+    best = tuple(sorted(tree.tokens, key=lambda token: -q[token]))
+    return Draft(best, tree.parents, tuple(excluding(q, best[:k]) for k in range(len(best))))
+
+
+def ties_to_the_first_path_verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
+    """Select one of several tokens."""
+    if not draft.tokens:
+        return block_verification(draws, target, prefix, draft)
+    p, q = target(prefix), draft.pmfs[0]
+    assert q is not None
+    capped = [accept_probability(p, q, token) if q[token] > 0 else 0 for token in range(len(p))]
+    chosen = max(draft.tokens, key=capped.__getitem__)
+    order = sorted(range(len(p)), key=lambda token: (capped[token], token))
+    declared = selected_pmf(q, order, 0, 1, len(draft.tokens))
+    return block_verification(draws, target, prefix, chain((chosen,), (declared,)))
+
+
+@planted(
+    "greedy-multi-path",
+    "ties-to-the-first-path",
+    "selects the first of equal paths, ranks them by id",
+    category="J",
+    citation="plausible",
+    killed_by="law_is_target",
+    examples=({"paths": 2, "depth": 1},),
+)
+def ties_to_the_first_path(task: Task, paths: int = 3, depth: int = 1) -> Decoder:
+    """GBV of one level, whatever depth is asked for.
+
+    GBV caps p/q at 1, takes the first drafted of equal paths, and declares an order in which the id decides.
+    """
+    return tree_decoder(
+        task, sequences_drafter((draft_model(task),) * paths, min(depth, 1)), ties_to_the_first_path_verify
+    )
+
+
+def top_k_tree_soft_q_pick(draws: Draws, q: Pmf, earlier: Tokens, width: int, site: Site) -> Child | None:
+    """Take the most probable token and say that it was drawn."""
+    child = most_likely(draws, q, earlier, width, site)
+    return None if child is None else Child(child.token, q)
+
+
+top_k_tree_soft_q = planted(
+    "candidate-set",
+    "top-k-tree-soft-q",
+    "divides by q for tokens that were not drawn",
+    category="B",
+    citation="EAGLE issues #221, #110 (disputed there)",
+    killed_by="law_is_target",
+    examples=PAIR,
+)(with_tree(pick=top_k_tree_soft_q_pick))
+"""A top-k tree is verified with the soft q, as if its nodes had been drawn."""
+
+
+def traversal_keeps_its_weight_verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
+    """Traversal without an update of the weight."""
+
+    def enter(node: int, weight: Any) -> Verified | None:
+        text = path_tokens(draft, node)
+        owed = target(prefix + text)
+        for child in children(draft.parents, (node,)):
+            q = child_pmf(draft, child, owed)
+            found = enter(child, accept_probability(weight * owed, q, draft.tokens[child]))
+            if found:
+                return found
+            owed = excess_law(weight * owed, q) if (weight * owed > q).any() else owed
+        if node < 0 or flip(draws, weight, ("accept", node)):
+            return Verified((*text, draws.categorical(owed, ("bonus", node))), accepted=len(text))
+        return None
+
+    found = enter(-1, 1)
+    assert found is not None
+    return found
+
+
+@planted(
+    "traversal-verification",
+    "traversal-keeps-its-weight",
+    "enters later children with the old weight",
+    category="J",
+    citation="plausible",
+    killed_by="law_is_target",
+    examples=({"branching": (1, 1), "replacement": False},),
+)
+def traversal_keeps_its_weight(
+    task: Task, branching: tuple[int, ...] = (2, 2, 1), replacement: bool = False
+) -> Decoder:
+    """Traversal of a tree without replacement.
+
+    Traversal verification that gives a node's next child the weight that its first child had.
+    """
+    return tree_decoder(
+        task,
+        tree_drafter(draft_model(task), regular_tree(branching), without_replacement),
+        traversal_keeps_its_weight_verify,
+    )
+
+
+@planted_tree(
+    "trees-run-together",
+    "begins a tree one row too early",
+    "top_k",
+    citation="plausible",
+    killed_by="law_is_target",
+    batched=True,
+)
+def trees_run_together(p: Any, q: Any, parents: Any, tokens: Any) -> list[list[int]]:
+    """A draw from p looked up among candidates, from rows that begin one too early for each tree before.
+
+    Rows of all trees are laid behind each other, and the root's row is forgotten where a tree begins.
+    """
+    nodes = parents.shape[1]
+    rows = p.reshape(-1, p.shape[-1])
+    return [
+        top_k(rows[tree * nodes : tree * nodes + nodes + 1], None, parents[tree], tokens[tree])
+        for tree in range(len(p))
+    ]

@@ -1,1 +1,0 @@
-"""Class J: trees of drafts."""

@@ -1,0 +1,334 @@
+"""Class N: the drafter's vocabulary is another one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from specverify.mutants.draft_side import drafting_from
+from specverify.mutants.mutant import SHORT, planted, with_parts, with_verifier
+from specverify.mutants.numpy_verifiers import at_large, decided, one_row, owed, planted_verifier
+from specverify.mutants.proposal import declaring
+from specverify.mutants.serving.planted import drafting_part, engine_part
+from specverify.mutants.serving.request import ZERO, ExactPmf
+from specverify.reference import (
+    Decoder,
+    Draft,
+    Drafter,
+    Draws,
+    LanguageModel,
+    Parts,
+    Pmf,
+    Task,
+    Tokens,
+    Verified,
+    accept_probability,
+    chain,
+    constant,
+    from_parts,
+    model_drafter,
+    one_hot,
+    residual,
+)
+from specverify.reference.algorithms import tli
+from specverify.reference.drafters.tree import excluding
+from specverify.reference.drafters.two_vocabularies import Pieces, shared_tokens_drafter, spelled
+from specverify.reference.models import draft_model
+from specverify.reference.verifiers.accept_or_replace import accept_or_replace
+from specverify.reference.verifiers.speculative_sampling import speculative_sampling
+
+
+@drafting_part(
+    "draft_feed",
+    "begin-token-each-round",
+    "each round puts a begin token in front",
+    category="N",
+    citation="transformers PR #46124",
+)
+def begin_token_each_round(tokens: Tokens, seen: int, rounds: int) -> Tokens:
+    """Return the tokens to be fed behind a begin token from the second round on.
+
+    The text is tokenised anew for the drafter in every round, and each time a begin token is put in front.
+    """
+    return ((0,) if rounds else ()) + tokens[seen:]
+
+
+BLOCK_EDGE_OFF_BY_ONE_BLOCK = 8192
+
+
+def without_firsts(p: Any, q: Any) -> Any:
+    """Return the weights of a replacement, 0 at the first token of each block."""
+    weights = owed(p, q).copy()
+    firsts = weights[BLOCK_EDGE_OFF_BY_ONE_BLOCK::BLOCK_EDGE_OFF_BY_ONE_BLOCK].copy()
+    weights[BLOCK_EDGE_OFF_BY_ONE_BLOCK::BLOCK_EDGE_OFF_BY_ONE_BLOCK] = 0.0
+    if not weights.any():
+        weights[BLOCK_EDGE_OFF_BY_ONE_BLOCK::BLOCK_EDGE_OFF_BY_ONE_BLOCK] = firsts
+    return weights
+
+
+@planted_verifier(
+    "block-edge-off-by-one",
+    "never replaces by the first token of a block",
+    category="N",
+    citation="plausible",
+    killed_by="call_law",
+    make=at_large,
+)
+def block_edge_off_by_one(p: Any, q: Any, draft_tokens: Any) -> list[int]:
+    """Speculative sampling with a recovery kernel whose blocks do not meet.
+
+    Blocks of 8192 tokens begin one too late: the first token of each but the first is nobody's.
+    """
+    return decided(np.random.default_rng(), p, q, draft_tokens.tolist(), weights=without_firsts)
+
+
+@planted(
+    "speculative-sampling",
+    "bos-at-every-round",
+    "drafts behind a second BOS",
+    category="N",
+    citation="transformers PR #46124",
+    killed_by="acceptance_is_optimal",
+    examples=SHORT,
+)
+@drafting_from
+def bos_at_every_round(tokens: Tokens, known: Tokens, first: bool) -> Tokens:
+    """Put one more token 0 before the text, from round 2 on.
+
+    Each round tokenises the text anew for the drafter and puts a beginning-of-sequence token before it.
+    """
+    return tokens if first else (0, *tokens)
+
+
+@planted(
+    "speculative-sampling",
+    "drafts-not-mapped",
+    "drops the map of ids on the way in",
+    category="N",
+    citation="vllm-ascend PR #15863 (review)",
+    killed_by="acceptance_is_optimal",
+    examples=SHORT,
+)
+@drafting_from
+def drafts_not_mapped(tokens: Tokens, known: Tokens, first: bool) -> Tokens:
+    """Show every token as its neighbour.
+
+    The drafter reads the target's ids as its own, its vocabulary having been compared with itself.
+    """
+    return tuple((token + 1) % 2 if token < 2 else token for token in tokens)
+
+
+def emitted_in_draft_ids_verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
+    """Speculative sampling; the drafter's id of token t is t + 1."""
+    found = speculative_sampling(draws, target, prefix, draft)
+    size, n = len(target(prefix)), found.accepted
+    return Verified((*((token + 1) % size for token in found.tokens[:n]), *found.tokens[n:]), n)
+
+
+@planted(
+    "speculative-sampling",
+    "emitted-in-draft-ids",
+    "emits drafts by the drafter's ids",
+    category="N",
+    citation="EAGLE issue #258",
+    killed_by="law_is_target",
+    examples=SHORT,
+)
+def emitted_in_draft_ids(task: Task, gamma: int = 4) -> Decoder:
+    """Speculative sampling that does not map accepted drafts.
+
+    Drafts are verified under the target's ids and emitted under the drafter's: text without errors and without sense.
+    """
+    return with_verifier(emitted_in_draft_ids_verify)(task, gamma)
+
+
+def forgetting(draft: LanguageModel, pieces: Pieces) -> Drafter:
+    """Draft the drafter's tokens; each token they spell declares the law of a first token at its place."""
+
+    def first(text: Tokens) -> Pmf:
+        q = draft(text)
+        law = q * 0
+        for token, mass in enumerate(q.tolist()):
+            begins = spelled(pieces, token)[0]
+            law[begins] = law[begins] + mass
+        return law
+
+    def propose(draws: Draws, _: object, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
+        text: Tokens = ()
+        while len(text) < gamma:
+            text += spelled(pieces, draws.categorical(draft(prefix + text), ("draft", len(text))))
+        kept = text[: max(gamma, 0)]
+        return chain(kept, tuple(first(prefix + kept[:i]) for i in range(len(kept))))
+
+    return Drafter(init=lambda prompt: None, propose=propose, observe=lambda *_: None)
+
+
+@planted(
+    "slrs",
+    "every-place-begins-a-piece",
+    "judges a token inside a piece as if one began there",
+    category="N",
+    citation="plausible",
+    killed_by="law_is_target",
+    examples=({"pieces": ((0, (0, 1)), (1, (0, 0))), "gamma": 2},),
+)
+def every_place_begins_a_piece(task: Task, pieces: Pieces = (), gamma: int = 4) -> Decoder:
+    """SLRS with that drafter.
+
+    String-level rejection sampling that judges every token by what the drafter begins with, also inside a piece.
+    """
+    return with_parts("slrs", drafter=forgetting(draft_model(task), pieces))(task, pieces, gamma)
+
+
+@planted_verifier(
+    "ids-in-int16",
+    "keeps recovered ids in 16 bits",
+    category="N",
+    citation="plausible",
+    killed_by="call_law",
+    make=at_large,
+)
+def ids_in_int16(p: Any, q: Any, draft_tokens: Any) -> Any:
+    """Speculative sampling with a buffer that is too small for its last token.
+
+    Recovered token ids go through a buffer of int16: those above 32767 come out as others, or as placeholders.
+    """
+    emitted = np.array(one_row(p, q, draft_tokens))
+    emitted[-1:] = emitted[-1:].astype(np.int16)
+    return emitted
+
+
+LAST_BLOCK_LEFT_OUT_BLOCK = 8192
+
+
+def in_whole_blocks(p: Any, q: Any) -> Any:
+    """Return the weights of a replacement, 0 behind the last whole block."""
+    weights = owed(p, q).copy()
+    whole = len(weights) // LAST_BLOCK_LEFT_OUT_BLOCK * LAST_BLOCK_LEFT_OUT_BLOCK
+    if weights[:whole].any():
+        weights[whole:] = 0.0
+    return weights
+
+
+@planted_verifier(
+    "last-block-left-out",
+    "replaces by tokens of whole blocks alone",
+    category="N",
+    citation="plausible",
+    killed_by="call_law",
+    make=at_large,
+)
+def last_block_left_out(p: Any, q: Any, draft_tokens: Any) -> list[int]:
+    """Speculative sampling with a recovery kernel of whole blocks.
+
+    A kernel goes over whole blocks of 8192 tokens, and not over what is left behind the last one.
+    """
+    return decided(np.random.default_rng(), p, q, draft_tokens.tolist(), weights=in_whole_blocks)
+
+
+@engine_part(
+    "to_target",
+    "draft in its own ids",
+    "map-never-initialised",
+    "the map of ids is never filled",
+    category="N",
+    citation="transformers issue #45307",
+)
+def map_never_initialised(row: ExactPmf, ids: Tokens, vocabulary: int) -> ExactPmf:
+    """Return the row over target ids; raises ``IndexError``, as the map has no entry.
+
+    The translator's map is made when a size differs by what it expects, and is still empty when it is used.
+    """
+    empty: list[int] = []
+    masses = [ZERO] * vocabulary
+    for token, mass in enumerate(row):
+        masses[empty[token]] += mass
+    return tuple(masses)
+
+
+@engine_part(
+    "declared",
+    "draft in its own ids",
+    "pmf-in-the-drafts-order",
+    "q is left in the drafter's order",
+    category="N",
+    citation="rtp-llm commit 607ec2c23 (second defect)",
+)
+def pmf_in_the_drafts_order(raw: ExactPmf, drawn: ExactPmf) -> ExactPmf:
+    """Return the row over the drafter's ids.
+
+    Both vocabularies have one size, so the draft pmf is not rearranged, though the drafted token is.
+    """
+    return raw
+
+
+@planted(
+    "speculative-sampling",
+    "q-in-draft-order",
+    "leaves q in the drafter's order of tokens",
+    category="N",
+    citation="rtp-llm commit 607ec2c23 (second defect)",
+    killed_by="law_is_target",
+    examples=SHORT,
+)
+def q_in_draft_order(task: Task, gamma: int = 4) -> Decoder:
+    """Speculative sampling whose drafter counts tokens from 1: q is rolled against p.
+
+    A drafter's vocabulary of equal size is another order of the same tokens; drafted ids are mapped, q is not.
+    """
+    draft = draft_model(task)
+    return declaring(task, gamma, draft, lambda tokens: np.roll(draft(tokens), 1))
+
+
+def known(pmf: Pmf) -> Pmf:
+    """Return the pmf on the drafter's vocabulary, which lacks the last token; token 0 if nothing is left."""
+    rest = excluding(pmf, (len(pmf) - 1,))
+    return one_hot(0, pmf) if rest is None else rest
+
+
+@planted(
+    "speculative-sampling",
+    "residual-within-the-subset",
+    "recovers tokens of the drafter alone",
+    category="N",
+    citation="xLLM PR #2175 (d2t part)",
+    killed_by="law_is_target",
+    examples=SHORT,
+)
+@from_parts
+def residual_within_the_subset(task: Task, gamma: int = 4) -> Parts:
+    """Speculative sampling of a drafter without the last token.
+
+    The drafter knows fewer tokens, and the residual is taken over those: the others are never recovered.
+    """
+    draft = draft_model(task)
+    verify = accept_or_replace(
+        lambda prefix, p, q, token: accept_probability(p, q, token), lambda p, q, token: known(residual(p, q))
+    )
+    return Parts(model_drafter(lambda tokens: known(draft(tokens))), constant(gamma), verify)
+
+
+@planted(
+    "tli",
+    "shared-part-not-renormalised",
+    "draws from the shared tokens, declares the whole q",
+    category="N",
+    citation="plausible: tokens masked after the softmax that is kept",
+    killed_by="law_is_target",
+    examples=tli.ALGORITHM.examples,
+)
+def shared_part_not_renormalised(task: Task, missing: Tokens = (), gamma: int = 4) -> Decoder:
+    """TLI whose drafts declare the whole q.
+
+    Token-level intersection that draws from the shared part of q and compares with q as it was.
+    """
+    inner, q = shared_tokens_drafter(draft_model(task), missing), draft_model(task)
+
+    def propose(draws: object, state: object, prefix: Tokens, *rest: object) -> Draft:
+        drafted = inner.propose(draws, state, prefix, *rest)  # type: ignore[arg-type]
+        return chain(drafted.tokens, tuple(q(prefix + drafted.tokens[:i]) for i in range(len(drafted.tokens))))
+
+    drafter: Drafter = inner._replace(propose=propose)
+    return with_parts("tli", drafter=drafter)(task, missing, gamma)

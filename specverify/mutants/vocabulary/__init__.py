@@ -1,1 +1,0 @@
-"""Class N: the drafter's vocabulary is another one."""
