@@ -1,4 +1,4 @@
-"""A function of one row of ``monotone.FUNCTIONS``, of a random number of JAX: its law, and that of a wrong twin."""
+"""A function of one row of ``steps.RULES``, of a random number of JAX: its law, and that of a wrong twin."""
 
 from __future__ import annotations
 

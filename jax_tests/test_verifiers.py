@@ -18,7 +18,7 @@ import verifiers
 from verdicts import said
 
 from specverify.base.verdict import Status
-from specverify.intercept import caller, probe
+from specverify.intercept import caller, unseen
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.laws.draws import Tape
 from specverify.subjects.arrays import arrays_of
@@ -139,7 +139,7 @@ def test_numbers_that_are_made_of_the_words_of_a_key_are_no_draws_and_leave_it_u
 
 @pytest.fixture
 def unknown_version(monkeypatch):
-    remembered = (caller.is_ours_or_answered, caller._foreign_name, probe._is_other_library)
+    remembered = (caller.is_ours_or_answered, caller._foreign_name, unseen._is_other_library)
     for function in remembered:
         function.cache_clear()
     with monkeypatch.context() as changed:
@@ -150,7 +150,7 @@ def unknown_version(monkeypatch):
 
 
 def test_draws_of_a_version_that_is_not_known_are_named(unknown_version):
-    with probe.probed() as found, answered_everywhere(Tape(0)):
+    with unseen.probed() as found, answered_everywhere(Tape(0)):
         jax.random.uniform(jax.random.PRNGKey(0))
     assert any("uniform" in line for line in found().unanswered)
 

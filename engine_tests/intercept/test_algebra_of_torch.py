@@ -18,7 +18,7 @@ from torch_under_test import TORCH
 
 from specverify.base.verdict import Status
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.unknowns.uniform import NeedsValue
+from specverify.intercept.symbolic.uniform import NeedsValue
 from specverify.laws.draws import Tape
 from specverify.statistics import FitVerdict
 
@@ -33,6 +33,11 @@ def ragged(side="right"):
 
 LIBRARY = TORCH._replace(names={**TORCH.names, "math": math, "exponentials": exponentials, "ragged": ragged})
 IDIOMS = """
+int((P * torch.empty(3).exponential_()).argsort(descending=True)[0]) ;; (torch.rand(3).log() * P).argmax().item()
+int((P / torch.empty(3).exponential_()).sort()[1][2]) ;; int((P * torch.empty(3).exponential_()).sort()[1][2])
+bool((torch.rand(()) - 1) ** 2 < 0.25) ;; bool((torch.rand(()) - 1) ** 2 < 0.5)
+bool((torch.rand(()) - 1).square() < 0.25) ;; bool((torch.rand(()) - 1).square() < 0.5)
+bool((torch.rand(()) - 1).pow(3) < -0.001) ;; bool((torch.rand(()) - 1).pow(3) > -0.001)
 torch.rand(1).item() < 0.3 ;; torch.rand(1).item() < 0.6
 bool(torch.rand(2).fill_(0.2)[0] + torch.rand(()) < 0.5) ;; bool(torch.rand(2).fill_(0.4)[0] + torch.rand(()) < 0.5)
 bool(torch.rand(2).zero_()[0] + torch.rand(()) < 0.3) ;; bool(torch.rand(2).zero_()[0] + torch.rand(()) < 0.6)

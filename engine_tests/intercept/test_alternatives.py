@@ -9,10 +9,11 @@ import torch
 import torch_laws
 from torch_laws import close
 
-from specverify.intercept.torch.alternatives import MOST_CARRIED, Apart, for_each_outcome, merged_outcomes
-from specverify.intercept.torch.lazy_tensor import LazyTensor
-from specverify.intercept.torch.memo import Memory, Passes, remembered
-from specverify.intercept.unknowns.deferred import Categorical, Chosen
+from specverify.intercept.refusals import RuleDeclined
+from specverify.intercept.symbolic.deferred import Categorical, Chosen
+from specverify.intercept.torch.alternatives import MOST_CARRIED, for_each_outcome, merged_outcomes
+from specverify.intercept.torch.passes import Memory, Passes, remembered
+from specverify.intercept.torch.tensors import SymbolicTensor
 
 P = torch.tensor([0.25, 0.25, 0.5], dtype=torch.float64)
 ROWS = torch.tensor([[0.5, 0.5, 0.0], [0.0, 0.25, 0.75], [0.125, 0.0, 0.875]], dtype=torch.float64)
@@ -156,12 +157,12 @@ def draw(pmf):
 def test_numbers_agree_only_bit_for_bit():
     found = {0: torch.tensor([math.nan, 0.0, 1.0]), 1: torch.tensor([math.nan, -0.0, 1.0])}
     made = merged_outcomes(draw(P.numpy()), found)
-    assert isinstance(made, LazyTensor)
+    assert isinstance(made, SymbolicTensor)
     nan, zero, one = made.elements
     assert math.isnan(nan)
     assert isinstance(zero, Chosen)
     assert one == 1.0
-    assert not isinstance(merged_outcomes(draw(P.numpy()), {0: found[0], 1: found[0].clone()}), LazyTensor)
+    assert not isinstance(merged_outcomes(draw(P.numpy()), {0: found[0], 1: found[0].clone()}), SymbolicTensor)
 
 
 @pytest.mark.parametrize(
@@ -177,7 +178,7 @@ def test_numbers_agree_only_bit_for_bit():
     ],
 )
 def test_outcomes_that_differ_in_more_than_numbers_are_not_merged(first, second):
-    with pytest.raises(Apart):
+    with pytest.raises(RuleDeclined):
         merged_outcomes(draw(P.numpy()), {0: first, 1: second})
 
 

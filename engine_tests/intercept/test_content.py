@@ -19,7 +19,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specverify.intercept.torch.content import NoContent, digest
+from specverify.intercept.torch.passes import NoContent, digest
 
 Colour = enum.Enum("Colour", "RED GREEN")
 Same = enum.Enum("Same", "RED GREEN")

@@ -13,10 +13,10 @@ from torch import distributions, nn
 from torch.nn import functional
 from torch_under_test import TORCH
 
+from specverify.intercept.symbolic.deferred import NeedsValue
 from specverify.intercept.torch import calls as torch_calls
 from specverify.intercept.torch import functions as torch_functions
 from specverify.intercept.torch import operations as torch_operations
-from specverify.intercept.unknowns.deferred import NeedsValue
 from specverify.statistics import FitVerdict
 
 

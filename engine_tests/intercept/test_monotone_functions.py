@@ -1,4 +1,4 @@
-"""Functions of one row of ``monotone.FUNCTIONS``, in every library: right programs hold, wrong twins do not."""
+"""Functions of one row of ``steps.RULES``, in every library: right programs hold, wrong twins do not."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import torch
 
 from specverify.base.verdict import Status
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.unknowns.formulas import Formula, enclosed
-from specverify.intercept.unknowns.monotone import FUNCTIONS, RULES
-from specverify.intercept.unknowns.steps import MonotoneStep
+from specverify.intercept.symbolic.enclosures import Formula, enclosed
+from specverify.intercept.symbolic.primitives import PRIMITIVES
+from specverify.intercept.symbolic.steps import RULES, MonotoneStep
 from specverify.laws.enumeration import program_law
 from specverify.testing import check_verifier
 
@@ -25,7 +25,7 @@ LIBRARIES = {
     "numpy rows": (lambda: np.random.rand(2), lambda name, u: bool((getattr(np, name)(u) < 0.25)[1])),  # noqa: NPY002
     "math": (lambda: np.random.default_rng(0).random(), lambda name, u: getattr(math, OF_MATH[name])(u) < 0.25),
 }
-OF_MATH = {function.name: function.math for function in FUNCTIONS}
+OF_MATH = {name: PRIMITIVES[name].math[0] for name in RULES}
 
 
 def law(library, name):

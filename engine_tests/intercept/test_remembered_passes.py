@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from specverify.intercept.torch.memo import Memory, Passes, remembered
+from specverify.intercept.torch.passes import Memory, Passes, remembered
 
 
 class Output(dict):

@@ -8,8 +8,8 @@ import torch
 from at_large import kept_open
 
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.unknowns.deferred import NeedsValue
-from specverify.intercept.unknowns.wide import at_large
+from specverify.intercept.symbolic.deferred import NeedsValue
+from specverify.intercept.symbolic.large import at_large
 from specverify.laws.call_law import call_law
 from specverify.laws.draws import Tape
 from specverify.subjects.open_rows import ending_of

@@ -12,9 +12,9 @@ from answered_laws import law_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from specverify.intercept.torch.lazy_tensor import LazyTensor, look_at
-from specverify.intercept.torch.whole_numbers import NAMES
-from specverify.intercept.unknowns.deferred import Deferred, NeedsValue
+from specverify.intercept.symbolic.deferred import Deferred, NeedsValue
+from specverify.intercept.torch.elementwise import NAMES
+from specverify.intercept.torch.tensors import SymbolicTensor, look_at
 
 DTYPES = (torch.int64, torch.int32, torch.int8, torch.uint8, torch.bool)
 SHAPES = ((2, 3), (3,), (2, 1), ())
@@ -36,7 +36,7 @@ def lazily(tensor, looked):
             return number
 
         elements[index] = Deferred(look)
-    return LazyTensor(elements, tensor.dtype, "cpu")
+    return SymbolicTensor(elements, tensor.dtype, "cpu")
 
 
 def tried(function, operands):
@@ -103,7 +103,7 @@ def test_it_gives_what_torch_gives(name, data):
         assert tried(lambda *given: look_at(operation(name)(*given)), lazy) == (None, refused)
         return
     found = operation(name)(*lazy)
-    assert isinstance(found, LazyTensor)
+    assert isinstance(found, SymbolicTensor)
     assert not looked
     assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
     assert torch.equal(look_at(found), wanted)

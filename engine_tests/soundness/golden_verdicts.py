@@ -4,6 +4,8 @@
     golden_verdicts.py write FILE [GROUP ...]     judge the groups, all unless some are named, and add lines to FILE
     golden_verdicts.py compare BEFORE AFTER       list every verdict that differs; exit status 1 unless all were decided
 
+``write FILE GROUP --every N`` judges every N-th subject, and ``compare --common`` the subjects that both files have.
+
 FILE has a line of JSON a subject: (subject, check) -> status and refusal, and the CPU seconds. A verdict that leaves
 UNKNOWN is *decided*; each other difference is a *change*. A second run with the same FILE continues where the first one
 ended. PYTHONPATH: the root, ``property_tests``, ``property_tests/intercept`` and the folders of ``engine_tests``.
@@ -18,6 +20,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -94,7 +97,7 @@ def draws() -> Iterator[tuple[str, Judged]]:
 def _draw(library: Any, line: Any, call: str) -> list[Golden]:
     from drawing_calls import law_of, unanswered_law
 
-    from specverify.intercept.unknowns.deferred import NeedsValue
+    from specverify.intercept.symbolic.deferred import NeedsValue
 
     try:
         if line.kind in {"answered", "many"}:
@@ -195,14 +198,14 @@ def read(file: Path) -> State:
     return state
 
 
-def write(file: Path, groups: Iterable[str]) -> None:
-    """Judge what ``file`` does not have yet; write a line of JSON after every subject."""
+def write(file: Path, groups: Iterable[str], every: int = 1) -> None:
+    """Judge what ``file`` does not have yet, ``every`` so many subjects; write a line of JSON after each."""
     done = read(file)
     if file.exists() and not file.read_text("utf-8").endswith("\n"):
         with file.open("a", encoding="utf-8") as out:
             out.write("\n")
     for group in groups:
-        for subject, judge in GROUPS[group]():
+        for subject, judge in islice(GROUPS[group](), 0, None, every):
             if subject in done.get(group, {}):
                 continue
             begin = time.process_time()
@@ -229,10 +232,14 @@ class Difference(NamedTuple):
         return self.before in UNDECIDED and self.after in DECIDED
 
 
-def differences(before: State, after: State) -> Iterator[Difference]:
-    """Yield every verdict that differs, of the groups that both states have; a verdict that is missing is ``none``."""
+def differences(before: State, after: State, *, common: bool = False) -> Iterator[Difference]:
+    """Yield every verdict that differs, of the groups that both states have; a verdict that is missing is ``none``.
+
+    With ``common`` the subjects that one state does not have are left out.
+    """
     for group in sorted(before.keys() & after.keys()):
-        for subject in sorted(before[group].keys() | after[group].keys()):
+        subjects = (before[group].keys(), after[group].keys())
+        for subject in sorted(subjects[0] & subjects[1] if common else subjects[0] | subjects[1]):
             old, new = (state[group][subject].verdicts if subject in state[group] else {} for state in (before, after))
             for check in sorted(old.keys() | new.keys()):
                 was, now = old.get(check, NONE), new.get(check, NONE)
@@ -240,17 +247,18 @@ def differences(before: State, after: State) -> Iterator[Difference]:
                     yield Difference(group, subject, check, was[0], now[0])
 
 
-def compare(before: Path, after: Path) -> int:
+def compare(before: Path, after: Path, *, common: bool = False) -> int:
     """Print every difference, and return the exit status."""
     states = [read(file) for file in (before, after)]
     changed = 0
-    for each in differences(*states):
+    for each in differences(*states, common=common):
         changed += not each.decided
         word = "decided" if each.decided else "CHANGED"
         print(f"{word} {each.group} {each.subject} {each.check}: {each.before} -> {each.after}")
     for group in sorted(states[0].keys() & states[1].keys()):
-        was, now = (sum(line.cpu_seconds for line in state[group].values()) for state in states)
-        print(f"{group}: {len(states[1][group])} subjects, {was:.0f} s of CPU before, {now:.0f} s now")
+        both = states[0][group].keys() & states[1][group].keys()
+        was, now = (sum(state[group][name].cpu_seconds for name in both) for state in states)
+        print(f"{group}: {len(both)} subjects, {was:.0f} s of CPU before, {now:.0f} s now")
     return int(changed > 0)
 
 
@@ -259,12 +267,14 @@ if __name__ == "__main__":
     commands = parser.add_subparsers(dest="command", required=True)
     writing = commands.add_parser("write")
     writing.add_argument("file", type=Path)
+    writing.add_argument("--every", type=int, default=1)
     writing.add_argument("groups", nargs="*", choices=[*GROUPS, []], default=[])
     comparing = commands.add_parser("compare")
     comparing.add_argument("before", type=Path)
     comparing.add_argument("after", type=Path)
+    comparing.add_argument("--common", action="store_true")
     given = parser.parse_args()
     if given.command == "write":
-        write(given.file, given.groups or GROUPS)
+        write(given.file, given.groups or GROUPS, given.every)
     else:
-        sys.exit(compare(given.before, given.after))
+        sys.exit(compare(given.before, given.after, common=given.common))

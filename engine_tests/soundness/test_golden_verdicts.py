@@ -46,3 +46,23 @@ def test_a_file_continues_where_it_ended_and_a_line_that_was_cut_off_is_judged_a
     assert json.loads(file.read_text().splitlines()[0])["verdicts"] == {"law_is_target": ["holds", ""]}
     assert compare(file, file) == 0
     assert "idioms: 2 subjects" in capsys.readouterr().out
+
+
+def test_a_part_of_the_subjects_is_judged_and_compared_alone(tmp_path, monkeypatch):
+    verdicts = {f"subject {place}": "holds" for place in range(5)}
+
+    def subjects():
+        for name, status in verdicts.items():
+            yield name, lambda status=status: [Golden("law_is_target", status)]
+
+    monkeypatch.setitem(golden_verdicts.GROUPS, "idioms", subjects)
+    whole, part = tmp_path / "whole.jsonl", tmp_path / "part.jsonl"
+    write(whole, ["idioms"])
+    write(part, ["idioms"], every=2)
+    assert list(read(part)["idioms"]) == ["subject 0", "subject 2", "subject 4"]
+    assert compare(whole, part) == 1
+    assert compare(whole, part, common=True) == 0
+    verdicts["subject 2"] = "refuted"
+    part.unlink()
+    write(part, ["idioms"], every=2)
+    assert compare(whole, part, common=True) == 1

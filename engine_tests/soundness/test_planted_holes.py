@@ -22,20 +22,15 @@ from test_token_ids_and_dtypes import from_the_target, law_is_target
 from specverify.base.verdict import Status
 from specverify.checks import _laws, _replays, program_is_its_draws
 from specverify.checks.check import needs_variants
-from specverify.intercept import (
-    aliases,
-    answers,
-    block,
-    everywhere,
-    generator_states,
-)
+from specverify.intercept import aliases, answers, everywhere, generator_states, refusals
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.moved import look_around, moved
 from specverify.intercept.numpy import calls as numpy_calls
 from specverify.intercept.numpy import generator as numpy_generator
-from specverify.intercept.torch import content
+from specverify.intercept.outside import look_around, moved
+from specverify.intercept.run import PROCESS
+from specverify.intercept.symbolic.deferred import NeedsValue
+from specverify.intercept.torch import passes
 from specverify.intercept.torch import streams as torch_streams
-from specverify.intercept.unknowns.deferred import NeedsValue
 from specverify.laws.draws import Narrated, Tape
 from specverify.run import verify
 from specverify.testing import plans
@@ -76,7 +71,7 @@ def threads_are_answered():
 
 def names_are_not_looked_for(patch):
     patch.setattr(aliases, "find_aliases", nothing)
-    aliases._found.clear()
+    PROCESS.aliases.clear()
 
 
 def names_are_answered():
@@ -110,7 +105,7 @@ def draws_past_the_methods_are_refused():
 
 
 def refusals_can_be_swallowed(patch):
-    patch.setattr(block, "refused", nothing)
+    patch.setattr(refusals, "refused", nothing)
 
 
 def swallowed_refusals_come_out():
@@ -145,7 +140,7 @@ def a_world_has_other_generators():
 
 
 def housekeeping_is_answered(patch):
-    patch.setattr(block, "_HOUSEKEEPING", set())
+    patch.setattr(refusals, "_HOUSEKEEPING", set())
 
 
 def temporary_files_are_left_alone():
@@ -166,11 +161,11 @@ def a_wrong_engine_with_real_ids_is_refuted():
 
 
 def parts_have_no_length(patch):
-    patch.setattr(content, "_part", lambda found, kind, value: found.update(value))
+    patch.setattr(passes, "_part", lambda found, kind, value: found.update(value))
 
 
 def parts_are_told_apart():
-    return content.digest((1, 23)) != content.digest((12, 3))
+    return passes.digest((1, 23)) != passes.digest((12, 3))
 
 
 HOLES = [

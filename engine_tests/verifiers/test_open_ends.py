@@ -14,7 +14,7 @@ import torch
 from specverify.base.verdict import Status
 from specverify.checks import Conditions, check_named
 from specverify.intercept.audit import Draw, Origin
-from specverify.intercept.unknowns.deferred import Categorical
+from specverify.intercept.symbolic.deferred import Categorical
 from specverify.laws.draws import Tape
 from specverify.laws.scenarios import SCENARIOS
 from specverify.run.verify import run_case

@@ -15,8 +15,8 @@ import numpy as np
 from drawing_calls import Library
 
 from specverify.intercept import generator_states
-from specverify.intercept.moved import look_around
 from specverify.intercept.numpy.calls import BIT_GENERATORS, OWNER
+from specverify.intercept.outside import look_around
 
 HERE = Path(__file__).parent
 RNG, STATE, BITS = np.random.default_rng(0), np.random.RandomState(0), np.random.PCG64(0)

@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 from numpy_and_random import NUMPY, RANDOM
 
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.unknowns.algebra import applied
-from specverify.intercept.unknowns.clocks import NEVER, Clock
-from specverify.intercept.unknowns.clocks import law_of_first as _law
-from specverify.intercept.unknowns.continuous import Continuous
-from specverify.intercept.unknowns.uniform import NeedsValue, Uniform
+from specverify.intercept.symbolic.clocks import NEVER, Clock
+from specverify.intercept.symbolic.clocks import law_of_first as _law
+from specverify.intercept.symbolic.continuous import Continuous
+from specverify.intercept.symbolic.elementwise import applied
+from specverify.intercept.symbolic.uniform import NeedsValue, Uniform
 from specverify.laws.draws import Tape
 from specverify.laws.enumeration import program_law
 from specverify.statistics import FitVerdict
@@ -36,6 +36,9 @@ np.square(rng.random(2))[1] < 0.25 ;; np.sqrt(rng.random(2))[1] < 0.25
 1 / (1 - rng.random()) > 2 ;; 1 / (1 - rng.random()) > 4
 -1 / (rng.random() - 1) > 2 ;; -1 / rng.random() < -4
 abs(rng.random() - 1) < 0.3 ;; abs(-rng.random() - 1) < 1.7
+(rng.random() - 1) ** 2 < 0.25 ;; (rng.random() - 1) ** 2 < 0.5
+(rng.random() - 1) ** 3 < -0.001 ;; (rng.random() - 1) ** 3 > -0.001
+(rng.random(2) - 1)[1] ** -2 < 4 ;; (1 - rng.random(2))[1] ** -2 < 2
 2 ** -rng.exponential() < 0.5 ;; 2 ** -(2 * rng.exponential()) < 0.5
 math.log(random.random()) < math.log(0.3) ;; math.log10(random.random()) < math.log(0.3)
 math.log(random.random(), 2) < -1 ;; math.log(random.random(), 10) < -1
@@ -48,6 +51,9 @@ np.clip(rng.random(2), 0.25, 0.75)[0] < 0.5 ;; np.clip(rng.random(2), 0.6, 0.75)
 np.maximum(rng.random(2), 0.25)[1] < 0.5 ;; np.minimum(rng.random(2), 0.25)[1] < 0.5
 np.searchsorted(np.cumsum(P), np.maximum(rng.random(2), 0.55))[0] ;; np.searchsorted(np.cumsum(P), rng.random(2))[0]
 np.searchsorted(np.cumsum(P), 1 - np.minimum(rng.random(2), 0.45))[0] ;; np.searchsorted(np.cumsum(P), rng.random(2))[0]
+np.argsort(P / rng.exponential(size=3))[2] ;; np.argsort(1 / P / rng.exponential(size=3))[2]
+np.argsort(P / rng.exponential(size=3))[0] ;; np.argsort(1 / P / rng.exponential(size=3))[0]
+np.argsort(np.log(P) + rng.gumbel(size=3))[::-1][1] ;; np.argsort(rng.gumbel(size=3) - np.log(P))[::-1][1]
 np.argmax(rng.random(3) ** (1 / P)) ;; np.argmax(rng.random(3) ** P)
 np.argmax(rng.random(3) * P) ;; np.argmax(P / rng.exponential(size=3))
 np.argmax(P * (1 / rng.exponential(size=3))) ;; np.argmax(1 / P / rng.exponential(size=3))
@@ -167,7 +173,7 @@ np.log(np.minimum(u, 1 - 1e-6)) < -1e-6 ;; np.maximum(u, 0.1) == 0.1 ;; np.maxim
 np.minimum(u, 0.3) >= 0.3 ;; (u * 1e-200) * 1e-200 ;; (u - 0.5) * 0
 u.hex() ;; {u: 1} ;; "%.2f" % u ;; str(u) ;; np.argmax(np.log(P) * v)
 np.argmax(np.append(P / -np.log(v), 0.5)) ;; np.floor(u * 1e5) < 1 / 3 * 1e5 * 3e-5 + 1e-9
-[np.argmax(P / v), np.argmax(v)] ;; (np.argmax(v), v[0] < 0.5)
+[np.argmax(P / v), np.argmax(v)] ;; (np.argmax(v), v[0] < 0.5, v[1] < 0.5)
 np.floor(1e5 * u) % 7 ;; np.maximum(u, 0.5) < np.maximum(v[0], 0.5)
 """
 REFUSED_CALLS = [call.strip() for call in REFUSED.replace("\n", ";;").split(";;") if call.strip()]

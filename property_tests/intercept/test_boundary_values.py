@@ -14,7 +14,7 @@ from specverify.checks._valued import with_values
 from specverify.intercept import boundary
 from specverify.intercept.boundary import Boundary, MoreNumbers
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.unknowns.uniform import NeedsValue
+from specverify.intercept.symbolic.uniform import NeedsValue
 
 LOWEST, HIGHEST = 0, 2**32 - 1
 

@@ -14,7 +14,7 @@ import pytest
 
 from specverify.intercept.numpy.calls import numpy_answered_by
 from specverify.intercept.python.calls import random_answered_by
-from specverify.intercept.unknowns.deferred import NeedsValue
+from specverify.intercept.symbolic.deferred import NeedsValue
 from specverify.laws.draws import Replayed
 from specverify.laws.enumeration import program_law
 from specverify.laws.paths import paths
@@ -299,5 +299,5 @@ def test_everything_is_restored_also_after_an_exception_and_blocks_nest():
 
 def test_torch_is_not_imported():
     script = "import sys, specverify.intercept.numpy.calls, specverify.intercept.python.calls"
-    script += "; assert 'specverify.intercept.unknowns.lazy_numbers' in sys.modules and 'torch' not in sys.modules"
+    script += "; assert 'specverify.intercept.symbolic.numbers' in sys.modules and 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", script], check=True, timeout=120)

@@ -8,16 +8,15 @@ import numpy as np
 import pytest
 
 from specverify.intercept.audit import Draw
-from specverify.intercept.unknowns import races
-from specverify.intercept.unknowns.algebra import applied
-from specverify.intercept.unknowns.clocks import Clock, law_of_first
-from specverify.intercept.unknowns.continuous import Continuous
-from specverify.intercept.unknowns.many import Many, NoiseBlock, as_many, joined, uniforms
-from specverify.intercept.unknowns.many_algebra import applied_to_many
-from specverify.intercept.unknowns.many_races import Clocks, Race, law_of
-from specverify.intercept.unknowns.many_steps import NotTogether, Steps
-from specverify.intercept.unknowns.uniform import NeedsValue
-from specverify.intercept.unknowns.wide import Wide
+from specverify.intercept.refusals import RuleDeclined
+from specverify.intercept.symbolic import races
+from specverify.intercept.symbolic.clocks import Clock, law_of_first
+from specverify.intercept.symbolic.continuous import Continuous
+from specverify.intercept.symbolic.elementwise import applied, applied_to_many
+from specverify.intercept.symbolic.large import Wide
+from specverify.intercept.symbolic.uniform import NeedsValue
+from specverify.intercept.symbolic.vector_races import Clocks, Race, law_of
+from specverify.intercept.symbolic.vectors import Many, NoiseBlock, Steps, as_many, joined, uniforms
 from specverify.laws.enumeration import program_law
 
 SIZE = 7
@@ -220,14 +219,14 @@ def test_arrays_are_joined_with_numbers_and_not_with_another_chain():
     assert padded.shape == (10,)
     assert [padded.element(place) for place in (7, 8, 9)] == [-1.0] * 3
     assert np.allclose(Race(padded, largest=True).law()[:SIZE], W / W.sum())
-    with pytest.raises(NotTogether):
+    with pytest.raises(RuleDeclined):
         joined([scores, noise()], np.concatenate)
 
 
 def test_what_is_not_one_function_for_all_is_left_to_the_elements():
     found = noise("gumbel")
     for name, *operands in (("sin", found), ("multiply", found, found), ("reciprocal", found), ("log", found)):
-        with pytest.raises(NotTogether):
+        with pytest.raises(RuleDeclined):
             applied_to_many(name, *operands)
 
 

@@ -9,8 +9,8 @@ import pytest
 from at_large import kept_open
 
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.unknowns.deferred import NeedsValue
-from specverify.intercept.unknowns.wide import at_large
+from specverify.intercept.symbolic.deferred import NeedsValue
+from specverify.intercept.symbolic.large import at_large
 from specverify.laws.draws import Tape
 
 SIZE = 300

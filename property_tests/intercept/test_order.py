@@ -11,13 +11,12 @@ import pytest
 from scipy.integrate import quad
 
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.unknowns.algebra import applied
-from specverify.intercept.unknowns.clocks import Clock, clock_of, law_of_first
-from specverify.intercept.unknowns.comparisons import answered
-from specverify.intercept.unknowns.continuous import Continuous, exponential
-from specverify.intercept.unknowns.order import Runner, agreed, first_of
-from specverify.intercept.unknowns.races import ranked, winner
-from specverify.intercept.unknowns.uniform import NeedsValue, Uniform
+from specverify.intercept.symbolic.clocks import Clock, clock_of, law_of_first
+from specverify.intercept.symbolic.comparisons import answered
+from specverify.intercept.symbolic.continuous import Continuous, exponential
+from specverify.intercept.symbolic.elementwise import applied
+from specverify.intercept.symbolic.races import ranked, winner
+from specverify.intercept.symbolic.uniform import NeedsValue, Runner, Uniform, agreed, first_of
 from specverify.laws.draws import Tape
 from specverify.laws.enumeration import program_law
 

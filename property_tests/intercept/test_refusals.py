@@ -15,7 +15,7 @@ import refusals_page
 import specverify
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.refusals import REASONS
-from specverify.intercept.unknowns.uniform import NeedsValue
+from specverify.intercept.symbolic.uniform import NeedsValue
 from specverify.laws.draws import Tape
 
 ROOT = Path(specverify.__file__).parent
@@ -32,7 +32,7 @@ def codes_raised(source):
 
 def everywhere():
     found = {path: codes_raised(path.read_text()) for path in ROOT.rglob("*.py")}
-    own = {ROOT / "intercept" / "block.py", ROOT / "intercept" / "unknowns" / "uniform.py"}  # which define both
+    own = {ROOT / "intercept" / "refusals.py", ROOT / "intercept" / "symbolic" / "uniform.py"}  # which define both
     return {path: [code for code in codes if not (code is None and path in own)] for path, codes in found.items()}
 
 

@@ -8,7 +8,7 @@ from weakref import ref
 import numpy as np
 import pytest
 
-from specverify.intercept.moved import look_around
+from specverify.intercept.outside import look_around
 
 
 class Weakly(np.random.Generator):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.unknowns.wide import at_large
+from specverify.intercept.symbolic.large import at_large
 from specverify.laws.call_law import call_law
 from specverify.subjects.open_rows import ending_of
 

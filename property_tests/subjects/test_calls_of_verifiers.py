@@ -283,7 +283,7 @@ def failing(p, q, draft_tokens):
 def test_an_error_of_a_numpy_verifier_is_its_own():
     (verdict, *_) = check_verifier(failing, gammas=(1,), on_fail=None)
     assert verdict.status is Status.UNUSABLE
-    assert "LazyFloat" not in verdict.statement
+    assert "SymbolicFloat" not in verdict.statement
     assert "Tensor" not in verdict.statement
 
 

@@ -14,7 +14,7 @@ from specverify.checks._trees import drawn, is_tree, node_named
 from specverify.checks._wording import apart, short
 from specverify.checks.check import Case, Conditions, in_scenarios
 from specverify.intercept.boundary import Boundary
-from specverify.intercept.unknowns.deferred import NeedsValue
+from specverify.intercept.symbolic.deferred import NeedsValue
 from specverify.laws.draws import Narrated, NotAFunctionOfItsDraws, Replayed
 from specverify.laws.paths import Undecided, outcomes_of, paths
 from specverify.laws.rounding import NEGLIGIBLE

@@ -13,8 +13,8 @@ import numpy as np
 from specverify.checks._call_verdicts import compared
 from specverify.checks._explain import readable
 from specverify.intercept.boundary import Boundary
-from specverify.intercept.unknowns.deferred import NeedsValue
-from specverify.intercept.unknowns.wide import MANY
+from specverify.intercept.symbolic.deferred import NeedsValue
+from specverify.intercept.symbolic.large import MANY
 from specverify.laws.call_law import CallLaw, call_law
 from specverify.laws.call_paths import Ending, call_paths
 from specverify.laws.call_rule import Rows

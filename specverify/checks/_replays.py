@@ -11,11 +11,11 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from typing import Any, NamedTuple
 
-from specverify.intercept.block import gifts_kept
-from specverify.intercept.moved import moved
-from specverify.intercept.probe import Found, probed
+from specverify.intercept.outside import moved
+from specverify.intercept.refusals import gifts_kept
 from specverify.intercept.streams import Noted, states_noted
-from specverify.intercept.unknowns.deferred import NeedsValue
+from specverify.intercept.symbolic.deferred import NeedsValue
+from specverify.intercept.unseen import Found, probed
 from specverify.laws.draws import Narrated, NotAFunctionOfItsDraws, Replayed, Tape
 from specverify.reference import Draws, Sampled
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from specverify.intercept.boundary import Boundary, MoreNumbers
-from specverify.intercept.unknowns.valued import uniforms_made, values_of
+from specverify.intercept.symbolic.uniform import uniforms_made, values_of
 from specverify.laws.draws import Decision, Narrated
 from specverify.laws.paths import Undecided
 from specverify.laws.rounding import FLOAT32, collected

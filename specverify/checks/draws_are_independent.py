@@ -27,7 +27,7 @@ from specverify.checks._open_ends import step_with_open_end
 from specverify.checks._round_faults import fault_of_rounds, rounds_given_drafts
 from specverify.checks.check import Case, Check, Conditions, in_scenarios
 from specverify.intercept.audit import Reuse, audited
-from specverify.intercept.unknowns.deferred import NeedsValue
+from specverify.intercept.symbolic.deferred import NeedsValue
 from specverify.laws.draws import Tape
 from specverify.laws.enumeration import whole_run
 from specverify.laws.law import target_law

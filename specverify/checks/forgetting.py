@@ -1,7 +1,7 @@
 """What is kept for the next check of one subject, and forgotten when it is done with.
 
 Laws of thousands of scenarios, and the scenarios that they are kept by, are hundreds of thousands of objects. Whoever
-judges hundreds of subjects looks through all of them for each: see ``intercept.moved.look_around``.
+judges hundreds of subjects looks through all of them for each: see ``intercept.outside.look_around``.
 """
 
 from __future__ import annotations

@@ -29,9 +29,8 @@ from specverify.checks._replays import (
 from specverify.checks._valued import raises_without_values, with_values
 from specverify.checks.check import Case, Check, Conditions, cases_of, in_scenarios, needs_variants, only_sampled
 from specverify.intercept.boundary import Boundary
-from specverify.intercept.located import named
-from specverify.intercept.probe import Found
-from specverify.intercept.unknowns.deferred import NeedsValue
+from specverify.intercept.symbolic.deferred import NeedsValue
+from specverify.intercept.unseen import Found, named
 from specverify.laws.draws import NotAFunctionOfItsDraws, Replayed, Tape
 from specverify.laws.enumeration import whole_run
 from specverify.laws.paths import paths

@@ -15,7 +15,7 @@ from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:  # what an engine is called is asked before anything of it is loaded
-    from specverify.intercept.torch.memo import Passes  # it needs torch
+    from specverify.intercept.torch.passes import Passes  # it needs torch
     from specverify.subjects.fault import Fault
     from specverify.subjects.observer import ReadPass
     from specverify.subjects.subject import EngineProgram, Subject

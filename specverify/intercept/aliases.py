@@ -3,7 +3,7 @@
 Such a name holds the library's own method, which no change of a module or a type reaches. They are found by asking the
 garbage collector for all methods bound to a generator and for who holds them, and exchanged, while a block is open,
 where they are held: in modules, objects, classes, closures, defaults of parameters, lists and partial functions. What
-holds one in another way is left alone. All generators that have such a method are watched: see ``answers.watched``.
+holds one in another way is left alone. All generators that have such a method are watched: see ``PROCESS.watched``.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from specverify.intercept import answers
 from specverify.intercept.native_types import once
 from specverify.intercept.numpy import calls as numpy_calls
 from specverify.intercept.python import calls as random_calls
 from specverify.intercept.python.threads import threads_replaced
-from specverify.intercept.unknowns.standard_library import math_answers
+from specverify.intercept.run import PROCESS
+from specverify.intercept.symbolic.standard_library import math_answers
 
 _METHODS: dict[type, dict[str, Callable[..., Any]]] = {
     **numpy_calls.METHODS,
@@ -52,9 +52,6 @@ class Alias(NamedTuple):
     place: Place
     before: Any
     inside: Any
-
-
-_found: list[Alias] = []
 
 
 GENERATORS = (np.random.Generator, np.random.RandomState, np.random.BitGenerator, random.Random)
@@ -88,8 +85,8 @@ def _of_kinds(objects: list[Any], kinds: tuple[type, ...]) -> list[Any]:
 
 def forget() -> None:
     """Let go what was found before, which keeps it from going away."""
-    _found.clear()
-    answers.watched.clear()
+    PROCESS.aliases.clear()
+    PROCESS.watched.clear()
 
 
 def find_aliases(everything: Everything) -> None:
@@ -98,9 +95,11 @@ def find_aliases(everything: Everything) -> None:
     librarys = _held_by_libraries()
     # one that the libraries alone hold has no other name: nobody need be asked. Four hold it here, and each of them one
     elsewhere = [item for item in items if sys.getrefcount(item) != 4 + librarys.get(id(item), 0)]
-    _found[:] = [Alias(place, item, _answer_of(item)) for place, item in _places_of(elsewhere, everything, items)]
+    PROCESS.aliases[:] = [
+        Alias(place, item, _answer_of(item)) for place, item in _places_of(elsewhere, everything, items)
+    ]
     watched = {id(item.__self__): item for item in items if not _is_librarys(item)}
-    answers.watched[:] = [
+    PROCESS.watched[:] = [
         (item.__self__, f"{type(item.__self__).__name__}.{item.__name__}") for item in watched.values()
     ]
 
@@ -121,7 +120,7 @@ def _held_by_libraries() -> Counter[int]:
 @contextmanager
 def aliases_answered() -> Iterator[None]:
     """Exchange what was found inside the block."""
-    with exchanged(_found):
+    with exchanged(PROCESS.aliases):
         yield
 
 

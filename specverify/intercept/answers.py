@@ -3,7 +3,7 @@
 As ``torch.streams`` does it: before a draw the real state of the generator is read, and the real generator is moved on
 by really drawing. So a copy, a seed set again and two generators of one seed come back to a state that was drawn from
 before, whoever made them and when. Generators are given back as they were. A global generator, or one of those in
-``watched``, that is found elsewhere than the last answered draw left it was drawn from by something that is not seen.
+``PROCESS.watched``, that is found elsewhere than the last answered draw left it was drawn from by something unseen.
 """
 
 from __future__ import annotations
@@ -18,20 +18,18 @@ import numpy as np
 
 from specverify.intercept import generator_states
 from specverify.intercept.audit import Draw
-from specverify.intercept.block import current
 from specverify.intercept.boundary import Forced, boundary_of
+from specverify.intercept.refusals import current
+from specverify.intercept.run import PROCESS, RUNS
 from specverify.intercept.streams import Streams
-from specverify.intercept.unknowns.continuous import Continuous, whole_number
-from specverify.intercept.unknowns.deferred import Categorical
-from specverify.intercept.unknowns.many import NoiseBlock
-from specverify.intercept.unknowns.uniform import NeedsValue, Uniform
+from specverify.intercept.symbolic.continuous import Continuous, whole_number
+from specverify.intercept.symbolic.deferred import Categorical
+from specverify.intercept.symbolic.uniform import NeedsValue, Uniform
+from specverify.intercept.symbolic.vectors import NoiseBlock
 from specverify.reference import Draws, Pmf, Site
 
 _ONE_DOUBLE = {"choices", "rand", "random", "random_sample", "uniform"}
 """Functions that give the next double of the stream as it is."""
-
-watched: list[tuple[Any, str]] = []
-"""Generators that may be drawn from unseen, each with what it is called: see ``aliases``."""
 
 
 class Answers:
@@ -47,7 +45,10 @@ class Answers:
         """Generators whose state was changed, and what it was before."""
         self._left: dict[int, tuple[Any, Any]] = {}
         """Generators that are looked after, by their streams, and the state in which they should be found."""
-        for generator in (owner, *(generator for generator, _ in watched if _of_numpy(generator) == _of_numpy(owner))):
+        for generator in (
+            owner,
+            *(generator for generator, _ in PROCESS.watched if _of_numpy(generator) == _of_numpy(owner)),
+        ):
             self._left[_stream(generator)] = (generator, generator_states.read(generator))
 
     def name(self, generator: Any, otherwise: str) -> str:
@@ -84,7 +85,7 @@ class Answers:
         """Raise ``NeedsValue`` if a generator is elsewhere than it was left: something drew from it unseen."""
         for generator, state in self._left.values():
             if generator_states.read(generator) != state:
-                known = next((name for other, name in watched if other is generator), "")
+                known = next((name for other, name in PROCESS.watched if other is generator), "")
                 called = known or self.name(generator, type(generator).__name__)
                 raise NeedsValue("unseen-draw", f"random numbers are drawn from {called} by a call that is not seen")
 
@@ -148,16 +149,13 @@ class Call:
         return self._streams.draw(site, self._state and (self._state, place), way)
 
 
-_ANSWERING: dict[str, list[Answers | None]] = {}
-
-
 class _Nobody:
     def __enter__(self) -> None:
-        for stack in _ANSWERING.values():
+        for stack in RUNS.answers.values():
             stack.append(None)
 
     def __exit__(self, *_: object) -> None:
-        for stack in _ANSWERING.values():
+        for stack in RUNS.answers.values():
             stack.pop()
 
 
@@ -171,14 +169,14 @@ def nobody_answers() -> AbstractContextManager[None]:
 
 def answering(library: str) -> Answers | None:
     """Return who answers the calls of a library now."""
-    found = _ANSWERING.get(library)
+    found: list[Answers | None] = RUNS.answers.get(library, [])
     return found[-1] if found else None
 
 
 @contextmanager
 def answers_of(library: str, answers: Answers) -> Iterator[Answers]:
     """Let ``answers`` answer a library inside the block; generators are checked and given back at its end."""
-    _ANSWERING.setdefault(library, []).append(answers)
+    RUNS.answers.setdefault(library, []).append(answers)
     block = current()
     if block is not None:
         block.looks.append(answers.check)
@@ -188,6 +186,6 @@ def answers_of(library: str, answers: Answers) -> Iterator[Answers]:
         answers.check()
         checked = True
     finally:
-        _ANSWERING[library].remove(answers)
+        RUNS.answers[library].remove(answers)
         with nobody_answers():
             answers.restore(checked=checked)

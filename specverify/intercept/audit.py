@@ -33,10 +33,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 from specverify.intercept.caller import caller
+from specverify.intercept.run import mode, mode_with
 from specverify.reference import Site
 
 ROUNDING = 1e-6
@@ -150,9 +150,6 @@ class Audit:
         return reason if self.speaks else ""
 
 
-_AUDIT: ContextVar[Audit | None] = ContextVar("audit", default=None)
-
-
 @contextmanager
 def audited() -> Iterator[list[Reuse]]:
     """Collect what is used twice inside the block, each once; evidence of several runs is put together."""
@@ -167,23 +164,20 @@ def overheard() -> AbstractContextManager[Audit]:
 
 @contextmanager
 def _auditing(audit: Audit) -> Iterator[Audit]:
-    token = _AUDIT.set(audit)
-    try:
+    with mode_with(audit=audit):
         yield audit
-    finally:
-        _AUDIT.reset(token)
 
 
 def place() -> str:
     """Return the line of the foreign code, if somebody wants to know."""
-    return "" if _AUDIT.get() is None else caller()
+    return "" if mode().audit is None else caller()
 
 
 def asked(
     questions: list[AnsweredQuestion], draw: Draw, thresholds: Sequence[float], cell: Cell | None, where: str = ""
 ) -> None:
     """Note a question to a uniform at ``where``, or here; ``cell`` is None where the answer was known already."""
-    audit = _AUDIT.get()
+    audit: Audit | None = mode().audit
     if audit is None:
         return
     where = where or caller()
@@ -206,7 +200,7 @@ def asked_together(names: tuple[str, ...], before: Sequence[bool], *, others: bo
     something else. What one uniform decides is told by intervals, and these have none: where it would be named if the
     quantity were one uniform, and where something else hangs on one of them, nothing is said.
     """
-    audit = _AUDIT.get()
+    audit: Audit | None = mode().audit
     if audit is None:
         return ""
     sides = [audit.sides.setdefault((names, where or caller(), answer), set()) for answer in before]
@@ -246,7 +240,7 @@ class Racer(NamedTuple):
 
 def raced(racers: Sequence[Racer], where: str = "") -> None:
     """Note a race at ``where``, or here."""
-    if _AUDIT.get() is None:
+    if mode().audit is None:
         return
     where, entries = where or caller(), [id(racer.questions) for racer in racers]
     shifts = [racer.weight - racer.before.weight for racer in racers if racer.before and racer.weight > -math.inf]
@@ -262,7 +256,7 @@ def raced(racers: Sequence[Racer], where: str = "") -> None:
 
 def compared_after(draw: Draw, race: Raced) -> None:
     """Note that a uniform is compared with a number after it raced."""
-    if _AUDIT.get() is not None:
+    if mode().audit is not None:
         _decides_twice(draw, race.place, caller())
 
 
@@ -272,7 +266,7 @@ def placed(race: Raced, rank: Hashable, where: str = "") -> str:
     The largest of several is one number however they came, and so is their median: the order tells nothing of it. One
     that is now the largest and now the smallest has decided before, by its place.
     """
-    audit = _AUDIT.get()
+    audit: Audit | None = mode().audit
     if audit is None:
         return ""
     ranks = audit.ranks.setdefault((race.place, where or caller()), set())
@@ -288,6 +282,6 @@ def _decides_twice(draw: Draw, first: str, second: str) -> None:
 
 
 def _name(reuse: Reuse) -> None:
-    audit = _AUDIT.get()
+    audit: Audit | None = mode().audit
     if audit is not None and reuse not in audit.found:
         audit.found.append(reuse)

@@ -16,8 +16,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from specverify.intercept.block import NeedsValue
 from specverify.intercept.caller import caller
+from specverify.intercept.refusals import NeedsValue
 
 ONE_BELOW_ONE = 1 - 2**-53
 SMALLEST = 2.0**-53

@@ -8,7 +8,6 @@ import random
 import sys
 import sysconfig
 import threading
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -16,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from specverify.intercept.run import RUNS
+
 NOWHERE = "unknown place"
-ELSEWHERE: list[Callable[[], str]] = []
-"""What names the line while code runs that was traced before, innermost last; nothing where it does not know."""
 
 
 def file_of(frame: FrameType) -> str:
@@ -39,7 +38,7 @@ def caller(trace: TracebackType | None = None) -> str:
 
     With ``trace`` the innermost such frame of a traceback.
     """
-    traced = ELSEWHERE[-1]() if ELSEWHERE and trace is None else ""
+    traced = RUNS.lines[-1]() if RUNS.lines and trace is None else ""
     if traced:
         return traced
     frame = foreign_frame() if trace is None else None

@@ -9,20 +9,22 @@ from typing import Any
 
 from specverify.intercept.aliases import aliases_answered
 from specverify.intercept.answers import nobody_answers
-from specverify.intercept.block import Block, open_block
 from specverify.intercept.boundary import Boundary, Forced, boundary_of
 from specverify.intercept.caller import caller
 from specverify.intercept.numpy.calls import numpy_answered_by
 from specverify.intercept.python.calls import random_answered_by
 from specverify.intercept.python.threads import threads_enter
-from specverify.intercept.unknowns.lazy_arrays import lookups_at_large
-from specverify.intercept.unknowns.lazy_buffers import arrays_answer
-from specverify.intercept.unknowns.standard_library import math_answers
-from specverify.intercept.unknowns.uniform import NeedsValue
+from specverify.intercept.refusals import open_block
+from specverify.intercept.run import Block
+from specverify.intercept.symbolic.arrays import lookups_at_large
+from specverify.intercept.symbolic.buffers import arrays_answer
+from specverify.intercept.symbolic.standard_library import math_answers
+from specverify.intercept.symbolic.uniform import NeedsValue
 from specverify.laws.draws import NotAFunctionOfItsDraws
 from specverify.reference import Draws, Pmf, Site
 
-_WANTS = ("LazyFloat", "LazyInt", "SeedSequence expects int", "dtype('O')", "holds references", "array of references",
+_WANTS = ("SymbolicFloat", "SymbolicInt", "SeedSequence expects int", "dtype('O')", "holds references",
+          "array of references",
           "format O not supported", "Object of type float is not", "Object of type int is not",
           "could not convert string to float: '?'", "its data is not allocated yet")  # fmt: skip
 """What is said by those who take nothing but a float, or an int, or arrays of them."""

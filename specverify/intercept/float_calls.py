@@ -22,6 +22,7 @@ from weakref import ReferenceType, ref
 import numpy as np
 
 from specverify.intercept.caller import foreign_frame
+from specverify.intercept.run import PROCESS
 
 Found = TypeVar("Found")
 
@@ -45,24 +46,21 @@ class _Module(NamedTuple):
     """The names that stand for functions written in C."""
 
 
-_met: dict[int, _Module] = {}
 _MOST_ALIKE = 8
 """So often a function that is defined again is looked at: one that is made in every run has no end."""
-_asked: dict[tuple[int, int], CodeType] = {}
-"""The code that has asked, by its identity and that of its module: what is defined again is another function."""
 
 
 def again(run: Callable[[], Found]) -> Found:
     """Return what ``run`` returns, run again as long as other code asks: what was refused is answered then."""
     while True:
-        before = len(_asked)
+        before = len(PROCESS.float_code)
         try:
             found = run()
         except Exception:
-            if before == len(_asked):
+            if before == len(PROCESS.float_code):
                 raise
             continue
-        if before == len(_asked):
+        if before == len(PROCESS.float_code):
             return found
 
 
@@ -73,16 +71,16 @@ def met() -> None:
         return
     code, names = frame.f_code, frame.f_globals
     asked = id(code), id(names)
-    if asked in _asked or sum(item == code for item in _asked.values()) >= _MOST_ALIKE:
+    if asked in PROCESS.float_code or sum(item == code for item in PROCESS.float_code.values()) >= _MOST_ALIKE:
         return
-    _asked[asked] = code
-    before = _met.get(id(names), _Module(names, (), ()))
+    PROCESS.float_code[asked] = code
+    before = PROCESS.float_modules.get(id(names), _Module(names, (), ()))
     known = {id(function()) for function, *_ in before.functions}
     functions = [item for item in gc.get_objects() if type(item) is FunctionType and item.__globals__ is names]
     led = [(ref(item), item.__code__, _led(item.__code__, names)) for item in functions if id(item) not in known]
     more = tuple(entry for entry in led if entry[1] is not entry[2])
     of_c = tuple((name, item) for name, item in names.items() if type(item) is BuiltinFunctionType)
-    _met[id(names)] = _Module(names, before.functions + more, before.of_c or of_c)
+    PROCESS.float_modules[id(names)] = _Module(names, before.functions + more, before.of_c or of_c)
 
 
 @contextmanager
@@ -91,7 +89,7 @@ def calls_led(answers: Mapping[Any, Callable[..., Any]], functions: Mapping[Any,
 
     The modules are those that have asked before the block.
     """
-    modules = [*_met.values()]
+    modules = [*PROCESS.float_modules.values()]
     named = {TYPES[kind]: answer for kind, answer in answers.items()}
     try:
         for module in modules:

@@ -15,6 +15,8 @@ from functools import cache, wraps
 from types import ModuleType
 from typing import Any
 
+from specverify.intercept.run import RUNS
+
 _modified = ctypes.pythonapi.PyType_Modified
 _modified.argtypes = [ctypes.py_object]
 _modified.restype = None
@@ -48,21 +50,20 @@ _NOTHING = nullcontext()
 
 def once(block: Callable[[], AbstractContextManager[None]]) -> Callable[[], AbstractContextManager[None]]:
     """Return the same block, entered once: inside itself it does nothing."""
-    inside = False
+    name = f"{block.__module__}.{block.__qualname__}"
 
     @contextmanager
     def entering() -> Iterator[None]:
-        nonlocal inside
         with block():
-            inside = True
+            RUNS.patched.add(name)
             try:
                 yield
             finally:
-                inside = False
+                RUNS.patched.discard(name)
 
     @wraps(block)
     def entered() -> AbstractContextManager[None]:
-        return _NOTHING if inside else entering()
+        return _NOTHING if name in RUNS.patched else entering()
 
     return entered
 

@@ -3,6 +3,11 @@
 Clocks and the random bytes of the operating system are no draws as long as no token depends on them (a request's name,
 a measured time). ``elsewhen`` runs a block at another time and with other bytes, extreme ones among them, so that a
 replay differs where one does.
+
+Everything that might draw unseen, moved: a replay in another state of the world.
+
+Every generator that can be reached is put into another state (those that are alike stay alike), the clocks show another
+time and the operating system gives other bytes. A program whose draws are all answered does the same as before.
 """
 
 from __future__ import annotations
@@ -10,18 +15,25 @@ from __future__ import annotations
 import datetime as dt
 import gc
 import os
+import random
 import sys
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from itertools import count
 from typing import Any
 
-from specverify.intercept.aliases import Alias, Everything, Place, exchanged, places_in
-from specverify.intercept.block import current
+from specverify.intercept import aliases, generator_states
+from specverify.intercept.aliases import Alias, Everything, exchanged, places_in
 from specverify.intercept.caller import caller
-from specverify.intercept.unknowns.uniform import NeedsValue
+from specverify.intercept.refusals import current
+from specverify.intercept.run import PROCESS
+from specverify.intercept.symbolic.uniform import NeedsValue
+
+# Outside
+
 
 _EVENTS = {
     "subprocess.Popen": "a child process is started",
@@ -82,23 +94,20 @@ def elsewhen(number: int) -> Iterator[None]:
     if number < 2:
         inside |= {source: _filled(255 * number) for source in ENTROPY}
     inside[dt.datetime] = _later_datetime(dt.timedelta(seconds=seconds))
-    with exchanged([Alias(place, item, inside[item]) for place, item in _PLACES if item in inside]):
+    with exchanged([Alias(place, item, inside[item]) for place, item in PROCESS.clocks if item in inside]):
         yield
 
 
 def find_sources(everything: Everything) -> None:
     """Look anew, among ``everything`` there is, for the modules that hold clocks and sources of random bytes."""
-    _PLACES.clear()
+    PROCESS.clocks.clear()
     items = [*CLOCKS, *CALENDARS, *DATES, *ENTROPY, dt.datetime]
-    _PLACES[:] = [
+    PROCESS.clocks[:] = [
         (place, place.look())
         for holder in gc.get_referrers(*items)
         if isinstance(holder, dict) and str(holder.get("__name__", "")).partition(".")[0] not in _KEPT
         for place in places_in(holder, set(map(id, items)), everything)
     ]
-
-
-_PLACES: list[tuple[Place, Any]] = []
 
 
 def _later(clock: Callable[..., Any], seconds: float) -> Callable[..., Any]:
@@ -154,3 +163,46 @@ def _later_datetime(shift: dt.timedelta) -> type:
             return real.today() + shift
 
     return Later
+
+
+# Moved
+
+
+def look_around() -> None:
+    """Find the generators, bound names, clocks and devices that are there now. Tenths of a second if much is loaded."""
+    watch_outside()
+    PROCESS.generators.clear()  # so that those that nobody else holds any more are not found again
+    aliases.forget()
+    everything = aliases.Everything()
+    if PROCESS.modules != len(sys.modules):
+        find_sources(everything)
+        PROCESS.modules = len(sys.modules)
+    aliases.find_aliases(everything)
+    found = [item for item in everything.of(*aliases.GENERATORS) if not isinstance(item, random.SystemRandom)]
+    of_bits = {id(generator_states.bits_of(item)): item for item in found}  # several may share them
+    PROCESS.generators[:] = of_bits.values()
+
+
+@contextmanager
+def moved(number: int) -> Iterator[None]:
+    """Run the block in the world that is called ``number``; afterwards every generator is as it was."""
+    before = [(generator, state) for generator in PROCESS.generators if (state := generator_states.read(generator))]
+    for generator, state in before:
+        generator_states.write(generator, generator_states.state_in_world(generator, _seed_after(state, number)))
+    try:
+        with elsewhen(number):
+            yield
+    finally:
+        for generator, state in before:
+            generator_states.write(generator, state)
+
+
+def _seed_after(state: Any, number: int) -> int:
+    """Return a seed for a state, the same one in every process: hashes of numbers are, those of bytes are not."""
+    if isinstance(state, bytes):
+        found = zlib.crc32(state)
+    elif isinstance(state[0], int):  # of ``random``, some six hundred numbers
+        found = hash(state)
+    else:
+        found = zlib.crc32(repr(state).encode())
+    return (found + 2654435761 * (number + 1)) % 2**32

@@ -18,12 +18,12 @@ from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 
 from specverify.intercept.audit import Draw, Origin
-from specverify.intercept.block import NeedsValue
+from specverify.intercept.refusals import NeedsValue
+from specverify.intercept.run import PROCESS, RUNS
 from specverify.reference import Site
 
 Noted = list[tuple[Site, Hashable]]
 """Where a draw was made and the state it was made from; None where another run may find its generator there as well."""
-_NOTED: list[Noted] = []
 BEGINS_AGAIN = (
     "begins from the seed of a request before: if each request is to have its own, let the call take an argument whose "
     "name has seed in it; else seed once"
@@ -34,24 +34,16 @@ BEGINS_AGAIN = (
 def states_noted() -> Iterator[Noted]:
     """Yield what grows by every draw that is made inside the block."""
     noted: Noted = []
-    _NOTED.append(noted)
+    RUNS.noted.append(noted)
     try:
         yield noted
     finally:
-        _NOTED.remove(noted)
-
-
-class _Served:
-    """The request that is served."""
-
-    number = 0
-    seeded = False
-    """Whether its caller chooses its seed."""
+        RUNS.noted.remove(noted)
 
 
 def begin_request(*, seeded: bool) -> None:
     """Say that another request is served; ``seeded`` if its caller chooses its seed."""
-    _Served.number, _Served.seeded = _Served.number + 1, seeded
+    PROCESS.requests, PROCESS.seeded = PROCESS.requests + 1, seeded
 
 
 class Streams:
@@ -64,16 +56,16 @@ class Streams:
 
     def draw(self, site: Site, state: Hashable | None, way: Hashable) -> Draw:
         """Return the draw made at ``site`` from ``state``; None is a state that nothing else has."""
-        for noted in _NOTED:
+        for noted in RUNS.noted:
             noted.append((site, self.told_apart(state)))
         if state is None:
             return Draw(site, None, way)
-        request, origin = self._origins.get(state) or (_Served.number, Origin(state))
-        if request != _Served.number:
-            if not _Served.seeded:
+        request, origin = self._origins.get(state) or (PROCESS.requests, Origin(state))
+        if request != PROCESS.requests:
+            if not PROCESS.seeded:
                 raise NeedsValue("seed-of-another-request", f"{site[0]} at {site[1]} {BEGINS_AGAIN}")
             origin = Origin(state)
-        self._origins[state] = (_Served.number, origin)
+        self._origins[state] = (PROCESS.requests, origin)
         return Draw(site, origin, way)
 
     def told_apart(self, state: Hashable | None) -> Hashable | None:

@@ -24,8 +24,8 @@ from specverify.foreign.guard import Guarded, guarded
 from specverify.foreign.places import sentence_of
 from specverify.intercept import float_calls
 from specverify.intercept.aliases import libraries_replaced
-from specverify.intercept.moved import look_around
-from specverify.intercept.unknowns.deferred import NeedsValue
+from specverify.intercept.outside import look_around
+from specverify.intercept.symbolic.deferred import NeedsValue
 from specverify.laws.draws import NotAFunctionOfItsDraws
 from specverify.laws.enumeration import EnumerationTooLarge
 from specverify.reference import Claim

@@ -22,10 +22,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from specverify.intercept import float_calls
-from specverify.intercept.block import gifts_kept
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.unknowns.deferred import NeedsValue
-from specverify.intercept.unknowns.wide import at_large
+from specverify.intercept.refusals import gifts_kept
+from specverify.intercept.symbolic.deferred import NeedsValue
+from specverify.intercept.symbolic.large import at_large
 from specverify.laws.draws import NotAFunctionOfItsDraws, Tape
 from specverify.subjects.calls import Convert, Given, RefusedForm, is_about_arrays
 from specverify.subjects.libraries import imported_beside, names_library

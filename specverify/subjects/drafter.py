@@ -94,7 +94,7 @@ def proposed(answer: Any) -> Proposed:
 
 def _tokens(answer: Any) -> Tokens:
     if hasattr(answer, "detach"):
-        from specverify.intercept.torch.lazy_tensor import elements_of  # noqa: PLC0415 - it is a tensor
+        from specverify.intercept.torch.tensors import elements_of  # noqa: PLC0415 - it is a tensor
 
         answer = list(elements_of(answer.reshape(-1)))
     return tokens_of(answer) if answer else ()

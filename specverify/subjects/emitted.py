@@ -18,7 +18,7 @@ from contextvars import ContextVar
 from numbers import Real
 from typing import Any, NamedTuple
 
-from specverify.intercept.unknowns.deferred import Categorical, Deferred, Law, chosen, is_open, known
+from specverify.intercept.symbolic.deferred import Categorical, Deferred, Law, chosen, is_open, known
 from specverify.laws import rounding
 from specverify.laws.paths import Undecided
 from specverify.reference import Draws, Tokens, check_pmf

@@ -19,11 +19,11 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from specverify.base.callables import first_line, told_apart
-from specverify.intercept.aside import aside
 from specverify.intercept.boundary import Forced
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.unknowns.deferred import known
-from specverify.intercept.unknowns.outcome import final_outcome
+from specverify.intercept.run import aside
+from specverify.intercept.symbolic.deferred import known
+from specverify.intercept.symbolic.outcome import final_outcome
 from specverify.laws.enumeration import complete_law
 from specverify.laws.near_ties import Logits
 from specverify.laws.paths import Undecided
@@ -53,7 +53,7 @@ from specverify.subjects.subject import (
 )
 
 if TYPE_CHECKING:
-    from specverify.intercept.torch.memo import Passes
+    from specverify.intercept.torch.passes import Passes
 
 Decode = Callable[[], Any]
 ModelsWithPasses = tuple[tuple[Any, "Passes"], ...]
@@ -163,7 +163,7 @@ def opened(
         if models:
             import torch  # noqa: PLC0415 - whoever passes models has it
 
-            from specverify.intercept.torch.memo import Memory, remembered  # noqa: PLC0415
+            from specverify.intercept.torch.passes import Memory, remembered  # noqa: PLC0415
 
             stack.enter_context(torch.no_grad())
             for model, passes in models:
@@ -244,7 +244,7 @@ def _outcome(answer: Any, horizon: int | None = None, rows: int | None = 1) -> A
     (tokens,) = texts
     if not hasattr(tokens, "detach"):
         return tokens_of(tokens)[:horizon]
-    from specverify.intercept.torch.lazy_tensor import elements_of  # noqa: PLC0415 - it is a tensor
+    from specverify.intercept.torch.tensors import elements_of  # noqa: PLC0415 - it is a tensor
 
     outcome = final_outcome(list(elements_of(tokens))[:horizon])
     if not isinstance(outcome, Undecided):

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
-from specverify.intercept.unknowns.deferred import known
+from specverify.intercept.symbolic.deferred import known
 from specverify.reference import Tokens
 from specverify.reference.arguments import shown
 from specverify.subjects.awaited import Stream, awaited
@@ -89,7 +89,7 @@ def read_answer_rows(answer: Any, number: int | None = None) -> Rows:
 def elements_of_row(row: Any) -> list[Any]:
     """Return the ids of a row, those that are not yet valued as they are."""
     if hasattr(row, "detach"):
-        from specverify.intercept.torch.lazy_tensor import elements_of  # noqa: PLC0415 - it is a tensor
+        from specverify.intercept.torch.tensors import elements_of  # noqa: PLC0415 - it is a tensor
 
         return list(elements_of(row).ravel())
     if hasattr(row, "held"):

@@ -15,7 +15,7 @@ from specverify.base.arguments import argument_error
 from specverify.base.callables import first_line, told_apart
 from specverify.intercept.boundary import Boundary
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.unknowns.wide import at_large
+from specverify.intercept.symbolic.large import at_large
 from specverify.laws.call_paths import Ending
 from specverify.laws.rounding import FLOAT32, spacing
 from specverify.reference import Claim, Draws, Tokens

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from specverify.base.arguments import argument_error, check_callable
-from specverify.intercept.unknowns.deferred import known
+from specverify.intercept.symbolic.deferred import known
 from specverify.laws.rounding import FLOAT64, spacing
 from specverify.reference import LanguageModel, Tokens
 from specverify.subjects.subject import Forward, UnusableSubject

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from specverify.intercept.unknowns.deferred import known
-from specverify.intercept.unknowns.wide import Wide, resolved
+from specverify.intercept.symbolic.deferred import known
+from specverify.intercept.symbolic.large import Wide, resolved
 from specverify.laws.call_paths import Ending
 from specverify.subjects.emitted import check_type, elements_of, items_of, number_of, type_and_shape
 from specverify.subjects.subject import UnusableSubject

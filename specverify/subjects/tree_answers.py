@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from specverify.intercept.unknowns.deferred import known
+from specverify.intercept.symbolic.deferred import known
 from specverify.reference import Tokens
 from specverify.subjects.emitted import accepted_row, emitted_row, ends_left_open, type_and_shape
 from specverify.subjects.subject import UnusableSubject

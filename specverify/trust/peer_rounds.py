@@ -14,8 +14,8 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from specverify.intercept.block import NeedsValue
 from specverify.intercept.everywhere import Unanswered, answered_everywhere
+from specverify.intercept.refusals import NeedsValue
 from specverify.laws.divided import divided_runs
 from specverify.laws.draws import Narrated, NotAFunctionOfItsDraws, Replayed
 from specverify.reference import Decoder, Draws, Sampled, Tokens

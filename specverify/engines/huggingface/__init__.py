@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from specverify.engines import Engine, Reproducer, Table
 
 if TYPE_CHECKING:
-    from specverify.intercept.torch.memo import Passes
+    from specverify.intercept.torch.passes import Passes
     from specverify.subjects.fault import Fault
     from specverify.subjects.observer import ReadPass
     from specverify.subjects.subject import EngineProgram, Subject

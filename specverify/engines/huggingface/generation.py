@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from specverify.engines.huggingface.install import INSTALL
 from specverify.engines.huggingface.models import EngineSetting, build_assistant, build_target
-from specverify.intercept.torch.memo import Passes
+from specverify.intercept.torch.passes import Passes
 from specverify.reference.types import Tokens
 
 try:

@@ -15,8 +15,7 @@ from transformers import PreTrainedTokenizerFast
 
 from specverify.engines.huggingface.generation import PASSES, GenerateCall, quiet_and_seeded
 from specverify.engines.huggingface.situations import breaking_off
-from specverify.intercept.torch.content import digest
-from specverify.intercept.torch.memo import Memory, remembered
+from specverify.intercept.torch.passes import Memory, digest, remembered
 from specverify.subjects.subject import Observed, Watched
 
 BROKEN = "after a call that was broken off"

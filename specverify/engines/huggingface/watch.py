@@ -22,7 +22,7 @@ from specverify.engines.huggingface.generation import GenerateCall, layers_of, q
 from specverify.engines.huggingface.objects import changed_between, changed_by_use, contents, ready
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.torch.calls import outcome_of
-from specverify.intercept.torch.lazy_tensor import look_at
+from specverify.intercept.torch.tensors import look_at
 from specverify.reference import Draws, Tokens
 from specverify.subjects.observer import ReadPass
 from specverify.subjects.subject import Forward, Observed, Watched

@@ -20,9 +20,10 @@ from jax._src import core, sharding_impls
 from specverify.intercept.boundary import Forced
 from specverify.intercept.caller import caller
 from specverify.intercept.jax import evaluation
-from specverify.intercept.jax.keys import JaxDraws
+from specverify.intercept.jax.draws import JaxDraws
 from specverify.intercept.native_types import once, replaced
-from specverify.intercept.unknowns.uniform import NeedsValue
+from specverify.intercept.run import RUNS
+from specverify.intercept.symbolic.uniform import NeedsValue
 from specverify.reference import Draws
 
 
@@ -32,14 +33,14 @@ def answered_by(draws: Draws, forced_uniform: Forced = None) -> Iterator[Callabl
 
     ``forced_uniform`` gives every uniform that value instead: see ``boundary``.
     """
-    evaluation._run.append(JaxDraws(draws, forced_uniform))  # noqa: SLF001 - of the room
+    RUNS.jax.append(JaxDraws(draws, forced_uniform))
     try:
         with meshes_set(), core.set_current_trace(evaluation.TRACE):
             yield lambda: core.set_current_trace(evaluation.TRACE)
     except NeedsValue as refusal:
         raise refusal.at(caller(refusal.__traceback__)) from None
     finally:
-        evaluation._run.pop()  # noqa: SLF001 - as above
+        RUNS.jax.pop()
 
 
 def _is_outside_of_jit() -> bool:
@@ -62,4 +63,4 @@ def meshes_set() -> Iterator[None]:
 
 def fresh_key() -> Any:
     """Return a key for the next call of the run that is answered; None if there is no such run."""
-    return evaluation._run[-1].key() if evaluation._run else None  # noqa: SLF001 - of the room
+    return RUNS.jax[-1].key() if RUNS.jax else None

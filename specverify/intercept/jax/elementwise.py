@@ -1,51 +1,51 @@
-"""What is computed of one element after the other; what may stay undecided stays so."""
+"""What is computed of one element after the other; what may stay undecided stays so.
+
+Comparisons, choices and conversions of one element after the other: answered when somebody looks.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy import broadcast_to, empty  # by name: inside a block NumPy has others
 
+from specverify.intercept import audit
 from specverify.intercept.caller import caller
-from specverify.intercept.jax.bits import Bits
-from specverify.intercept.jax.lazy import Truth, elements_of, number, placed
-from specverify.intercept.unknowns.algebra import applied
-from specverify.intercept.unknowns.continuous import Continuous
-from specverify.intercept.unknowns.deferred import Count, Deferred, Product, is_open, known
-from specverify.intercept.unknowns.finite import MOST_OUTCOMES
-from specverify.intercept.unknowns.joined import UNKNOWN
-from specverify.intercept.unknowns.monotone import OF_JAX
-from specverify.intercept.unknowns.uniform import NeedsValue
+from specverify.intercept.jax.arrays import Truth, elements_of, number, placed
+from specverify.intercept.jax.draws import Bits
+from specverify.intercept.refusals import Declined, is_declined
+from specverify.intercept.symbolic.comparisons import answered
+from specverify.intercept.symbolic.continuous import Continuous
+from specverify.intercept.symbolic.deferred import Count, Deferred, Product, is_open, known
+from specverify.intercept.symbolic.elementwise import applied, whole_part
+from specverify.intercept.symbolic.finite import is_whole
+from specverify.intercept.symbolic.joined import SYMBOLIC
+from specverify.intercept.symbolic.primitive import Family
+from specverify.intercept.symbolic.primitives import OF_JAX, names_of, rules_of
+from specverify.intercept.symbolic.uniform import NeedsValue
+from specverify.intercept.unpatched import broadcast_to, empty
 from specverify.laws import rounding
+
+# Elementwise
+
 
 Handler = Callable[[list[Any], dict[str, Any], Any], Any]
 """``handler(operands, parameters, result)``: the elements of what comes out; ``result`` is its shape and dtype."""
 
-_ALGEBRA = {"add": "add", "add_any": "add", "sub": "subtract", "mul": "multiply", "div": "divide", "neg": "negative",
-            "pow": "power", "abs": "absolute", "max": "maximum", "min": "minimum", "square": "square",
-            **OF_JAX}  # fmt: skip
-"""Primitives by the names of ``algebra``."""
-_CLAMPS = {"max", "min", "clamp"}
-_WHOLE_PARTS = {"floor": "floor", "ceil": "ceil", "round": "rint", "sign": "sign"}
+_ALGEBRA = names_of(OF_JAX, Family.ARITHMETIC, Family.CLAMP)
+_WHOLE_PARTS = names_of(OF_JAX, Family.WHOLE_PART)
 _NUMPY: dict[str, Callable[..., Any]] = {
-    "add": np.add,
-    "add_any": np.add,
-    "sub": np.subtract,
-    "mul": np.multiply,
-    "neg": np.negative,
-    "max": np.maximum,
-    "min": np.minimum,
-    "abs": np.absolute,
-    "square": np.square,
-    "sign": np.sign,
+    **{name: rule for name, rule in rules_of(OF_JAX, "outcome").items() if name in _ALGEBRA},
     "not": lambda value: ~value,
     "and": np.bitwise_and,
     "or": np.bitwise_or,
     "xor": np.bitwise_xor,
 }
 """What is said of outcomes, in the dtype they have; what is not here is looked at and computed by JAX."""
+_CLAMPED_HALVES = Declined("random numbers of 16 bits are clamped: too many of them equal the bound")
 _TINIEST = 1e-30
 """A summand below this changes no uniform number that a generator returns but 0."""
 
@@ -69,32 +69,42 @@ def _algebra(name: str, *elements: Any) -> Any:
     numbers = [number(element) for element in elements]
     if name == "add" and len(numbers) == 2:
         for value, other in (numbers, numbers[::-1]):
-            if not isinstance(other, UNKNOWN) and _summand_is_nothing(name, value, other):
+            if not isinstance(other, SYMBOLIC) and _summand_is_nothing(name, value, other):
                 return value
     return applied(name, *numbers)
+
+
+def _whole(elements: np.ndarray[Any, Any]) -> Any:
+    """Return elements; if the rule of one of them declined, why."""
+    return next(filter(is_declined, elements.flat), elements)
 
 
 def arithmetic(primitive: str) -> Handler:
     """Return the handler of an operation that makes numbers of numbers."""
     name, of_outcomes = _ALGEBRA.get(primitive), _NUMPY.get(primitive)
+    no_rule = Declined(f"there is no rule for {primitive} of random numbers")
+    clamps = primitive in names_of(OF_JAX, Family.CLAMP)
 
     def handler(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
-        halves = primitive in _CLAMPS and rounding.is_of_16_bits(result.dtype)
+        halves = clamps and rounding.is_of_16_bits(result.dtype)
 
         def one(*elements: Any) -> Any:
-            if any(isinstance(element, UNKNOWN) for element in elements):
-                found = NotImplemented if name is None else _algebra(name, *elements)
-                if found is NotImplemented or (halves and not any(found == element for element in elements)):
-                    raise NeedsValue("value-needed", f"the value of a random number is needed for {primitive}")
+            if any(isinstance(element, SYMBOLIC) for element in elements):
+                found = no_rule if name is None else _algebra(name, *elements)
+                if halves and not any(found == element for element in elements):
+                    found = _CLAMPED_HALVES
+                if is_declined(found):
+                    refused = NeedsValue("value-needed", f"the value of a random number is needed for {primitive}")
+                    raise refused.because(found)
                 return found
             if any(isinstance(element, Bits) for element in elements):
                 return _of_bits(primitive, *elements)
             if of_outcomes is None:
-                return NotImplemented
+                return Declined(f"there is no rule for {primitive} of outcomes")
             return _of_outcomes(primitive, of_outcomes, result.dtype, elements)
 
         found = each(one, operands, result.shape)
-        return NotImplemented if any(element is NotImplemented for element in found.flat) else found
+        return _whole(found)
 
     return handler
 
@@ -105,7 +115,7 @@ def _of_bits(primitive: str, *elements: Any) -> Any:
         return left.placed_under(int(known(right)))
     if primitive == "and" and isinstance(left, Bits) and not is_open(right):
         return left.masked(int(known(right)))
-    return NotImplemented
+    return Declined(f"there is no rule for {primitive} of random bits")
 
 
 def _of_outcomes(primitive: str, function: Callable[..., Any], dtype: Any, elements: tuple[Any, ...]) -> Any:
@@ -157,18 +167,18 @@ def _power_of_integer(operands: list[Any], parameters: dict[str, Any], result: A
 
 def _clamped(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
     if rounding.is_of_16_bits(result.dtype):
-        return NotImplemented
+        return _CLAMPED_HALVES
     order = [operands[1], operands[0], operands[2]]
-    if any(isinstance(element, UNKNOWN) for each_one in order for element in elements_of(each_one).flat):
+    if any(isinstance(element, SYMBOLIC) for each_one in order for element in elements_of(each_one).flat):
         return each(lambda *elements: applied("clip", *map(number, elements)), order, result.shape)
-    return NotImplemented
+    return Declined("a clamp of numbers that are not random")
 
 
 def _whole_part(name: str) -> Handler:
     def handler(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
         def one(element: Any) -> Any:
-            if isinstance(element, UNKNOWN) and name != "sign":
-                return whole_part(name, element)
+            if isinstance(element, SYMBOLIC) and name != "sign":
+                return whole_part(name, element, caller())
             place = caller()
             return Deferred(lambda: placed(place, lambda: applied(name, number(element))))
 
@@ -177,21 +187,13 @@ def _whole_part(name: str) -> Handler:
     return handler
 
 
-def whole_part(name: str, element: Any) -> Any:
-    """Return a whole part of a random number: drawn when it is looked at, where it is one of few."""
-    low, high = element.ends()
-    place = caller()
-    few = high - low <= MOST_OUTCOMES
-    return Deferred(lambda: placed(place, lambda: applied(name, element))) if few else applied(name, element)
-
-
 def _rest(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
     """Answer ``rem``: of random bits one of so many numbers, of other random numbers what C calls ``fmod``."""
 
     def one(left: Any, right: Any) -> Any:
         if isinstance(left, Bits) and not is_open(right):
             return left.rest(int(known(right)))
-        if isinstance(left, UNKNOWN) or isinstance(right, UNKNOWN):
+        if isinstance(left, SYMBOLIC) or isinstance(right, SYMBOLIC):
             return applied("fmod", number(left), number(right))
         return Deferred(lambda: typed(np.fmod, result.dtype, [known(left), known(right)]))
 
@@ -200,20 +202,28 @@ def _rest(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
 
 def _shifted(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
     def one(left: Any, right: Any) -> Any:
-        return left.shifted(int(known(right))) if isinstance(left, Bits) and not is_open(right) else NotImplemented
+        return (
+            left.shifted(int(known(right)))
+            if isinstance(left, Bits) and not is_open(right)
+            else Declined("only random bits are shifted")
+        )
 
     found = each(one, operands, result.shape)
-    return NotImplemented if any(element is NotImplemented for element in found.flat) else found
+    return _whole(found)
 
 
 def _read_as(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
     def one(element: Any) -> Any:
-        return element.as_float(result.dtype) if isinstance(element, Bits) else NotImplemented
+        return (
+            element.as_float(result.dtype)
+            if isinstance(element, Bits)
+            else Declined("only random bits are read as a float")
+        )
 
     if tuple(operands[0].shape) != tuple(result.shape):
-        return NotImplemented
+        return Declined("random bits are read in another shape")
     found = each(one, operands, result.shape)
-    return NotImplemented if any(element is NotImplemented for element in found.flat) else found
+    return _whole(found)
 
 
 def _same_elements(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
@@ -231,4 +241,112 @@ HANDLERS: dict[str, Handler] = {
     "rem": _rest,
     "shift_right_logical": _shifted,
     "bitcast_convert_type": _read_as,
+}
+
+
+# Choices
+
+
+_RELATIONS = names_of(OF_JAX, Family.COMPARISON)
+
+
+def compared(primitive: str) -> Handler:
+    """Return the handler of a comparison: it is answered when it is looked at."""
+    name = _RELATIONS[primitive]
+    smaller, or_equal = {"less": (0, 0), "less_equal": (0, 1), "greater": (1, 0), "greater_equal": (1, 1)}.get(
+        name, (0, 0)
+    )
+
+    def compare(place: str, left: Any, right: Any) -> Any:
+        if primitive.endswith("_to"):
+            left, right = _last_if_nan(left), _last_if_nan(right)
+        if not (is_open(left) or is_open(right)):
+            return int(answered(name, known(left), known(right)))
+        if isinstance(left, SYMBOLIC) or isinstance(right, SYMBOLIC):
+            return Truth(lambda: int(answered(name, number(left), number(right), place=place)))
+        small, large = (left, right)[:: -1 if smaller else 1]
+        if name not in {"equal", "not_equal"} and isinstance(small, Count) and not is_open(large):
+            return Truth(lambda: int(small.below(known(large) + or_equal)))
+        return Truth(lambda: int(answered(name, known(left), known(right))))
+
+    def handler(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
+        for operand in operands:
+            rounding.saw(operand.dtype)
+        return each(partial(compare, audit.place()), operands, result.shape)
+
+    return handler
+
+
+def _last_if_nan(element: Any) -> Any:
+    """Return infinity for NaN, which comes last in a total order."""
+    return math.inf if isinstance(element, float) and math.isnan(element) else element
+
+
+def _is_finite(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
+    def one(element: Any) -> Any:
+        if isinstance(element, SYMBOLIC):
+            return 1
+        return Truth(lambda: int(math.isfinite(known(element))))
+
+    return each(one, operands, result.shape)
+
+
+def _chosen(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
+    """Answer ``select_n``; which one is looked at where it chooses a random number, else nothing is."""
+
+    def one(which: Any, *cases: Any) -> Any:
+        if not is_open(which):
+            return cases[int(known(which))]
+        if all(case is cases[0] for case in cases) or all(_same(case, cases[0]) for case in cases):
+            return cases[0]
+        if any(isinstance(case, SYMBOLIC) for case in cases):
+            return cases[int(known(which))]
+        kind = Truth if all(isinstance(case, (Truth, bool)) or case in (0, 1) for case in cases) else Deferred
+        return kind(lambda: known(cases[int(known(which))]))
+
+    return each(one, operands, result.shape)
+
+
+def _same(left: Any, right: Any) -> bool:
+    plain = not isinstance(left, Deferred) and not isinstance(right, Deferred)
+    return plain and type(left) is type(right) and left == right
+
+
+def _of_unknown(element: Any, to: Any, *, into_floats: bool) -> Any:
+    if into_floats:
+        return element
+    if to == np.bool_:
+        return Truth(lambda: int(answered("not_equal", element, 0.0)))
+    return element if isinstance(element, Continuous) and is_whole(element) else whole_part("trunc", element, caller())
+
+
+def _converted(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
+    """Answer ``convert_element_type``: a random number has no digits to lose; a whole part is drawn."""
+    from_dtype, to = operands[0].dtype, result.dtype
+    if np.dtype(to).kind not in "biuf" and str(to) != "bfloat16":
+        return Declined(f"there is no rule for a conversion to {to}")
+    into_floats = np.dtype(to).kind not in "biu"
+    rounding.saw(to)
+
+    def one(element: Any) -> Any:
+        if isinstance(element, Bits):
+            return element.converted(to)
+        if isinstance(element, SYMBOLIC):
+            return _of_unknown(element, to, into_floats=into_floats)
+        if not is_open(element):
+            return np.asarray(known(element)).astype(from_dtype).astype(to).item()
+        if from_dtype == np.bool_ or (is_count(element) and to != np.bool_ and np.dtype(to).itemsize >= 4):
+            return element
+        if to == np.bool_:
+            return Truth(lambda: int(known(element) != 0))
+        return Deferred(lambda: np.asarray(known(element)).astype(from_dtype).astype(to).item())
+
+    return each(one, operands, result.shape)
+
+
+CHOICES: dict[str, Handler] = {
+    **{name: compared(name) for name in _RELATIONS},
+    "is_finite": _is_finite,
+    "select_n": _chosen,
+    "convert_element_type": _converted,
 }

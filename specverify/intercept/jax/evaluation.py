@@ -5,30 +5,43 @@
 are followed as Python would, so a condition is looked at where the program branches on it. What is not known here has
 every element looked at and is computed by JAX, so that what comes out is right whatever the primitive; a random number
 without a value refuses to be looked at.
+
+Loops and conditions of JAX, followed as Python would: a condition is looked at where the program branches on it.
+
+Which line of the foreign code stands behind an equation of what JAX has traced.
+
+A function under ``jit`` runs no more when its numbers are computed: the line is that which was traced. Functions of JAX
+itself are traced once for all that call them, so of those the line that calls is meant.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from jax._src import core, dtypes
+from jax._src import core, dtypes, source_info_util
 from jax._src.interpreters import partial_eval
 
 from specverify.intercept.caller import caller
-from specverify.intercept.jax import choices, elementwise, moves, orders
-from specverify.intercept.jax.inside import DRAWS, draws_inside
-from specverify.intercept.jax.keys import MOST
-from specverify.intercept.jax.known import computed_by_jax
-from specverify.intercept.jax.lazy import Lazy, collapsed, concrete, has_no_value
-from specverify.intercept.jax.loops import LOOPS, Follow
-from specverify.intercept.jax.places import drawing_asks, lines_of, of_jax
-from specverify.intercept.unknowns.deferred import single
-from specverify.intercept.unknowns.lazy_numbers import LazyFloat, LazyInt
-from specverify.intercept.unknowns.uniform import NeedsValue, refusal
+from specverify.intercept.jax import elementwise, rows
+from specverify.intercept.jax.arrays import SymbolicTracer, collapsed, concrete, elements_of, has_no_value, is_settled
+from specverify.intercept.jax.draws import MOST
+from specverify.intercept.jax.known import DRAWS, computed_by_jax, draws_inside
+from specverify.intercept.refusals import is_declined
+from specverify.intercept.run import PROCESS, RUNS
+from specverify.intercept.symbolic.deferred import known, single
+from specverify.intercept.symbolic.numbers import SymbolicFloat, SymbolicInt
+from specverify.intercept.symbolic.uniform import NeedsValue, refusal
+from specverify.intercept.unpatched import empty
+
+# Evaluation
+
 
 _DERIVES = {"random_seed", "random_wrap", "random_split", "random_fold_in", "random_unwrap", "random_clone"}
 _SAID_ASIDE = {"debug_callback", "debug_print"}
@@ -41,11 +54,7 @@ _CALLS = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "core_ca
 _COMPILED = {"jit", "pjit"}
 """Those that JAX calls as they are where all is known."""
 
-_run: list[Any] = []
-"""The runs that are answered; the last one is asked."""
-_HANDLERS = elementwise.HANDLERS | choices.HANDLERS | orders.HANDLERS
-_names: list[str] = []
-"""The functions of JAX that are being computed, such as ``_uniform``."""
+_HANDLERS = elementwise.HANDLERS | elementwise.CHOICES | rows.HANDLERS
 
 
 class Answering(core.Trace):  # type: ignore[misc]  # jax is looked at without its types
@@ -75,14 +84,14 @@ class Answering(core.Trace):  # type: ignore[misc]  # jax is looked at without i
 
     def stage_value(self, val: Any) -> Any:
         """Return it as an array."""
-        return val if isinstance(val, (Lazy, jax.Array)) else jax.numpy.asarray(val)
+        return val if isinstance(val, (SymbolicTracer, jax.Array)) else jax.numpy.asarray(val)
 
 
 TRACE = Answering()
 """One for all blocks, so that what is traced under it is traced once."""
 
 
-def _as_array(value: LazyFloat) -> Lazy:
+def _as_array(value: SymbolicFloat) -> SymbolicTracer:
     """Return a random number of Python as an array: it meets others of JAX.
 
     Refused while JAX traces a function: what is drawn then is the same in every later call.
@@ -93,15 +102,15 @@ def _as_array(value: LazyFloat) -> Lazy:
             f"a random number of another library is used at {caller()} while JAX traces a function, and would be the "
             "same in every later call: draw it with a key, or hand it to the function as an argument",
         )
-    return Lazy(TRACE, _aval_of(value), single(value.unknown))
+    return SymbolicTracer(TRACE, _aval_of(value), single(value.unknown))
 
 
-def _aval_of(value: LazyFloat) -> Any:
-    kind = np.int32 if isinstance(value, LazyInt) else np.float32
+def _aval_of(value: SymbolicFloat) -> Any:
+    kind = np.int32 if isinstance(value, SymbolicInt) else np.float32
     return core.ShapedArray((), jax.dtypes.canonicalize_dtype(kind), weak_type=True)
 
 
-for _kind in (LazyFloat, LazyInt):
+for _kind in (SymbolicFloat, SymbolicInt):
     core.pytype_aval_mappings[_kind] = _aval_of
     dtypes.register_canonicalize_value_handler(_kind, _as_array)
 
@@ -109,7 +118,7 @@ for _kind in (LazyFloat, LazyInt):
 def computed(primitive: Any, operands: list[Any], parameters: dict[str, Any], equation: Any = None) -> list[Any]:
     """Return what a primitive gives; ``equation`` is where it stands in a traced function, if it does."""
     operands, name = collapsed(operands), primitive.name
-    open_ones = any(isinstance(operand, Lazy) for operand in operands)
+    open_ones = any(isinstance(operand, SymbolicTracer) for operand in operands)
     if name in DRAWS:
         return [_drawn(primitive, operands, parameters)]
     if name == "iota" and math.prod(parameters["shape"]) > MOST and drawing_asks(equation):
@@ -144,26 +153,28 @@ def _lazily(primitive: Any, operands: list[Any], parameters: dict[str, Any], equ
             "key-of-random-number",
             f"a key is made of a random number that has no value, at {caller()}: split a key instead",
         )
-    several, handler = orders.SEVERAL.get(name), _HANDLERS.get(name)
+    several, handler = rows.SEVERAL.get(name), _HANDLERS.get(name)
     results = [each.aval for each in equation.outvars] if equation else _results(primitive, operands, parameters)
-    found: Any = NotImplemented
     if several is not None:
         found = several(operands, parameters, results)
     elif handler is not None:
         found = handler(operands, parameters, results[0])
-        found = found if found is NotImplemented else [found]
+        found = found if is_declined(found) else [found]
     else:
-        found = moves.moved(primitive, operands, parameters, results)
-    if found is not NotImplemented:
+        found = rows.moved(primitive, operands, parameters, results)
+    if not is_declined(found):
         return collapsed([_lazy(elements, aval) for elements, aval in zip(found, results, strict=True)])
     if has_no_value(*operands):
-        raise refusal("value-needed", "the value of a random number is needed, not only a comparison with it")
+        refused = refusal("value-needed", "the value of a random number is needed, not only a comparison with it")
+        raise refused.because(found)
     return computed_by_jax(primitive, [concrete(operand) for operand in operands], parameters, equation)
 
 
-def _lazy(elements: Any, aval: Any) -> Lazy:
+def _lazy(elements: Any, aval: Any) -> SymbolicTracer:
     alike = tuple(aval.shape) == elements.shape
-    return Lazy(TRACE, aval if alike else core.ShapedArray(elements.shape, aval.dtype, aval.weak_type), elements)
+    return SymbolicTracer(
+        TRACE, aval if alike else core.ShapedArray(elements.shape, aval.dtype, aval.weak_type), elements
+    )
 
 
 def _results(primitive: Any, operands: list[Any], parameters: dict[str, Any]) -> list[Any]:
@@ -177,13 +188,13 @@ def _drawn(primitive: Any, operands: list[Any], parameters: dict[str, Any]) -> A
     if primitive.name != "random_bits":
         raise NeedsValue("no-law", f"{primitive.name} of JAX at {caller()} draws from a law that cannot be enumerated")
     keys = operands[0]
-    if isinstance(keys, Lazy):
+    if isinstance(keys, SymbolicTracer):
         raise NeedsValue(
             "key-of-random-number",
             f"a key at {caller()} is made of a random number that has no value: split a key instead",
         )
-    call = f"jax.random.{next((name for name in _names if name not in _INNER), 'bits').strip('_')}"
-    found = _run[-1].bits(keys, call, parameters["bit_width"], parameters["shape"])
+    call = f"jax.random.{next((name for name in RUNS.jax_functions if name not in _INNER), 'bits').strip('_')}"
+    found = RUNS.jax[-1].bits(keys, call, parameters["bit_width"], parameters["shape"])
     if not isinstance(found, np.ndarray):
         return found
     return _lazy(found, _results(primitive, operands, parameters)[0])
@@ -202,12 +213,12 @@ def _called(closed: Any, operands: Sequence[Any]) -> list[Any]:
     debug: Any = getattr(jaxpr, "debug_info", None)
     ours = debug is not None and of_jax(str(debug.func_src_info))
     if ours:
-        _names.append(str(debug.func_name))
+        RUNS.jax_functions.append(str(debug.func_name))
     try:
         return followed(jaxpr, consts, operands, lines=not ours)
     finally:
         if ours:
-            _names.pop()
+            RUNS.jax_functions.pop()
 
 
 def followed(jaxpr: Any, consts: Sequence[Any], operands: Sequence[Any], *, lines: bool = True) -> list[Any]:
@@ -232,9 +243,120 @@ def followed(jaxpr: Any, consts: Sequence[Any], operands: Sequence[Any], *, line
 
 def _array(value: Any, aval: Any) -> Any:
     """Return what comes out as an array: a number stands for itself among equations alone."""
-    plain = isinstance(value, (Lazy, jax.Array)) or not hasattr(aval, "shape")
+    plain = isinstance(value, (SymbolicTracer, jax.Array)) or not hasattr(aval, "shape")
     return value if plain else jax.numpy.asarray(value, aval.dtype)
 
 
 def _of_equation(equation: Any, given: list[Any]) -> list[Any]:
     return computed(equation.primitive, given, equation.params, equation)
+
+
+# Loops
+
+
+class Follow(NamedTuple):
+    """How a traced function is followed, and how an open array is made."""
+
+    called: Callable[[Any, Sequence[Any]], list[Any]]
+    made: Callable[[Any, Any], SymbolicTracer]
+
+
+def _conditional(follow: Follow, operands: list[Any], parameters: dict[str, Any]) -> list[Any]:
+    branches = parameters["branches"]
+    which = min(max(int(_looked_at(operands[0])), 0), len(branches) - 1)
+    return follow.called(branches[which], operands[1:])
+
+
+def _looked_at(operand: Any) -> Any:
+    return known(operand.elements.item()) if isinstance(operand, SymbolicTracer) else np.asarray(operand).item()
+
+
+def _while(follow: Follow, operands: list[Any], parameters: dict[str, Any]) -> list[Any]:
+    first, second = parameters["cond_nconsts"], parameters["body_nconsts"]
+    of_condition, of_body = operands[:first], operands[first : first + second]
+    carried = operands[first + second :]
+    while bool(_looked_at(follow.called(parameters["cond_jaxpr"], [*of_condition, *carried])[0])):
+        carried = follow.called(parameters["body_jaxpr"], [*of_body, *carried])
+    return carried
+
+
+def _scan(follow: Follow, operands: list[Any], parameters: dict[str, Any]) -> list[Any]:
+    consts, carry, length = parameters["num_consts"], parameters["num_carry"], parameters["length"]
+    fixed, carried, rows = operands[:consts], operands[consts : consts + carry], operands[consts + carry :]
+    order = range(length)[::-1] if parameters["reverse"] else range(length)
+    made: dict[int, list[Any]] = {}
+    for step in order:
+        found = follow.called(parameters["jaxpr"], [*fixed, *carried, *(_row(follow, each, step) for each in rows)])
+        carried, made[step] = found[:carry], found[carry:]
+    columns = [
+        [made[step][place] for step in range(length)] for place in range(len(parameters["jaxpr"].out_avals) - carry)
+    ]
+    avals = parameters["jaxpr"].out_avals[carry:]
+    return [*carried, *(_stacked(follow, column, aval) for column, aval in zip(columns, avals, strict=True))]
+
+
+def _row(follow: Follow, operand: Any, step: int) -> Any:
+    if isinstance(operand, SymbolicTracer):
+        row = operand.elements[step]
+        return collapsed([follow.made(row if operand.ndim > 1 else single(row), operand.aval)])[0]
+    return jax.lax.index_in_dim(operand, step, keepdims=False)
+
+
+def _stacked(follow: Follow, column: list[Any], aval: Any) -> Any:
+    if not column:
+        return jax.numpy.zeros((0, *aval.shape), aval.dtype)
+    if all(map(is_settled, column)):
+        return jax.numpy.stack([concrete(each) for each in column])
+    found = empty((len(column), *aval.shape), dtype=object)
+    for place, each in enumerate(column):
+        found[place] = elements_of(each) if aval.shape else elements_of(each).item()
+    return follow.made(found, aval)
+
+
+LOOPS: dict[str, Callable[[Follow, list[Any], dict[str, Any]], list[Any]]] = {
+    "cond": _conditional,
+    "while": _while,
+    "scan": _scan,
+}
+
+
+# Places
+
+
+_JAX = str(Path(jax.__file__).parent)
+_DRAWING = str(Path(jax.__file__).parent / "_src" / "random")
+
+
+def of_jax(function: str) -> bool:
+    """Return whether a traced function, named with its file, is of JAX itself."""
+    return f" at {_JAX}" in function
+
+
+def drawing_asks(equation: Any) -> bool:
+    """Return whether a function of ``jax.random`` asks for a primitive; ``equation`` is where it was traced, if so."""
+    if equation is not None:
+        return any(frame.file_name.startswith(_DRAWING) for frame in equation.source_info.traceback.frames)
+    frame: Any = sys._getframe(1)  # noqa: SLF001
+    while frame is not None and not frame.f_code.co_filename.startswith(_DRAWING):
+        frame = frame.f_back
+    return frame is not None
+
+
+@contextmanager
+def lines_of(equation: Any) -> Iterator[None]:
+    """Let ``caller`` name the line of an equation inside the block, if it has one."""
+    RUNS.lines.append(lambda: line_of(equation))
+    try:
+        yield
+    finally:
+        RUNS.lines.pop()
+
+
+def line_of(equation: Any) -> str:
+    """Return file and line that an equation was traced from, or nothing."""
+    found = PROCESS.jax_lines.get(id(equation))
+    if found is None:
+        frame = source_info_util.user_frame(equation.source_info.traceback)
+        line = "" if frame is None else f"{Path(frame.file_name).name}:{frame.start_line}"
+        found = PROCESS.jax_lines[id(equation)] = (equation, line)  # it is kept, so that no other one gets its number
+    return found[1]

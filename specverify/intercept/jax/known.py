@@ -2,33 +2,83 @@
 
 Arrays of JAX cannot be written to, so one that holds the same may stand for another. Words of 32 bits are left alone:
 keys are made of them, which are others in every run.
+
+What stands inside the functions that a primitive of JAX is given: whether they draw, and the floats they know.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import jax
 import numpy as np
-from numpy import asarray  # by name: inside a block NumPy has another
 
-from specverify.intercept.jax.inside import CALLS_BACK, halves_inside
+from specverify.intercept.run import PROCESS
+from specverify.intercept.unpatched import asarray
 from specverify.laws import rounding
+
+# Inside
+
+
+DRAWS = {"random_bits", "random_gamma", "rng_bit_generator", "rng_uniform", "prng_random_bits"}
+"""Primitives that make random numbers."""
+CALLS_BACK = "pure_callback"
+"""What calls Python, which may draw as well: it is followed to, and nothing of it is remembered."""
+_INSIDE = ("jaxpr", "call_jaxpr", "branches", "cond_jaxpr", "body_jaxpr", "fun_jaxpr")
+_HALVES = {"bfloat16", "float16"}
+
+
+def draws_inside(parameters: dict[str, Any]) -> bool:
+    """Return whether a function among the parameters of a primitive makes random numbers."""
+    return any(_draws(each) for name in _INSIDE if name in parameters for each in _functions(parameters[name]))
+
+
+def _functions(found: Any) -> Sequence[Any]:
+    return found if isinstance(found, (tuple, list)) else (found,)
+
+
+def _draws(closed: Any) -> bool:
+    jaxpr = getattr(closed, "jaxpr", closed)
+    if not hasattr(jaxpr, "eqns"):
+        return False
+    before = PROCESS.jax_drawing.get(id(jaxpr))
+    if before is None:
+        found = any(each.primitive.name in {*DRAWS, CALLS_BACK} or draws_inside(each.params) for each in jaxpr.eqns)
+        before = PROCESS.jax_drawing[id(jaxpr)] = (jaxpr, found)
+    return before[1]
+
+
+def halves_inside(parameters: dict[str, Any]) -> frozenset[Any]:
+    """Return the floats of 16 bits that a function among the parameters of a primitive computes with."""
+    inside = [each for name in _INSIDE if name in parameters for each in _functions(parameters[name])]
+    return frozenset().union(*map(_halves, inside)) if inside else frozenset()
+
+
+def _halves(closed: Any) -> frozenset[Any]:
+    jaxpr = getattr(closed, "jaxpr", closed)
+    if not hasattr(jaxpr, "eqns"):
+        return frozenset()
+    before = PROCESS.jax_halves.get(id(jaxpr))
+    if before is None:
+        found = {str(getattr(each.aval, "dtype", "")) for equation in jaxpr.eqns for each in equation.outvars}
+        inside = frozenset().union(*(halves_inside(equation.params) for equation in jaxpr.eqns))
+        before = PROCESS.jax_halves[id(jaxpr)] = (jaxpr, frozenset(found & _HALVES) | inside)
+    return before[1]
+
+
+# Known
+
 
 MOST = 50_000
 """So many are remembered before all are forgotten."""
 _LARGE = 4096
-_arrays: dict[Hashable, Any] = {}
-_ours: dict[int, Any] = {}
-"""The arrays that stand for all others that hold the same, by their identity."""
-_found: dict[Hashable, tuple[Any, list[Any], tuple[Any, ...]]] = {}
 
 
 def computed_by_jax(primitive: Any, operands: list[Any], parameters: dict[str, Any], equation: Any = None) -> list[Any]:
     """Return what a primitive gives of known numbers; ``equation`` is where it stands, if it was traced."""
     key = _key(primitive, operands, parameters, equation)
-    before = None if key is None else _found.get(key)
+    before = None if key is None else PROCESS.jax_computed.get(key)
     if before is None:
         found = primitive.bind(*operands, **parameters)
         results = list(found) if primitive.multiple_results else [found]
@@ -36,8 +86,8 @@ def computed_by_jax(primitive: Any, operands: list[Any], parameters: dict[str, A
         before = (equation, results, tuple(dtypes))
         if key is not None:
             before = (equation, [_standing_for(each) for each in results], tuple(dtypes))
-            _found[key] = before
-            if len(_found) > MOST:
+            PROCESS.jax_computed[key] = before
+            if len(PROCESS.jax_computed) > MOST:
                 _forget()
     for dtype in before[2]:
         rounding.saw(dtype)
@@ -45,7 +95,7 @@ def computed_by_jax(primitive: Any, operands: list[Any], parameters: dict[str, A
 
 
 def _forget() -> None:
-    for memory in (_found, _arrays, _ours):
+    for memory in (PROCESS.jax_computed, PROCESS.jax_arrays, PROCESS.jax_ours):
         memory.clear()
 
 
@@ -67,23 +117,23 @@ def _key(primitive: Any, operands: list[Any], parameters: dict[str, Any], equati
 
 def _told(operand: Any) -> Hashable | None:
     """Return what tells an operand from others; None where it is not to be remembered."""
-    if id(operand) in _ours:
+    if id(operand) in PROCESS.jax_ours:
         return id(operand)
     if not isinstance(operand, jax.Array):
         found = asarray(operand)
         return type(operand).__name__, str(found.dtype), found.shape, found.tobytes()
     found = _standing_for(operand)
-    return id(found) if id(found) in _ours else None
+    return id(found) if id(found) in PROCESS.jax_ours else None
 
 
 def _standing_for(array: Any) -> Any:
     """Return the array that stands for all that hold the same; itself if it is not to be remembered."""
-    if id(array) in _ours or not isinstance(array, jax.Array):
+    if id(array) in PROCESS.jax_ours or not isinstance(array, jax.Array):
         return array
     kind = array.dtype
     if jax.dtypes.issubdtype(kind, jax.dtypes.extended) or kind == np.uint32 or array.size > _LARGE:
         return array
     content = (str(kind), array.weak_type, array.shape, str(array.sharding), asarray(array).tobytes())
-    found = _arrays.setdefault(content, array)
-    _ours[id(found)] = found
+    found = PROCESS.jax_arrays.setdefault(content, array)
+    PROCESS.jax_ours[id(found)] = found
     return found

@@ -21,14 +21,13 @@ from typing import Any
 import numpy as np
 
 from specverify.intercept.answers import Answers, answering, answers_of
-from specverify.intercept.block import in_housekeeping
 from specverify.intercept.boundary import Forced
 from specverify.intercept.native_types import methods_replaced, once, own_methods, replaced
-from specverify.intercept.numpy.generator import REAL, NumpyGenerator
-from specverify.intercept.numpy.laws import LAWS
-from specverify.intercept.unknowns.finite import seed_name
-from specverify.intercept.unknowns.lazy_numbers import settled
-from specverify.intercept.unknowns.uniform import refusal
+from specverify.intercept.numpy.generator import LAWS, REAL, NumpyGenerator
+from specverify.intercept.refusals import in_housekeeping
+from specverify.intercept.symbolic.finite import seed_name
+from specverify.intercept.symbolic.numbers import settled
+from specverify.intercept.symbolic.uniform import refusal
 from specverify.reference import Draws
 
 LIBRARY = "numpy"
@@ -124,7 +123,7 @@ def _native(kind: type, attribute: str) -> Any:
     return property(look)
 
 
-_WAYS = dict(random_raw=_raw, ctypes=_native, cffi=_native, state=_moves, advance=_moves, jumped=_moves)
+_WAYS = {"random_raw": _raw, "ctypes": _native, "cffi": _native, "state": _moves, "advance": _moves, "jumped": _moves}
 _BITS = {
     kind: {name: way(kind, name) for name, way in _WAYS.items() if name in own_methods(kind)} for kind in BIT_GENERATORS
 }

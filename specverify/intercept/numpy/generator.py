@@ -1,5 +1,8 @@
-# ruff: noqa: D102 - the methods are the library's own, by name and signature
-"""One generator of NumPy in one block: what its methods answer, and how the real generator is moved on meanwhile."""
+# ruff: noqa: D102 - the methods are those of the library
+"""One generator of NumPy in one block: what its methods answer, and how the real generator is moved on meanwhile.
+
+How NumPy's generators draw from ``distributions``: what stands among the arguments of their methods.
+"""
 
 from __future__ import annotations
 
@@ -13,18 +16,58 @@ import numpy as np
 from specverify.intercept.answers import Answers, Call
 from specverify.intercept.boundary import LATEST, ONE_BELOW_ONE, TAIL, Boundary
 from specverify.intercept.caller import caller
+from specverify.intercept.distributions import DISTRIBUTIONS
 from specverify.intercept.native_types import own_methods
-from specverify.intercept.unknowns import finite
-from specverify.intercept.unknowns.continuous import Continuous
-from specverify.intercept.unknowns.lazy_arrays import LazyArray
-from specverify.intercept.unknowns.lazy_buffers import Buffer
-from specverify.intercept.unknowns.lazy_numbers import LazyFloat, LazyInt
-from specverify.intercept.unknowns.many import uniforms
-from specverify.intercept.unknowns.many_arrays import as_array
-from specverify.intercept.unknowns.sizes import check_numbers, check_outcomes
-from specverify.intercept.unknowns.uniform import refusal
-from specverify.intercept.unknowns.wide import MANY, large
+from specverify.intercept.symbolic import finite
+from specverify.intercept.symbolic.arrays import SymbolicArray
+from specverify.intercept.symbolic.buffers import Buffer
+from specverify.intercept.symbolic.continuous import Continuous
+from specverify.intercept.symbolic.large import MANY, check_numbers, check_outcomes, large
+from specverify.intercept.symbolic.numbers import SymbolicFloat, SymbolicInt
+from specverify.intercept.symbolic.uniform import refusal
+from specverify.intercept.symbolic.vector_arrays import as_array
+from specverify.intercept.symbolic.vectors import uniforms
 from specverify.reference import Site
+
+# Laws
+
+
+def _logistic(generator: NumpyGenerator, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
+    u = generator.uniforms("logistic", shape_of(size, loc, scale), parameters=(0.0, 1.0))
+    return DISTRIBUTIONS["logistic"].image(u, loc, scale)
+
+
+def _beta(generator: NumpyGenerator, a: Any, b: Any, size: Any = None) -> Any:
+    """Answer where one of the parameters is 1."""
+    if np.ndim(a) or np.ndim(b) or 1 not in (a, b):
+        raise refusal("parameters", "a beta law is answered where one of its parameters is 1 and both are numbers")
+    return DISTRIBUTIONS["beta"].image(generator.uniforms("beta", size, parameters=(a, b)), a, b)
+
+
+def _of_one_parameter(function: str, default: Any = None) -> Callable[..., Any]:
+    """Return the answer to a function of one parameter."""
+
+    def answer(generator: NumpyGenerator, *given: Any, size: Any = None, **named: Any) -> Any:
+        parameter = given[0] if given else next(iter(named.values()), default)
+        if np.ndim(parameter):
+            raise refusal("parameters", f"{function} is answered where its parameter is a number")
+        drawn = generator.exponentials(function, given[1] if len(given) > 1 else size, parameters=(parameter,))
+        return DISTRIBUTIONS[function].image(drawn, parameter)
+
+    return answer
+
+
+LAWS: dict[str, Callable[..., Any]] = {
+    "logistic": _logistic,
+    "beta": _beta,
+    **{name: _of_one_parameter(name) for name in ("geometric", "pareto", "power", "weibull")},
+    "rayleigh": _of_one_parameter("rayleigh", 1.0),
+}
+"""By the name of the method."""
+
+
+# Generator
+
 
 REAL: dict[type, dict[str, Any]] = {
     kind: dict(own_methods(kind)) for kind in (np.random.Generator, np.random.RandomState)
@@ -67,15 +110,15 @@ class NumpyGenerator:
         one = self._call(function if own else _DOUBLE[self._kind], *(parameters or ()))
         if shape is None:
             call, site = self._asked(function, one, parameters)
-            return LazyFloat(Continuous(call.uniform(site, digits)))
+            return SymbolicFloat(Continuous(call.uniform(site, digits)))
         if large(math.prod(shape), MANY):
             call, site = self._asked(function, partial(one, size=shape), parameters)
             return as_array(uniforms(call.block(site, shape, digits), shape))
         made = np.empty(shape, dtype=object)
         for index in np.ndindex(*shape):
             call, site = self._asked(function, one, parameters)
-            made[index] = LazyFloat(Continuous(call.uniform((*site, *index), digits)))
-        return made.view(LazyArray)
+            made[index] = SymbolicFloat(Continuous(call.uniform((*site, *index), digits)))
+        return made.view(SymbolicArray)
 
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
         shape = np.broadcast_shapes(np.shape(low), np.shape(high))
@@ -215,10 +258,10 @@ class NumpyGenerator:
                 boundary, function, size, lambda name: dtype(boundary.whole(name, begin, number)), dtype
             )
         if size is None or size == ():
-            return LazyInt(call.whole(site, begin, number))
-        return finite.filled(size, lambda index: LazyInt(call.whole((*site, *index), begin, number)), np.object_).view(
-            LazyArray
-        )
+            return SymbolicInt(call.whole(site, begin, number))
+        return finite.filled(
+            size, lambda index: SymbolicInt(call.whole((*site, *index), begin, number)), np.object_
+        ).view(SymbolicArray)
 
     def _order(self, function: str, number: int) -> list[int]:
         finite.check_shuffled(f"{self._name}.{function}", number)
@@ -275,9 +318,9 @@ def _array_of(size: Any, found: Any) -> Any:
     """Return what was computed of numbers of a size: one of size () is an array all the same."""
     if size != () or isinstance(found, np.ndarray):
         return found
-    array = np.empty((), dtype=object if isinstance(found, LazyFloat) else np.float64)
+    array = np.empty((), dtype=object if isinstance(found, SymbolicFloat) else np.float64)
     array[()] = found
-    return array.view(LazyArray) if isinstance(found, LazyFloat) else array
+    return array.view(SymbolicArray) if isinstance(found, SymbolicFloat) else array
 
 
 def _of_out(out: Any, size: Any) -> Any:
@@ -288,7 +331,7 @@ def _into(out: Any, numbers: Any) -> Any:
     """Write numbers into the caller's array, if there is one; one that was made before has no room for random ones."""
     if out is None:
         return numbers
-    if isinstance(numbers, LazyArray | LazyFloat) and not isinstance(out, Buffer):
+    if isinstance(numbers, SymbolicArray | SymbolicFloat) and not isinstance(out, Buffer):
         raise refusal("write-not-followed", "random numbers are written into an array of floats that was made before")
     out[...] = numbers
     return out

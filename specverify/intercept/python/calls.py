@@ -23,16 +23,15 @@ from typing import Any
 import numpy as np
 
 from specverify.intercept.answers import Answers, Call, answering, answers_of
-from specverify.intercept.block import give, in_housekeeping
 from specverify.intercept.boundary import Forced
 from specverify.intercept.caller import caller
 from specverify.intercept.native_types import once, replaced
-from specverify.intercept.unknowns.continuous import Continuous
-from specverify.intercept.unknowns.finite import FOLLOWED_AT_ONCE, heads, one_by_one, one_of, seed_name
-from specverify.intercept.unknowns.lazy_numbers import LazyFloat, LazyInt
-from specverify.intercept.unknowns.sizes import check_numbers, check_outcomes
-from specverify.intercept.unknowns.uniform import refusal
-from specverify.intercept.unknowns.wide import large
+from specverify.intercept.refusals import give, in_housekeeping
+from specverify.intercept.symbolic.continuous import Continuous
+from specverify.intercept.symbolic.finite import FOLLOWED_AT_ONCE, heads, one_by_one, one_of, seed_name
+from specverify.intercept.symbolic.large import check_numbers, check_outcomes, large
+from specverify.intercept.symbolic.numbers import SymbolicFloat, SymbolicInt
+from specverify.intercept.symbolic.uniform import refusal
 from specverify.reference import Draws, Site
 
 LIBRARY = "random"
@@ -74,7 +73,7 @@ def _uniform(generator: Any, function: str) -> Any:
     if boundary is not None:
         return boundary.uniform(f"random.{function}")
     call, site = _asked(generator, function, partial(_random.Random.random, generator))
-    return LazyFloat(Continuous(call.uniform(site)))
+    return SymbolicFloat(Continuous(call.uniform(site)))
 
 
 def _one_of(generator: Any, function: str, number: int) -> Any:
@@ -84,7 +83,7 @@ def _one_of(generator: Any, function: str, number: int) -> Any:
     if boundary is not None:
         return boundary.whole(f"random.{function}", 0, number)
     call, site = _asked(generator, function, partial(_drawn_below, generator, number))
-    return LazyInt(call.whole(site, 0, number))
+    return SymbolicInt(call.whole(site, 0, number))
 
 
 def _drawn_below(generator: Any, number: int) -> None:

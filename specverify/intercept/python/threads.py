@@ -16,12 +16,12 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import copy_context
 from typing import Any
 
-from specverify.intercept.block import Block, NeedsValue, current
 from specverify.intercept.native_types import once, replaced
+from specverify.intercept.refusals import NeedsValue, current
+from specverify.intercept.run import RUNS, Block
 
 _STARTS = tuple(name for name in ("_start_new_thread", "_start_joinable_thread") if hasattr(threading, name))
 _POOLS = "concurrent.futures.thread"
-_INSIDE = threading.local()
 
 
 @contextmanager
@@ -58,9 +58,9 @@ def _inside(function: Callable[..., Any], *, pooled: bool = False) -> Callable[.
         thread._invoke_excepthook = _unless_abandoned(block, thread._invoke_excepthook)  # noqa: SLF001
 
     def run(*args: Any, **kwargs: Any) -> Any:
-        if block.over or getattr(_INSIDE, "block", None) is block:
+        if block.over or getattr(RUNS.thread, "block", None) is block:
             return function(*args, **kwargs)
-        before, _INSIDE.block = getattr(_INSIDE, "block", None), block
+        before, RUNS.thread.block = getattr(RUNS.thread, "block", None), block
         try:
             with block.enter():
                 return context.copy().run(function, *args, **kwargs)
@@ -69,7 +69,7 @@ def _inside(function: Callable[..., Any], *, pooled: bool = False) -> Callable[.
                 return None
             raise
         finally:
-            _INSIDE.block = before
+            RUNS.thread.block = before
 
     return run
 

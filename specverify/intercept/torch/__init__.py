@@ -1,4 +1,4 @@
-"""The random calls of torch, and tensors whose elements nobody has looked at yet."""
+"""The random calls of torch, and tensors with symbolic elements."""
 
-from specverify.intercept.torch import lazy_handlers as lazy_handlers  # tensors know their operations from the first
-from specverify.intercept.torch import reshaped as reshaped
+from specverify.intercept.torch import filled as filled
+from specverify.intercept.torch import handlers as handlers  # tensors have their operations from the first

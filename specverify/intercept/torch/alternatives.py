@@ -15,17 +15,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from specverify.intercept.block import tried
-from specverify.intercept.torch.lazy_tensor import LazyTensor, in_all, is_stored, look_at, of_numbers
-from specverify.intercept.unknowns.deferred import Categorical, Chosen, is_open, known
+from specverify.intercept.refusals import Declined, RuleDeclined, is_declined, tried
+from specverify.intercept.symbolic.deferred import Categorical, Chosen, is_open, known
+from specverify.intercept.torch.tensors import SymbolicTensor, in_all, is_stored, look_at, of_numbers
 
 MOST_CARRIED = 8
 """With more of them the runs that are saved are fewer than the computations that are made."""
 _BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
-
-
-class Apart(Exception):  # noqa: N818 - never leaves this package
-    """What comes out for the outcomes differs in more than the numbers of tensors."""
 
 
 def only_source(values: Any) -> Categorical | None:
@@ -41,7 +37,7 @@ def _sources(value: Any) -> Iterator[Any]:
     if isinstance(value, (list, tuple)):
         for item in value:
             yield from _sources(item)
-    elif isinstance(value, LazyTensor) and not is_stored(value):
+    elif isinstance(value, SymbolicTensor) and not is_stored(value):
         for element in value.elements.flat:
             if is_open(element):
                 yield element.source if isinstance(element, Chosen) else element
@@ -52,8 +48,8 @@ def for_each_outcome(
 ) -> Any:
     """Return what ``function`` gives, which writes to none of its arguments, undecided where it depends on ``source``.
 
-    Raises ``Apart`` where the outcomes do not give the same shapes, dtypes, containers and plain values, or one of them
-    raises an error.
+    Raises ``RuleDeclined`` where the outcomes do not give the same shapes, dtypes, containers and plain values, or one
+    of them raises an error.
     """
     found = {}
     for outcome, _ in source.outcomes():
@@ -67,12 +63,12 @@ def for_each_outcome(
                     *in_all(given, args), **{name: in_all(given, kwargs[name]) for name in kwargs}
                 )
         except Exception as error:  # in the run in which this outcome is drawn it is raised again
-            raise Apart from error
+            raise RuleDeclined(f"an outcome raises {type(error).__name__}") from error
     return merged_outcomes(source, found)
 
 
 def _at(value: Any, source: Categorical, outcome: int) -> Any:
-    if not isinstance(value, LazyTensor) or is_stored(value):
+    if not isinstance(value, SymbolicTensor) or is_stored(value):
         return look_at(value)
     numbers = [
         outcome
@@ -90,18 +86,18 @@ def merged_outcomes(source: Categorical, found: Mapping[int, Any]) -> Any:
     values = list(found.values())
     first = values[0]
     if any(type(value) is not type(first) for value in values):
-        raise Apart
+        raise RuleDeclined("outcomes give values of different types")
     if isinstance(first, torch.Tensor):
         return _merged_tensors(source, found)
     if isinstance(first, dict):
         if any(value.keys() != first.keys() for value in values):
-            raise Apart
+            raise RuleDeclined("outcomes give dictionaries with different keys")
         return type(first)(
             (name, merged_outcomes(source, {outcome: found[outcome][name] for outcome in found})) for name in first
         )
     if type(first) in (list, tuple):
         if any(len(value) != len(first) for value in values):
-            raise Apart
+            raise RuleDeclined("outcomes give sequences of different lengths")
         return type(first)(
             merged_outcomes(source, {outcome: found[outcome][item] for outcome in found}) for item in range(len(first))
         )
@@ -110,7 +106,7 @@ def merged_outcomes(source: Categorical, found: Mapping[int, Any]) -> Any:
         made.__dict__.update(merged_outcomes(source, {outcome: dict(found[outcome].__dict__) for outcome in found}))
         return made
     if any(value is not first and value != first for value in values):
-        raise Apart
+        raise RuleDeclined("outcomes give different plain values")
     return first
 
 
@@ -118,9 +114,9 @@ def _merged_tensors(source: Categorical, found: Mapping[int, torch.Tensor]) -> t
     tensors = list(found.values())
     first = tensors[0]
     if any((item.shape, item.dtype, item.device) != (first.shape, first.dtype, first.device) for item in tensors):
-        raise Apart
+        raise RuleDeclined("outcomes give tensors of different shapes or dtypes")
     if first.element_size() not in _BITS:
-        raise Apart
+        raise RuleDeclined("the bits of the dtype are not compared")
     bits = torch.stack([item.contiguous().view(_BITS[first.element_size()]) for item in tensors])
     agree = (bits == bits[0]).all(0)
     if bool(agree.all()):
@@ -130,20 +126,21 @@ def _merged_tensors(source: Categorical, found: Mapping[int, torch.Tensor]) -> t
     elements[:] = lists[next(iter(lists))]
     for place in (~agree).reshape(-1).nonzero().reshape(-1).tolist():
         elements[place] = Chosen(source, {outcome: numbers[place] for outcome, numbers in lists.items()})
-    return LazyTensor(elements.reshape(tuple(first.shape)), first.dtype, first.device)
+    return SymbolicTensor(elements.reshape(tuple(first.shape)), first.dtype, first.device)
 
 
 def on_alternatives(function: Any, handler: Callable[..., Any] | None) -> Callable[..., Any]:
     """Return ``handler``, and where that has no answer ``function`` for every outcome of the one undecided draw."""
+    no_rule = Declined(f"there is no rule for {function} of random numbers")
 
     def answer(*args: Any, **kwargs: Any) -> Any:
-        found = handler(*args, **kwargs) if handler else NotImplemented
-        source = only_source((args, tuple(kwargs.values()))) if found is NotImplemented else None
+        found = handler(*args, **kwargs) if handler else no_rule
+        source = only_source((args, tuple(kwargs.values()))) if is_declined(found) else None
         if source is None:
             return found
         try:
             return for_each_outcome(source, function, args, kwargs)
-        except Apart:
-            return NotImplemented
+        except RuleDeclined as differs:
+            return differs.declined
 
     return answer

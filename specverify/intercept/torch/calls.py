@@ -5,47 +5,129 @@
 
 Every random function of torch's Python interface is answered; one that is not known here raises ``NeedsValue`` naming
 the call, so that no randomness passes unnoticed. Sites name the function and the file and line that called it.
+
+What torch makes of a function, run as the function is written: compiled, scripted, mapped over rows.
+
+Machine code draws where nobody answers. The Python it was made of is kept by torch, and is what is examined: that the
+compiler keeps what it means is not looked at. A trace is another thing: it is one path of the function, and is left as
+it is. ``vmap`` is a loop over the rows; ``randomness="same"`` begins each row where the first one began.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from typing import Any
 
 import torch
+from torch._functorch import apis as _apis
+from torch._functorch import vmap as functorch
 from torch.overrides import TorchFunctionMode
+from torch.utils import _pytree
 
 from specverify.intercept.boundary import Forced
 from specverify.intercept.caller import caller
 from specverify.intercept.native_types import once, replaced
-from specverify.intercept.torch.composed import REWRITTEN
-from specverify.intercept.torch.draws import TorchDraws
-from specverify.intercept.torch.dtypes import rounds_at_the_end
-from specverify.intercept.torch.functions import ANSWERS, MAKES, full_name_of, function_of, name_of
-from specverify.intercept.torch.lazy_tensor import LazyTensor, elements_of, holds, in_all, is_stored, stored
+from specverify.intercept.refusals import is_declined
+from specverify.intercept.run import RUNS
+from specverify.intercept.symbolic.buffers import holds_lazy
+from specverify.intercept.symbolic.deferred import single
+from specverify.intercept.symbolic.large import Wide, at_large_now
+from specverify.intercept.symbolic.numbers import SymbolicFloat, opened
+from specverify.intercept.symbolic.outcome import final_outcome
+from specverify.intercept.symbolic.uniform import NeedsValue
+from specverify.intercept.torch.elementwise import REWRITTEN, rounds_at_the_end
+from specverify.intercept.torch.filled import RESHAPING, from_numpy, made, writes_itself, written
+from specverify.intercept.torch.functions import ANSWERS, MAKES, TorchDraws, full_name_of, function_of, name_of
 from specverify.intercept.torch.operations import draws as may_draw
 from specverify.intercept.torch.streams import settings_seen
-from specverify.intercept.torch.transforms import as_written, refuse_if_none_allowed
-from specverify.intercept.torch.written import RESHAPING, from_numpy, made, writes_itself, written
-from specverify.intercept.unknowns.deferred import single
-from specverify.intercept.unknowns.lazy_functions import holds_lazy
-from specverify.intercept.unknowns.lazy_numbers import LazyFloat, opened
-from specverify.intercept.unknowns.outcome import final_outcome
-from specverify.intercept.unknowns.uniform import NeedsValue
-from specverify.intercept.unknowns.wide import Wide, at_large_now
+from specverify.intercept.torch.tensors import SymbolicTensor, elements_of, holds, in_all, is_stored, stored
 from specverify.laws import rounding
 from specverify.reference import Draws
+
+# Transforms
+
+
+apis: Any = _apis
+_SCRIPTED: Any = torch.jit.ScriptFunction
+_REAL_CALL = _SCRIPTED.__call__
+_REAL_VMAP = apis.vmap_impl
+
+
+@contextmanager
+def as_written() -> Iterator[None]:
+    """Run the functions that others were made of inside the block."""
+    compiled = torch.compiler.set_stance("force_eager") if "torch._dynamo" in sys.modules else nullcontext()
+    apis.vmap_impl, _SCRIPTED.__call__ = _rows, _original
+    try:
+        with compiled:
+            yield
+    finally:
+        apis.vmap_impl, _SCRIPTED.__call__ = _REAL_VMAP, _REAL_CALL
+
+
+def _original(scripted: Any, *args: Any, **kwargs: Any) -> Any:
+    of_source = getattr(scripted, "__name__", "") == "ScriptFunction"
+    function = getattr(scripted, "_torchdynamo_inline", None) if of_source else None
+    return (_REAL_CALL.__get__(scripted) if function is None else function)(*args, **kwargs)
+
+
+def refuse_if_none_allowed() -> None:
+    """Raise what torch does where a function is mapped that must not draw."""
+    if RUNS.mapped_without_draws:
+        raise RuntimeError("vmap: called random operation while in randomness error mode")
+
+
+def _rows(
+    func: Callable[..., Any],
+    in_dims: Any,
+    out_dims: Any,
+    randomness: str,
+    chunk_size: int | None,
+    *args: Any,
+    **kwargs: Any,
+) -> Any:
+    """Return what ``vmap`` does, row by row."""
+    number, dims, flat, spec = functorch._process_batched_inputs(in_dims, args, func)  # noqa: SLF001 - as vmap has it
+    begin, found = torch.get_rng_state(), []
+    for row in range(number):
+        if randomness == "same" and row:
+            torch.set_rng_state(begin)
+        mine = [each if dim is None else each.select(dim, row) for each, dim in zip(flat, dims, strict=True)]
+        with _drawing(allowed=randomness != "error"):
+            found.append(func(*_pytree.tree_unflatten(mine, spec), **kwargs))
+    leaves = [_pytree.tree_flatten(each)[0] for each in found]
+    shape = _pytree.tree_flatten(found[0])[1]
+    outs = _pytree._broadcast_to_and_flatten(out_dims, shape)  # noqa: SLF001 - as vmap has it
+    joined = [torch.stack(each, dim) for each, dim in zip(zip(*leaves, strict=True), outs or (), strict=True)]
+    return _pytree.tree_unflatten(joined, shape)
+
+
+@contextmanager
+def _drawing(*, allowed: bool) -> Iterator[None]:
+    if allowed:
+        yield
+        return
+    RUNS.mapped_without_draws += 1
+    try:
+        yield
+    finally:
+        RUNS.mapped_without_draws -= 1
+
+
+# Calls
+
 
 _ATTRIBUTES = {getattr(torch.Tensor, name).__get__ for name in ("shape", "dtype", "device", "ndim", "requires_grad")}
 """What a tensor tells without its numbers."""
 _ORDINARY = {torch.tensor, torch.Tensor.__dlpack__, torch.Tensor.__format__}
 """What takes the numbers out of a tensor, and knows none that has no storage."""
 _TAKES_OUT: dict[Any, Callable[..., Any]] = {
-    torch.Tensor.item: LazyTensor.item,
-    torch.Tensor.tolist: LazyTensor.tolist,
-    torch.Tensor.numpy: LazyTensor.numpy,
+    torch.Tensor.item: SymbolicTensor.item,
+    torch.Tensor.tolist: SymbolicTensor.tolist,
+    torch.Tensor.numpy: SymbolicTensor.numpy,
     torch.Tensor.__int__: lambda tensor: int(tensor.item()),
     torch.Tensor.__index__: lambda tensor: int(tensor.item()),
     torch.Tensor.__bool__: lambda tensor: bool(tensor.item()),
@@ -87,15 +169,15 @@ class _Answers(TorchFunctionMode):
             return self._answered(answer, func, args, named)
         if lazy:
             found = made(func, args, named)
-            if found is not NotImplemented:
+            if not is_declined(found):
                 return found
             args, named = _of_tensors(args, func), _of_tensors(named, func)
-        if func in _TAKES_OUT and isinstance(args[0], LazyTensor):
+        if func in _TAKES_OUT and isinstance(args[0], SymbolicTensor):
             return _TAKES_OUT[func](*args, **named)
-        if func in _WRITES and at_large_now() and holds(Wide, *args) and not isinstance(args[-1], LazyFloat):
+        if func in _WRITES and at_large_now() and holds(Wide, *args) and not isinstance(args[-1], SymbolicFloat):
             return self.run.filled.put(args[0], args[1] if len(args) > 2 else ..., args[-1])
         found = written(self.run.filled, func, args, named)
-        if found is not NotImplemented:
+        if not is_declined(found):
             return found
         if func in _ORDINARY or torch.is_inference_mode_enabled():
             args = _with_storage(func, args)
@@ -176,7 +258,7 @@ def _with_storage(func: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _stored_if_it_is(tensor: Any) -> Any:
-    return stored(tensor) if isinstance(tensor, LazyTensor) and is_stored(tensor) else tensor
+    return stored(tensor) if isinstance(tensor, SymbolicTensor) and is_stored(tensor) else tensor
 
 
 def _on_meta(args: tuple[Any, ...], named: Mapping[str, Any]) -> bool:
@@ -191,17 +273,17 @@ def _on_meta(args: tuple[Any, ...], named: Mapping[str, Any]) -> bool:
 def _of_tensors(given: Any, func: Any) -> Any:
     """Return arguments with tensors of one number for floats that have no value, in the dtype of the other tensors."""
     values = list(given.values()) if isinstance(given, dict) else given
-    if LazyFloat not in map(type, values):
+    if SymbolicFloat not in map(type, values):
         return given
     floats = [value.dtype for value in values if isinstance(value, torch.Tensor) and value.dtype.is_floating_point]
     dtype = floats[0] if floats else torch.get_default_dtype()
 
     def tensor(value: Any) -> Any:
-        if not isinstance(value, LazyFloat):
+        if not isinstance(value, SymbolicFloat):
             return value
         if not rounding.is_of_16_bits(dtype) or rounds_at_the_end(name_of(func).strip("_")):
-            return LazyTensor(single(opened(value)), dtype, "cpu")
-        return LazyTensor(single(opened(value)), torch.float64, "cpu").to(dtype)
+            return SymbolicTensor(single(opened(value)), dtype, "cpu")
+        return SymbolicTensor(single(opened(value)), torch.float64, "cpu").to(dtype)
 
     return {name: tensor(value) for name, value in given.items()} if isinstance(given, dict) else in_all(tensor, given)
 

@@ -3,32 +3,65 @@
 A storage is what is filled: whoever shares it, by a view made before or after, by ``detach`` or ``.data``, with or
 without gradients or in inference mode, sees the numbers. What reads the memory itself, such as a scripted function, is
 not seen. It finds noise there that is another one in every run, so that a replay tells.
+
+What writes random numbers into tensors: in place, into ``out``, at an index; and what makes tensors of them.
+
+Each is computed by the function that writes nothing, and the numbers stand in the tensor from then on (``filled``).
+
+Shapes that are changed in place, ``t.transpose_(0, 1)`` or ``t.squeeze_()``: of the tensor, not of its views.
+
+The tensor that foreign code holds is told its new shape: torch asks it which indices take everything.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import cache, partial
 from itertools import compress
+from numbers import Number
 from typing import Any
 
 import numpy as np
 import torch
-from numpy import array, broadcast_to  # by name: inside a block NumPy has others
+from torch.utils._mode_utils import no_dispatch
 
 from specverify.intercept.caller import caller
-from specverify.intercept.torch.lazy_tensor import (
-    LazyTensor,
+from specverify.intercept.refusals import Declined
+from specverify.intercept.run import PROCESS
+from specverify.intercept.symbolic.arrays import SymbolicArray
+from specverify.intercept.symbolic.buffers import contents_of, holds_lazy
+from specverify.intercept.symbolic.continuous import Continuous
+from specverify.intercept.symbolic.deferred import Deferred, is_open, known, single
+from specverify.intercept.symbolic.finite import is_whole
+from specverify.intercept.symbolic.joined import SYMBOLIC
+from specverify.intercept.symbolic.large import MANY, large
+from specverify.intercept.symbolic.numbers import SymbolicFloat, SymbolicInt, opened
+from specverify.intercept.symbolic.primitive import Family
+from specverify.intercept.symbolic.primitives import OF_PYTHON
+from specverify.intercept.symbolic.uniform import NeedsValue
+from specverify.intercept.symbolic.vectors import Many, as_many
+from specverify.intercept.torch.elementwise import NAMES as OF_WHOLE_NUMBERS
+from specverify.intercept.torch.handlers import MOVES
+from specverify.intercept.torch.operations import HANDLERS
+from specverify.intercept.torch.streams import nobody_answers
+from specverify.intercept.torch.tensors import (
+    SymbolicTensor,
     View,
     elements_of,
+    holds,
     in_all,
+    is_stored,
     look_at,
     overwrite,
+    picked,
+    stored,
     view_of,
 )
-from specverify.intercept.torch.streams import nobody_answers
-from specverify.intercept.unknowns.deferred import is_open, known
-from specverify.intercept.unknowns.many import Many, as_many
-from specverify.intercept.unknowns.uniform import NeedsValue
-from specverify.intercept.unknowns.wide import MANY, large
+from specverify.intercept.torch.views import places_at
+from specverify.intercept.unpatched import array, broadcast_to
+
+# Filled
+
 
 _NO_TENSORS = frozenset({int, float, bool, str, slice, type(None), type(...), torch.dtype})
 _CONTAINERS = frozenset({list, tuple})
@@ -39,9 +72,9 @@ class Filled:
 
     def __init__(self) -> None:
         """Nothing was filled."""
-        self._whole: dict[int, tuple[torch.Tensor, LazyTensor]] = {}
+        self._whole: dict[int, tuple[torch.Tensor, SymbolicTensor]] = {}
         """By storage: a tensor that keeps it, and the lazy tensor of all its elements."""
-        self._standing: dict[int, tuple[torch.Tensor, LazyTensor]] = {}
+        self._standing: dict[int, tuple[torch.Tensor, SymbolicTensor]] = {}
 
     @property
     def anything(self) -> bool:
@@ -53,8 +86,8 @@ class Filled:
 
         Raises ``NeedsValue`` for values of another shape, and for what has become an ordinary tensor since.
         """
-        lazy = isinstance(tensor, LazyTensor)
-        if not lazy and not isinstance(values, LazyTensor):
+        lazy = isinstance(tensor, SymbolicTensor)
+        if not lazy and not isinstance(values, SymbolicTensor):
             return tensor.copy_(values)
         if tensor.shape != values.shape:
             raise NeedsValue(
@@ -63,16 +96,16 @@ class Filled:
         if not lazy:
             self._stand_for(tensor)
             _make_noise(tensor)
-        standing: LazyTensor = self.standing_for(tensor)
-        content = values.content if isinstance(values, LazyTensor) else None
+        standing: SymbolicTensor = self.standing_for(tensor)
+        content = values.content if isinstance(values, SymbolicTensor) else None
         overwrite(standing, content if isinstance(content, Many) else elements_of(values))
         return standing
 
     def put(self, tensor: torch.Tensor, index: Any, values: Any) -> torch.Tensor:
         """Let outcomes that nobody has looked at, or what is beside them, stand in a tensor where ``index`` says."""
-        if not isinstance(tensor, LazyTensor):
+        if not isinstance(tensor, SymbolicTensor):
             self._stand_for(tensor)
-        standing: LazyTensor = self.standing_for(tensor)
+        standing: SymbolicTensor = self.standing_for(tensor)
         places = torch.arange(tensor.numel()).reshape(tensor.shape)[in_all(look_at, index)].numpy()
         here = View(standing, lambda base: base[index], places)
         overwrite(view_of(here), spread(elements_of(torch.as_tensor(values).to(tensor.dtype)), places.shape))
@@ -84,7 +117,7 @@ class Filled:
             whole = tensor.detach().as_strided((tensor.untyped_storage().nbytes() // tensor.element_size(),), (1,), 0)
             together = large(whole.numel(), MANY) and whole.dtype.is_floating_point
             content = as_many(whole.double().cpu().numpy()) if together else elements_of(whole)
-            self._whole[key] = (whole, LazyTensor(content, whole.dtype, whole.device))
+            self._whole[key] = (whole, SymbolicTensor(content, whole.dtype, whole.device))
 
     def forget(self) -> None:
         """Let go of them at the end of a run: arrays of random numbers hide from Python what holds whom in a ring."""
@@ -141,7 +174,7 @@ class Filled:
         standing = self._standing.get(id(tensor))
         if standing is not None:
             return standing[1]
-        found = None if isinstance(tensor, LazyTensor) else self._whole.get(_storage(tensor))
+        found = None if isinstance(tensor, SymbolicTensor) else self._whole.get(_storage(tensor))
         if found is None:
             return tensor
         _, whole = found
@@ -161,11 +194,8 @@ def spread(elements: np.ndarray[Any, Any], shape: tuple[int, ...]) -> np.ndarray
     return broadcast_to(elements, shape)
 
 
-_NOISE: dict[torch.device, torch.Generator] = {}
-
-
 def _make_noise(tensor: torch.Tensor) -> None:
-    noise = _NOISE.setdefault(tensor.device, torch.Generator(tensor.device))
+    noise = PROCESS.noise.setdefault(tensor.device, torch.Generator(tensor.device))
     with nobody_answers():
         if tensor.dtype.is_floating_point:
             tensor.uniform_(-1, 1, generator=noise)
@@ -179,3 +209,222 @@ def _storage(tensor: torch.Tensor) -> int:
         return int(tensor.untyped_storage()._cdata)  # noqa: SLF001 - torch compares storages by it
     except (NotImplementedError, RuntimeError):
         return 0
+
+
+# Written
+
+
+_WRITES_NOTHING = Declined("the call writes no random numbers")
+_MAKES_NOTHING = Declined("the call makes no tensor of random numbers")
+_OPERATORS = {
+    f"__i{operator}__": row.torch[0]
+    for operator, row in OF_PYTHON.items()
+    if row.family is Family.ARITHMETIC and hasattr(torch.Tensor, f"__i{operator}__")
+}
+_MOVES = {"copy_", *(f"{name}_" for name in MOVES)}
+"""What puts elements into a tensor as they are."""
+
+
+_RESHAPING = ("t_", "transpose_", "swapaxes_", "swapdims_", "squeeze_", "unsqueeze_", "as_strided_", "resize_",
+              "resize_as_", "set_")  # fmt: skip
+RESHAPING = frozenset(getattr(torch.Tensor, name) for name in _RESHAPING)
+"""What changes a shape in place, and writes no elements: see ``filled``."""
+
+
+@cache
+def _without_writing(func: Any) -> Callable[..., Any] | None:
+    """Return what computes the numbers that a method of tensors writes into its own; None for another function."""
+    name = _name(func)
+    if getattr(torch.Tensor, name, None) is not func or func in RESHAPING:
+        return None
+    if name == "copy_":
+        return lambda tensor, source, *_: source.to(tensor.dtype).expand(tensor.shape)
+    if name in {"fill_", "zero_"}:
+        return lambda tensor, value=0: torch.full(tuple(tensor.shape), value, dtype=tensor.dtype, device=tensor.device)
+    if name in _OPERATORS:
+        return getattr(torch.Tensor, _OPERATORS[name], None)
+    found = getattr(torch.Tensor, name[:-1], None) if name.endswith("_") and not name.endswith("__") else None
+    return found if callable(found) else None
+
+
+def writes_itself(func: Any) -> bool:
+    """Return whether a function writes into what it is called on."""
+    return func is torch.Tensor.__setitem__ or _without_writing(func) is not None
+
+
+def _name(func: Any) -> str:
+    return getattr(func, "__name__", "")
+
+
+def written(filled: Filled, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """Return what a call gives that writes random numbers into a tensor; ``Declined`` for another call."""
+    if func is torch.Tensor.__setitem__ and _keeps_open(*args):
+        return _set(filled, *args)
+    compute, out = _without_writing(func), kwargs.get("out")
+    if compute is None and out is None:
+        return _WRITES_NOTHING
+    if not (
+        holds(SYMBOLIC, *args, *kwargs.values())
+        or _stays_open(_name(func), *args)
+        or _may_be_drawn_into(args[0] if compute is not None else out)
+    ):
+        return _WRITES_NOTHING
+    if compute is not None and isinstance(args[0], torch.Tensor):
+        found = compute(*args, **kwargs)
+        return filled.fill(args[0], found if found.dtype == args[0].dtype else found.to(args[0].dtype))
+    if not isinstance(out, torch.Tensor):
+        return Declined("out is no tensor")
+    found = func(*args, **{name: value for name, value in kwargs.items() if name != "out"})
+    return filled.fill(out, found)
+
+
+def _keeps_open(tensor: Any, index: Any, value: Any) -> bool:
+    """Return whether numbers are to stand in a tensor without a look at what is undecided."""
+    written_to = _may_be_drawn_into(tensor) and isinstance(value, (Number, torch.Tensor))
+    return holds(SYMBOLIC, value) or written_to or _undecided(value)
+
+
+def _may_be_drawn_into(tensor: Any) -> bool:
+    """Return whether a tensor holds what was drawn, and has not become an ordinary one."""
+    return isinstance(tensor, SymbolicTensor) and not is_stored(tensor)
+
+
+def _stays_open(name: str, tensor: Any = None, *operands: Any) -> bool:
+    """Return whether a method that writes looks at no outcome: one that moves them, or reckons with whole numbers."""
+    if name in _MOVES:
+        return _undecided(*operands)
+    if _OPERATORS.get(name, name[:-1]) not in {*OF_WHOLE_NUMBERS, "masked_fill"} or tensor.dtype.is_floating_point:
+        return False
+    return not (isinstance(tensor, SymbolicTensor) and is_stored(tensor)) and _undecided(tensor, *operands)
+
+
+def _undecided(*values: Any) -> bool:
+    """Return whether some tensor holds an outcome that nobody has looked at."""
+    return any(
+        holds(Deferred, value) and not is_stored(value) and any(map(is_open, value.elements.flat))
+        for value in values
+        if isinstance(value, SymbolicTensor)
+    )
+
+
+def _set(filled: Filled, tensor: Any, index: Any, value: Any) -> None:
+    if not isinstance(value, torch.Tensor):
+        value = torch.tensor(value, dtype=tensor.dtype)
+    if isinstance(index, torch.Tensor) and index.dtype is torch.bool and value.numel() == 1 and _undecided(index):
+        mask = index.reshape(index.shape + (1,) * (tensor.ndim - index.ndim))
+        filled.fill(tensor, torch.where(mask, value.to(tensor.dtype).reshape(()), tensor))
+        return
+    index = tuple(look_at(each) for each in index) if isinstance(index, tuple) else in_all(look_at, index)
+    places = places_at(tuple(tensor.shape), index)
+    elements = elements_of(tensor).flatten()
+    values = spread(elements_of(value.to(tensor.dtype)), places.shape)
+    elements[places.ravel()] = values.ravel()
+    filled.fill(tensor, SymbolicTensor(elements.reshape(tuple(tensor.shape)), tensor.dtype, tensor.device))
+
+
+# Tensors that are made of numbers
+
+_FULL = {torch.full, torch.full_like, torch.Tensor.new_full}
+
+
+def made(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """Return the tensor that a function makes of random numbers; ``Declined`` for another function."""
+    if func in _FULL:
+        like = func(args[0], *(_zeros(value) for value in args[1:]), **{name: _zeros(kwargs[name]) for name in kwargs})
+        value = next(value for value in (*args, *kwargs.values()) if holds_lazy(value))
+        elements = np.empty(tuple(like.shape), dtype=object)
+        elements[...] = single(opened(value))
+        return _of_dtype(elements, like)
+    if func in _OF_NUMBERS:
+        data = next(value for value in (*args, *kwargs.values()) if holds_lazy(value))
+        like = func(*(_zeros(value) for value in args), **{name: _zeros(value) for name, value in kwargs.items()})
+        elements = np.empty(like.numel(), dtype=object)
+        elements[:] = [opened(value) for value in _flat(data)]
+        return _of_dtype(elements.reshape(tuple(like.shape)), like)
+    return _MAKES_NOTHING
+
+
+def _of_dtype(elements: Any, like: torch.Tensor) -> Any:
+    """Return a tensor of the dtype of another one: of whole numbers where those are asked for."""
+    whole = like.dtype is not torch.bool and all(
+        isinstance(each, int) or (isinstance(each, Continuous) and is_whole(each)) for each in elements.flat
+    )
+    if whole or like.dtype in {torch.float32, torch.float64}:
+        return SymbolicTensor(elements, like.dtype, like.device)
+    return SymbolicTensor(elements, torch.float64, like.device).to(like.dtype)
+
+
+_OF_NUMBERS = {torch.tensor, torch.as_tensor, torch.asarray, torch.scalar_tensor, torch.Tensor.new_tensor}
+
+
+def from_numpy(array: Any) -> Any:
+    """Return a tensor for an array of NumPy."""
+    array = contents_of(array)
+    return made(torch.as_tensor, (array,), {}) if type(array) is SymbolicArray else _FROM_NUMPY(array)
+
+
+_FROM_NUMPY = torch.from_numpy
+
+
+def _flat(data: Any) -> list[Any]:
+    if isinstance(data, np.ndarray):
+        return list(data.flat)
+    return [each for item in data for each in _flat(item)] if isinstance(data, list | tuple) else [data]
+
+
+def _zeros(value: Any) -> Any:
+    """Return numbers in the place of random ones, of their kind."""
+    if type(value) is SymbolicArray:
+        whole = all(type(each) is SymbolicInt or isinstance(each, int) for each in value.flat)
+        return np.zeros(value.shape, dtype=np.int64 if whole else np.float64)
+    if type(value) in (list, tuple):
+        return type(value)(map(_zeros, value))
+    return 0 if type(value) is SymbolicInt else 0.0 if type(value) is SymbolicFloat else value
+
+
+# Reshaped
+
+
+aten = torch.ops.aten
+_PLAIN = {
+    aten.transpose_: aten.transpose,
+    aten.t_: aten.t,
+    aten.squeeze_: aten.squeeze,
+    aten.unsqueeze_: aten.unsqueeze,
+}
+_OTHERS = (aten.as_strided_, aten.resize_, aten.resize_as_, aten.set_)
+
+
+def _reshaping(in_place: Any, function: Any) -> Callable[..., Any]:
+    """Return the handler of an operation that changes a shape in place; ``function`` returns a view of that shape."""
+
+    def handler(tensor: Any, *args: Any) -> Any:
+        for found in tensor.views:
+            if (view := found()) is not None:
+                stored(view)  # a view stays what it is
+        places = function(torch.arange(tensor.numel()).reshape(tensor.shape), *args).numpy()
+        if is_stored(tensor):
+            tensor.settled = function(stored(tensor), *args)
+        elif tensor.viewed is None:
+            tensor.put_in_shape(picked(tensor, places))
+        else:
+            base, again, before = tensor.viewed
+            tensor.viewed = View(base, partial(_after, again, function, args), before.ravel()[places])
+            tensor.put_in_shape(picked(base, tensor.viewed.places))
+        with no_dispatch():
+            in_place(tensor, *args)
+        return tensor
+
+    return handler
+
+
+def _after(again: Callable[..., torch.Tensor], function: Any, args: Any, base: torch.Tensor) -> Any:
+    return function(again(base), *args)
+
+
+def _refused(*_: Any) -> Any:
+    raise NeedsValue("write-not-followed", "the shape of a tensor that holds random numbers is changed in place")
+
+
+HANDLERS.update({in_place: _reshaping(in_place, function) for in_place, function in _PLAIN.items()})
+HANDLERS.update(dict.fromkeys(_OTHERS, _refused))

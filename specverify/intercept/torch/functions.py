@@ -2,28 +2,183 @@
 
 Every one of them draws in fact as well, from the same generator and with the same arguments, so that a wrong call fails
 as it does in torch.
+
+What one run draws from torch: uniforms and outcomes as lazy tensors, by the states of its generators.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import cache, partial
-from typing import Any
+from itertools import product
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from numpy import empty  # by name: inside a block NumPy has another
 from torch._ops import OpOverload, OpOverloadPacket
 
+from specverify.intercept.boundary import SMALLEST, Boundary, Forced, boundary_of
 from specverify.intercept.caller import caller
 from specverify.intercept.distributions import DISTRIBUTIONS
-from specverify.intercept.torch.draws import EXPONENTIAL, UNIFORM, TorchDraws
-from specverify.intercept.torch.lazy_tensor import LazyTensor, look_at
-from specverify.intercept.unknowns.finite import FOLLOWED_AT_ONCE, MOST_TRIALS, binomial_pmf
-from specverify.intercept.unknowns.lazy_numbers import opened
-from specverify.intercept.unknowns.sizes import check_numbers, check_outcomes
-from specverify.intercept.unknowns.uniform import NeedsValue
+from specverify.intercept.symbolic.algebra import check_not_equal
+from specverify.intercept.symbolic.continuous import Continuous, exponential, whole_number
+from specverify.intercept.symbolic.deferred import Categorical
+from specverify.intercept.symbolic.finite import FOLLOWED_AT_ONCE, MOST_TRIALS, binomial_pmf
+from specverify.intercept.symbolic.large import (
+    MANY,
+    Drawn,
+    Wide,
+    at_large_now,
+    check_numbers,
+    check_outcomes,
+    continuous_in_16_bits,
+    large,
+)
+from specverify.intercept.symbolic.numbers import opened
+from specverify.intercept.symbolic.steps import times
+from specverify.intercept.symbolic.uniform import NeedsValue, Uniform
+from specverify.intercept.symbolic.vectors import LOGS, NoiseBlock, Steps, uniforms
+from specverify.intercept.torch.filled import Filled
+from specverify.intercept.torch.streams import TorchStreams
+from specverify.intercept.torch.tensors import SymbolicTensor, look_at
+from specverify.intercept.unpatched import empty
+from specverify.laws import rounding
+from specverify.reference import Draws, Site
+
+# Draws
+
+
+FEW = 11
+"""So many bits of a uniform, or less, are so few numbers that a law shows it."""
+BITS = {torch.bfloat16: 8, torch.float16: 11, torch.float32: 24, torch.float64: 53}
+"""Bits of the significand of each dtype: its largest uniform is 1 - 2**-bits."""
+
+
+class Noise(NamedTuple):
+    """A continuous law that torch draws from."""
+
+    image: Callable[[Uniform], Continuous]
+    """What a number is of a uniform one."""
+    fill: Callable[..., Any]
+    """What draws in fact: ``fill(tensor, generator=generator)``."""
+    exponential: bool = True
+    """Whether values at the ends are those of an exponential, else of a uniform."""
+    alone: bool = False
+    """Whether each number of a tensor in host memory is drawn as one that is drawn alone."""
+    way: tuple[Hashable, ...] = ()
+    """What tells it from other laws that one call draws from."""
+
+
+UNIFORM = Noise(Continuous, torch.Tensor.uniform_, exponential=False, alone=True)
+EXPONENTIAL = Noise(exponential, torch.Tensor.exponential_)
+
+
+class TorchDraws:
+    """Answers the draws of one run."""
+
+    def __init__(self, draws: Draws, forced: Forced) -> None:
+        """``forced`` gives uniforms their values, if anything does."""
+        self.draws, self.boundary = draws, boundary_of(forced)
+        self.filled, self.streams = Filled(), TorchStreams()
+
+    def noise(self, noise: Noise, like: torch.Tensor, call: str, generator: Any) -> Any:
+        """Return a lazy tensor of fresh random numbers; an ordinary one where a value is forced."""
+        check_numbers(call, like.shape)
+        if self.boundary is not None:
+            return _forced(self.boundary, like, call, exponentials=noise.exponential)
+        site: Site = (call, caller(), *self.streams.name(generator))
+        if large(like.numel(), MANY):
+            return self._many(like, site, noise, generator)
+        elements = empty(tuple(like.shape), dtype=object)
+        values = _values(noise, call, like.dtype)
+        alike = noise.alone and like.device.type == "cpu"
+        way = ("uniform" if noise.alone else call, like.dtype, *noise.way)
+
+        drawn = torch.empty(() if alike else like.shape, dtype=like.dtype, device=like.device)
+        advance = partial(noise.fill, drawn, generator=generator)
+
+        states = self.streams.states(generator, like.device, advance, elements.size if alike else 1)
+        state = None if alike else next(states)
+        for place, index in enumerate(product(*map(range, elements.shape))):
+            source = (next(states), 0) if alike else state and (state, place)
+            own = (*site, *index)
+            elements[index] = values(Uniform(self.draws, own, self.streams.draw(own, source, way)))
+        return SymbolicTensor(elements, like.dtype, like.device)
+
+    def _many(self, like: torch.Tensor, site: Site, noise: Noise, generator: Any) -> SymbolicTensor:
+        """Return very many random numbers of one call."""
+        check_not_equal(str(like.dtype).removeprefix("torch."))
+        drawn = torch.empty(like.shape, dtype=like.dtype, device=like.device)
+        state = self.streams.state(generator, like.device, partial(noise.fill, drawn, generator=generator))
+        way = ("many", site[0], tuple(like.shape), like.dtype, *noise.way)
+        draw = self.streams.draw(site, state and (state, 0), way)
+        found = uniforms(NoiseBlock(self.draws, site, draw, like.numel()), tuple(like.shape))
+        many = found.then(LOGS).then(Steps("times", -1.0)) if noise.exponential else found
+        return SymbolicTensor(many, like.dtype, like.device)
+
+    def whole_numbers(
+        self, like: torch.Tensor, call: str, low: int, number: int, generator: Any, advance: Callable[[], Any]
+    ) -> Any:
+        """Return a tensor of whole numbers, each one of so many from ``low`` on: more than are followed."""
+        check_numbers(call, like.shape)
+        if self.boundary is not None:
+            boundary = self.boundary
+            found = boundary.several(like.numel(), lambda: boundary.whole(call, low, number))
+            return torch.tensor(found, dtype=like.dtype, device=like.device).reshape(like.shape)
+        site: Site = (call, caller(), *self.streams.name(generator))
+        state = self.streams.state(generator, like.device, advance)
+        elements = empty(tuple(like.shape), dtype=object)
+        for place, index in enumerate(np.ndindex(elements.shape)):
+            draw = self.streams.draw((*site, *index), state and (state, place), (call, number))
+            elements[index] = whole_number(Uniform(self.draws, (*site, *index), draw), low, number)
+        return SymbolicTensor(elements, like.dtype, like.device)
+
+    def outcomes(self, call: str, generator: Any, device: torch.device, advance: Callable[[], Any]) -> Any:
+        """Return what makes the outcomes of one call, one after the other; ``advance`` makes them in fact."""
+        site: Site = (call, caller(), *self.streams.name(generator))
+        state, count = self.streams.state(generator, device, advance), iter(range(2**62))
+
+        def outcome(pmf: Any, index: Site, first: int = 0, way: tuple[Hashable, ...] = ()) -> Any:
+            place = next(count)
+            draw = self.streams.draw(site, state and (state, place), (call, first, pmf.tobytes(), *way))
+            if at_large_now() and large(int(np.count_nonzero(pmf))):
+                drawn = draw.shared(lambda: Drawn(self.draws, (*site, *index), draw, lambda: pmf))
+                return Wide(drawn, np.arange(first, first + len(pmf)))
+            return Categorical(self.draws, pmf, (*site, *index), first, draw)
+
+        return outcome
+
+
+def _values(noise: Noise, call: str, dtype: torch.dtype) -> Callable[[Uniform], Continuous]:
+    """Return what a uniform is an image of: in 16 bits one of few numbers, which may be equal.
+
+    Noise is taken to be continuous in 16 bits as well where the rows of a single call have no more: its rule is that.
+    """
+    bits = BITS.get(dtype, 53)
+    if bits > FEW or (noise.exponential and continuous_in_16_bits()):
+        return noise.image
+    if noise.exponential:
+        raise NeedsValue(
+            "few-bits", f"{call} at {caller()} draws noise of {dtype}, which is often equal: draw it in float32"
+        )
+    rounding.saw(dtype)
+    return lambda uniform: whole_number(uniform, 0, 2**bits).then(times(2.0**-bits))
+
+
+def _forced(boundary: Boundary, like: torch.Tensor, call: str, *, exponentials: bool) -> torch.Tensor:
+    """Return an ordinary tensor of uniforms, or of exponentials, that have the values ``boundary`` gives them."""
+    if exponentials:
+        least = max(SMALLEST, torch.finfo(like.dtype).smallest_normal * torch.finfo(like.dtype).eps)
+        often = 2.0 ** -BITS[like.dtype]  # on a GPU; on a CPU some are rarer
+        numbers = boundary.several(like.numel(), lambda: boundary.exponential(call, least, least=often))
+    else:
+        largest = 1 - 2.0 ** -BITS[like.dtype]
+        numbers = boundary.several(like.numel(), lambda: boundary.uniform(call, largest))
+    return torch.tensor(numbers, dtype=like.dtype, device=like.device).reshape(like.shape)
+
+
+# Functions
 
 
 def _multinomial(
@@ -50,7 +205,7 @@ def _multinomial(
             found[row, draw] = outcome(left / left.sum(), (row, draw), way=(num_samples, replacement))
             if not replacement and num_samples > 1:
                 left = np.where(np.arange(len(left)) == found[row, draw].value(), 0.0, left)
-    return LazyTensor(found.reshape((*weights.shape[:-1], num_samples)), torch.int64, weights.device)
+    return SymbolicTensor(found.reshape((*weights.shape[:-1], num_samples)), torch.int64, weights.device)
 
 
 def _bernoulli(run: TorchDraws, input: Any, p: float | None = None, *, generator: Any = None) -> Any:
@@ -79,7 +234,7 @@ def _coins(run: TorchDraws, call: str, heads: Any, dtype: Any, generator: Any, a
     for index in np.ndindex(elements.shape):
         mass = float(heads[index])
         elements[index] = outcome(np.array([1 - mass, mass]), index)
-    return LazyTensor(elements, dtype, heads.device)
+    return SymbolicTensor(elements, dtype, heads.device)
 
 
 def _binomial(run: TorchDraws, count: Any, prob: Any, generator: Any = None) -> Any:
@@ -97,7 +252,7 @@ def _binomial(run: TorchDraws, count: Any, prob: Any, generator: Any = None) -> 
     elements = np.empty(tuple(count.shape), dtype=object)
     for index in np.ndindex(elements.shape):
         elements[index] = outcome(binomial_pmf(int(trials[index]), float(chances[index])), index)
-    return LazyTensor(elements, count.dtype, count.device)
+    return SymbolicTensor(elements, count.dtype, count.device)
 
 
 def _rand(
@@ -180,12 +335,12 @@ def _drawn_from(name: str, method: Any) -> Callable[..., Any]:
         noise = base._replace(fill=fill, alone=False, way=(name, *given))
         drawn = run.noise(noise, like, name_of(method), generator)
         found = law.image(drawn.numpy(), *given)
-        if not isinstance(drawn, LazyTensor):
+        if not isinstance(drawn, SymbolicTensor):
             return run.filled.fill(tensor, torch.as_tensor(found).to(tensor.dtype))
         elements = np.empty(tuple(tensor.shape), dtype=object)
         for index, element in np.ndenumerate(found):
             elements[index] = opened(element)
-        return run.filled.fill(tensor, LazyTensor(elements, tensor.dtype, tensor.device))
+        return run.filled.fill(tensor, SymbolicTensor(elements, tensor.dtype, tensor.device))
 
     return answer
 
@@ -226,7 +381,7 @@ def _equally(
     pmf, elements = np.full(number, 1 / number), np.empty(tuple(like.shape), dtype=object)
     for index in np.ndindex(elements.shape):
         elements[index] = outcome(pmf, index, first=ends[0])
-    return LazyTensor(elements, like.dtype, like.device)
+    return SymbolicTensor(elements, like.dtype, like.device)
 
 
 def _random_(run: TorchDraws, tensor: Any, *bounds: int, generator: Any = None, **named: int) -> Any:
@@ -248,7 +403,7 @@ def _gumbel_softmax(
     """Answer the row of a race: 1 at its winner, or numbers of which the order is known."""
     noise = _exponential_(run, torch.empty_like(logits, memory_format=torch.legacy_contiguous_format))
     scores = (logits - noise.log()) / tau
-    if not isinstance(scores, LazyTensor):  # a value is forced
+    if not isinstance(scores, SymbolicTensor):  # a value is forced
         soft = scores.softmax(dim)
         return torch.zeros_like(logits).scatter_(dim, soft.max(dim, keepdim=True)[1], 1.0) if hard else soft
     if not hard:

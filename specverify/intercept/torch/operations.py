@@ -18,8 +18,8 @@ import torch
 from torch._ops import OpOverload, OpOverloadPacket
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from specverify.intercept.aside import is_aside
 from specverify.intercept.caller import caller
+from specverify.intercept.run import PROCESS, is_aside
 from specverify.intercept.torch.streams import advancing, own_generators
 
 
@@ -122,17 +122,15 @@ class Known(NamedTuple):
 
 
 HANDLERS: dict[Any, Callable[..., Any]] = {}
-"""What answers operations of torch on lazy tensors. ``lazy_handlers`` fills it in as the package is imported.
+"""What answers operations of torch on lazy tensors. ``handlers`` fills it in as the package is imported.
 
-Each is called with the arguments of the operation, and returns ``NotImplemented`` for what it does not know.
+Each is called with the arguments of the operation, and returns ``Declined`` for what it does not answer.
 """
-_KNOWN: dict[int, Known] = {}
-"""By the identity of an operation: its hash is made in Python, and asked for in every call."""
 
 
 def known(operation: OpOverload) -> Known:
     """Return what is known of an operation, by its schema and by ``HANDLERS``."""
-    found = _KNOWN.get(id(operation))
+    found: Known | None = PROCESS.operations.get(id(operation))  # its hash is made in Python
     if found is None:
         schema = operation._schema  # noqa: SLF001
         written = [item.alias_info for item in schema.arguments]
@@ -140,5 +138,5 @@ def known(operation: OpOverload) -> Known:
         writes = any(alias is not None and alias.is_write for alias in written)
         reshapes = torch.Tag.inplace_view in operation.tags
         found = Known(operation, HANDLERS.get(operation.overloadpacket), shares, writes, reshapes)
-        _KNOWN[id(operation)] = found
+        PROCESS.operations[id(operation)] = found
     return found

@@ -24,11 +24,12 @@ from typing import Any
 import torch
 
 from specverify.intercept import generator_states
-from specverify.intercept.block import current
 from specverify.intercept.native_types import methods_replaced, once, own_methods
+from specverify.intercept.refusals import current
+from specverify.intercept.run import RUNS
 from specverify.intercept.streams import Streams
-from specverify.intercept.unknowns.lazy_numbers import LazyInt
-from specverify.intercept.unknowns.uniform import NeedsValue
+from specverify.intercept.symbolic.numbers import SymbolicInt
+from specverify.intercept.symbolic.uniform import NeedsValue
 from specverify.reference import Site
 
 _SETS_STATE = ("manual_seed", "seed", "set_state", "set_offset", "graphsafe_set_state")
@@ -108,12 +109,12 @@ class TorchStreams(Streams):
         if block is not None:
             block.looks.append(self.look)
         try:
-            _RUNS.append(self)
+            RUNS.torch.append(self)
             with settings_seen():
                 yield
                 self.look()
         finally:
-            _RUNS.remove(self)
+            RUNS.torch.remove(self)
             for generator, state in self._before.values():
                 generator.set_state(state)
 
@@ -141,19 +142,14 @@ class TorchStreams(Streams):
             raise NeedsValue("unseen-draw", f"random numbers are drawn by {what}")
 
 
-_RUNS: list[TorchStreams] = []
-"""Those of the blocks that are open."""
-_OURS: list[None] = []
-
-
 def _setting(name: str) -> Callable[..., Any]:
     """Return a method of ``torch.Generator`` that says when the program itself sets a state."""
     real = own_methods(torch.Generator)[name]
 
     def method(generator: Any, *args: Any, **kwargs: Any) -> Any:
-        numbers = (int(arg) if isinstance(arg, LazyInt) else arg for arg in args)
+        numbers = (int(arg) if isinstance(arg, SymbolicInt) else arg for arg in args)
         change = partial(real, generator, *numbers, **kwargs)
-        return _RUNS[-1].set_by_program(generator, change) if _RUNS else change()
+        return RUNS.torch[-1].set_by_program(generator, change) if RUNS.torch else change()
 
     return method
 
@@ -174,12 +170,12 @@ class _Nobody:
         self._disabled = torch._C.DisableTorchFunction()  # noqa: SLF001 - or a block around this one would answer it
 
     def __enter__(self) -> None:
-        _OURS.append(None)
+        RUNS.advancing += 1
         self._disabled.__enter__()
 
     def __exit__(self, *_: object) -> None:
         self._disabled.__exit__(None, None, None)
-        _OURS.pop()
+        RUNS.advancing -= 1
 
 
 def nobody_answers() -> AbstractContextManager[None]:
@@ -189,7 +185,7 @@ def nobody_answers() -> AbstractContextManager[None]:
 
 def advancing() -> bool:
     """Return whether a generator is just being moved on by what was answered."""
-    return bool(_OURS)
+    return RUNS.advancing > 0
 
 
 def _bytes(state: torch.Tensor) -> bytes:

@@ -1,0 +1,180 @@
+"""An array of JAX whose elements may be random values nobody has looked at yet.
+
+To JAX it is a tracer: it has a shape and a dtype, and every primitive it is given to comes to ``evaluation``. It holds
+an object array of elements: numbers, random numbers without a value, and outcomes that are drawn when they are looked
+at. Who takes numbers out of it (``bool``, ``int``, ``np.asarray``) looks at them; a random number that has no value is
+given out as a float that has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jax._src import core
+from jax._src.lax.lax import _convert_element_type
+
+from specverify.intercept import float_calls
+from specverify.intercept.symbolic.arrays import SymbolicArray
+from specverify.intercept.symbolic.continuous import Continuous
+from specverify.intercept.symbolic.deferred import Deferred, is_open, known
+from specverify.intercept.symbolic.finite import is_whole
+from specverify.intercept.symbolic.joined import SYMBOLIC
+from specverify.intercept.symbolic.numbers import wrapped
+from specverify.intercept.symbolic.uniform import NeedsValue, refusal
+from specverify.intercept.unpatched import array, asarray, empty
+
+
+class SymbolicTracer(core.Tracer):  # type: ignore[misc]  # jax is looked at without its types
+    """``elements`` is an object array of numbers, ``Symbolic`` and ``Deferred``, in the shape of the array."""
+
+    def __init__(self, trace: Any, aval: Any, elements: np.ndarray[Any, Any]) -> None:
+        """``aval`` is what JAX calls the shape and the dtype together."""
+        super().__init__(trace, aval)
+        self.elements = elements
+
+    def to_concrete_value(self) -> Any:
+        """Return nothing: the value is asked for by ``bool``, ``int`` and the like."""
+        return None
+
+    def held(self) -> np.ndarray[Any, Any]:
+        """Return the elements."""
+        return self.elements
+
+    def item(self, *place: Any) -> Any:
+        """Return an element; a random number as a float that has no value."""
+        element = self.elements.item(*place)
+        return wrapped(element) if isinstance(element, SYMBOLIC) else _number(known(element), self.dtype)
+
+    def tolist(self) -> Any:
+        """Return the elements, looked at; random numbers as floats that have no value."""
+        return self._looked_at().tolist()
+
+    def reshape(self, *shape: Any, **named: Any) -> Any:
+        """Return the elements in another shape; that asks nothing of them, inside a block and outside."""
+        if named:
+            return jax.numpy.reshape(self, *shape, **named)
+        found = self.elements.reshape(*shape)
+        return SymbolicTracer(self._trace, core.ShapedArray(found.shape, self.dtype, self.aval.weak_type), found)
+
+    def _looked_at(self) -> np.ndarray[Any, Any]:
+        found = empty(self.elements.shape, dtype=object)
+        for index in np.ndindex(found.shape):
+            element = self.elements[index]
+            found[index] = wrapped(element) if isinstance(element, SYMBOLIC) else _number(known(element), self.dtype)
+        return found
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        if holds_unknown(self):
+            return self._looked_at().view(SymbolicArray)
+        return asarray(concrete(self), dtype=dtype)
+
+    def __bool__(self) -> bool:
+        core.check_bool_conversion(self)
+        return bool(self.item())
+
+    def __int__(self) -> int:
+        core.check_scalar_conversion(self)
+        return int(self.item())
+
+    def __index__(self) -> int:
+        core.check_integer_conversion(self)
+        return int(self.item())
+
+    def __float__(self) -> float:
+        core.check_scalar_conversion(self)
+        if isinstance(self.elements.item(), SYMBOLIC):
+            float_calls.met()
+            raise refusal(
+                "value-needed", "__float__ needs the value of a random number, which has none: call float as float(u)"
+            )
+        return float(self.item())
+
+    def __round__(self, digits: int | None = None) -> Any:
+        return round(self.item(), digits)
+
+    def __repr__(self) -> str:
+        return f"SymbolicTracer(shape={tuple(self.shape)}, dtype={self.dtype})"
+
+    __str__ = __repr__
+
+    def __format__(self, shape: str) -> str:
+        return format(self.item(), shape) if not self.elements.ndim and not holds_unknown(self) else repr(self)
+
+    def block_until_ready(self) -> SymbolicTracer:
+        """Return it."""
+        return self
+
+
+def _number(value: Any, dtype: Any) -> Any:
+    return bool(value) if dtype == np.bool_ else value
+
+
+def elements_of(value: Any) -> np.ndarray[Any, Any]:
+    """Return the elements of an array or a number as an object array."""
+    if isinstance(value, SymbolicTracer):
+        return value.elements
+    found = asarray(value)
+    if found.dtype.kind not in "bif" and found.dtype != np.dtype("uint32"):
+        found = found.astype(np.float64) if found.dtype.kind == "V" else found
+    objects = empty(found.shape, dtype=object)
+    objects[...] = array(found.tolist(), dtype=object).reshape(found.shape)
+    return objects
+
+
+def is_settled(value: Any) -> bool:
+    """Return whether nothing is left in an operand that has not been looked at."""
+    return not isinstance(value, SymbolicTracer) or not any(map(is_open, value.elements.flat))
+
+
+def holds_unknown(*operands: Any) -> bool:
+    """Return whether an operand holds a random number that has no value."""
+    return any(
+        isinstance(element, SYMBOLIC)
+        for operand in operands
+        if isinstance(operand, SymbolicTracer)
+        for element in operand.elements.flat
+    )
+
+
+def has_no_value(*operands: Any) -> bool:
+    """Return whether an operand holds a random number that is no seed, of which one may be given."""
+    return any(
+        isinstance(element, SYMBOLIC) and not (isinstance(element, Continuous) and is_whole(element))
+        for operand in operands
+        if isinstance(operand, SymbolicTracer)
+        for element in operand.elements.flat
+    )
+
+
+def concrete(value: Any) -> Any:
+    """Return an operand as JAX knows it, every element looked at; refuses random numbers without a value."""
+    if not isinstance(value, SymbolicTracer):
+        return value
+    numbers = [known(element) for element in value.elements.flat]
+    found = jax.numpy.asarray(array(numbers, dtype=value.dtype).reshape(value.elements.shape))
+    return _convert_element_type(found, value.dtype, weak_type=True) if value.aval.weak_type else found
+
+
+def collapsed(values: Sequence[Any]) -> list[Any]:
+    """Return operands as ordinary arrays where nothing is left open in them."""
+    return [concrete(value) if isinstance(value, SymbolicTracer) and is_settled(value) else value for value in values]
+
+
+def number(element: Any) -> Any:
+    """Return an element as ``algebra`` knows it: a random number as it is, another one looked at."""
+    return element if isinstance(element, SYMBOLIC) else known(element)
+
+
+class Truth(Deferred):
+    """An outcome that is 0 or 1."""
+
+
+def placed(place: str, ask: Callable[[], Any]) -> Any:
+    """Return an answer; a refusal names the line that asked, which is not the one that looks."""
+    try:
+        return ask()
+    except NeedsValue as refused:
+        raise refused.at(place) from None

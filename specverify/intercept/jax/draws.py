@@ -1,0 +1,209 @@
+"""What one run draws from JAX: random bits by the keys that they are made of.
+
+A key is a number that JAX computes: seeds, splits and folds are done as they are, by JAX. Bits that are made of one key
+are one draw, whoever holds the key; of different keys they are independent. In the threefry generator that JAX has by
+default each element hangs on the key and on its place alone, whatever the shape. In other generators, and with
+``jax_threefry_partitionable`` off, it hangs on the shape as well, in a way that is not followed: there a key that is
+drawn from in two shapes is refused.
+
+Random bits that nobody has valued, on their way to a uniform number.
+
+JAX makes every random number of ``random_bits``. A uniform one is their leading bits, put under the exponent of 1, read
+as a float, less 1: so many of them that a float32 or a float64 has no digit more. What is read of them otherwise is the
+rest of a division, as ``randint`` does, or the whole number itself, which is given as seeds are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+
+from specverify.intercept import generator_states
+from specverify.intercept.audit import Draw, Raced
+from specverify.intercept.boundary import Forced, boundary_of
+from specverify.intercept.caller import caller
+from specverify.intercept.refusals import Declined
+from specverify.intercept.streams import Streams
+from specverify.intercept.symbolic.continuous import Continuous, whole_number
+from specverify.intercept.symbolic.deferred import Categorical, Deferred
+from specverify.intercept.symbolic.finite import MOST_OUTCOMES, given
+from specverify.intercept.symbolic.large import check_numbers
+from specverify.intercept.symbolic.steps import plus, times
+from specverify.intercept.symbolic.uniform import NeedsValue, Uniform
+from specverify.intercept.unpatched import empty
+from specverify.laws import rounding
+from specverify.reference import Draws, Site
+
+# Bits
+
+
+FEW = 11
+"""So many bits of a uniform, or less, are so few numbers that a law shows it."""
+
+
+class Source:
+    """One word of random bits: where it comes from, whatever is made of it."""
+
+    def __init__(self, draws: Draws, site: Site, width: int, draw: Callable[[Hashable], Draw]) -> None:
+        """``draw(way)`` is the draw of it in one way: as a uniform, or as the rest of a division."""
+        self.draws, self.site, self.width, self._draw = draws, site, width, draw
+        self.uniform = Uniform(draws, site, draw(("uniform", width)))
+        """The word as a share of all words."""
+
+    def rest(self, number: int) -> Deferred:
+        """Return the rest of a division by a number far smaller than all words are many.
+
+        It hangs on the last bits, of which a share tells nothing: whoever compares that as well is refused.
+        """
+        pmf = np.full(number, 1.0 / number)
+        self.uniform.known.raced = Raced(caller(), 0.0)
+        return Categorical(self.draws, pmf, (*self.site, "rest"), draw=self._draw(("rest", number, self.width)))
+
+
+class Bits(Deferred):
+    """The leading bits of a word as a whole number; who looks at it is given one, or draws it if it is one of few."""
+
+    def __init__(self, source: Source, kept: int, under: int = 0) -> None:
+        """``kept`` bits of the word are left, and ``under`` is what they were put under."""
+        self.source, self.kept, self.under = source, kept, under
+        super().__init__(lambda: under + given(whole_number(source.uniform, 0, 2**kept)))
+
+    def shifted(self, by: int) -> Any:
+        """Return them without the last ones."""
+        return (
+            Bits(self.source, self.kept - by)
+            if not self.under and 0 <= by < self.kept
+            else Declined(f"random bits are shifted by {by}")
+        )
+
+    def placed_under(self, number: int) -> Any:
+        """Return them with other bits before them."""
+        free = not self.under and number >= 0 and number % 2**self.kept == 0
+        return (
+            Bits(self.source, self.kept, number)
+            if free
+            else Declined("random bits are joined with bits in the same places")
+        )
+
+    def masked(self, mask: int) -> Any:
+        """Return the last ones alone."""
+        whole = not self.under and (mask + 1) & mask == 0 and mask > 0
+        return self.rest(mask + 1) if whole else Declined(f"random bits are masked by {mask}, which is not 2**n - 1")
+
+    def rest(self, number: int) -> Any:
+        """Return the rest of a division."""
+        if self.under or self.kept != self.source.width or number <= 0:
+            raise NeedsValue("rest-needed", f"the rest of a division of random bits by {number} is needed")
+        if number > MOST_OUTCOMES:  # a seed, or too many to be followed
+            return Deferred(lambda: given(whole_number(self.source.uniform, 0, number)))
+        return self.source.rest(number) if number > 1 else 0
+
+    def converted(self, dtype: Any) -> Any:
+        """Return them as whole numbers of another dtype, or as floats."""
+        kind = np.dtype(dtype)
+        if kind.kind == "u" and kind.itemsize * 8 >= self.kept:
+            return self
+        if kind.kind in "iu":
+            return Deferred(lambda: int(np.asarray(self.value()).astype(kind)))
+        if kind == np.bool_:
+            return Deferred(lambda: int(self.value() != 0))
+        if self.kept <= FEW:
+            return whole_number(self.source.uniform, 0, 2**self.kept).then(plus(float(self.under)))
+        return Continuous(self.source.uniform).then(times(2.0**self.kept)).then(plus(float(self.under)))
+
+    def as_float(self, dtype: Any) -> Any:
+        """Return the float whose bits these are: from 1 to 2, if they are all that a float of the exponent of 1 has."""
+        info = jax.numpy.finfo(dtype)
+        one = int(np.asarray(1.0, dtype).view(f"uint{info.bits}"))
+        if self.kept != info.nmant or self.under != one:
+            return Declined("random bits are read as a float that is not between 1 and 2")
+        uniform = self.source.uniform
+        if self.kept > FEW:
+            return Continuous(uniform).then(plus(1.0))
+        rounding.saw(dtype)
+        return whole_number(uniform, 0, 2**self.kept).then(times(2.0**-self.kept)).then(plus(1.0))
+
+
+# Keys
+
+
+MOST = 100_000
+"""Numbers of one call; each is an object."""
+WAY_OUT = "split the key, and draw once from each part"
+
+
+class _Streams(Streams):
+    """The keys that were drawn from; who is given a number as it is gets another one in every run."""
+
+    def told_apart(self, state: Any) -> Any:
+        """Return the key without the run."""
+        return state and state[0][1:]
+
+
+class JaxDraws:
+    """Answers the draws of one run."""
+
+    def __init__(self, draws: Draws, forced: Forced) -> None:
+        """``forced`` gives uniforms their values, if anything does."""
+        self.draws, self.boundary = draws, boundary_of(forced)
+        self._streams = _Streams()
+        self._shapes: dict[Hashable, tuple[Any, str]] = {}
+        self._world = generator_states.start()
+        self._given = 0
+
+    def key(self) -> Any:
+        """Return a key for a call that takes one: another one each time, and in every run."""
+        self._given += 1
+        return jax.random.PRNGKey(self._world * 1_000_003 + self._given)
+
+    def bits(self, keys: Any, call: str, width: int, shape: tuple[int, ...]) -> Any:
+        """Return the random bits that ``keys`` give, as elements; numbers where a value is forced."""
+        count = math.prod((*keys.shape, *shape))
+        if self.boundary is not None:
+            check_numbers(call, count)
+            return self._forced(call, width, (*keys.shape, *shape), count)
+        if count > MOST:
+            raise NeedsValue(
+                "too-many-numbers",
+                f"{call} at {caller()} draws {count} random numbers, and no more than {MOST} are followed of JAX: "
+                "examine it at a smaller vocabulary",
+            )
+        kind, data, place = str(keys.dtype), np.asarray(jax.random.key_data(keys)), caller()
+        by_place = kind == "key<fry>" and jax.config.jax_threefry_partitionable
+        found = empty((*keys.shape, *shape), dtype=object)
+        for own in np.ndindex(keys.shape):
+            key = (kind, data[own].tobytes())
+            if not by_place:
+                self._in_one_shape(key, (width, shape), f"{call} at {place}")
+            for flat, index in enumerate(np.ndindex(shape)):
+                state = (self._world, key, flat) if by_place else (self._world, key, shape, flat)
+                site = (call, place, *own, *index)
+                found[(*own, *index)] = Bits(self._source(site, state, width), width)
+        return found
+
+    def _in_one_shape(self, key: Hashable, shape: Any, where: str) -> None:
+        before = self._shapes.setdefault(key, (shape, where))
+        if before[0] != shape:
+            raise NeedsValue(
+                "one-state-twice",
+                f"one key is drawn from in two shapes, by {before[1]} and by {where}: how these hang together is not "
+                f"followed; {WAY_OUT}, or set jax_threefry_partitionable",
+            )
+
+    def _source(self, site: Site, state: Hashable, width: int) -> Source:
+        return Source(self.draws, site, width, partial(self._draw, site, state))
+
+    def _draw(self, site: Site, state: Hashable, way: Hashable) -> Draw:
+        return self._streams.draw(site, (state, 0), way)
+
+    def _forced(self, call: str, width: int, shape: tuple[int, ...], count: int) -> Any:
+        boundary: Any = self.boundary
+        largest = 1 - 2.0 ** -min(width, 53)
+        numbers = boundary.several(count, lambda: boundary.uniform(call, largest))
+        words = [min(math.floor(u * 2.0**width), 2**width - 1) for u in numbers]
+        return jax.numpy.asarray(np.array(words, dtype=f"uint{width}").reshape(shape))

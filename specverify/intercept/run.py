@@ -1,0 +1,158 @@
+"""All that changes in interception while foreign code runs, in one object; what is known of the process, in another.
+
+``RUNS`` holds what is open: blocks, the answers of each library, patches. Threads that stood before a block look it up
+there, so it belongs to the process and not to a context. When no block is open every field of it is empty, however the
+last one ended (``left_behind``). What the code of a block is run *with* (an audit, a real vocabulary) is a ``Mode``: it
+belongs to a context, so that a thread which is started inside has that of its block.
+
+``PROCESS`` holds what was found out about this process, and is right until it is looked for anew: where foreign code
+keeps generators and clocks, which of its functions ask for the value of a random number, what libraries computed.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
+from typing import Any, NamedTuple
+
+
+class Block:
+    """One run of foreign code whose random calls are answered."""
+
+    def __init__(self) -> None:
+        """Nothing has been seen."""
+        self.over = self.suspended = False
+        self.refusals: list[Exception] = []
+        """Every refusal raised inside the block, whether or not it came out."""
+        self.looks: list[Callable[[], None]] = []
+        """Each raises a refusal if a generator was drawn from that nobody answered."""
+        self.enter: Callable[[], AbstractContextManager[Any]] = nullcontext
+        """What a thread that is started inside enters first."""
+
+
+class Runs:
+    """What is open in this process, the innermost last."""
+
+    def __init__(self) -> None:
+        """Nothing is open."""
+        self.blocks: list[Block] = []
+        self.patched: set[str] = set()
+        """Patches that are made once, by the name of what makes them."""
+        self.set_up = 0
+        """Depth of set-up code, whose draws are not attributed to the program."""
+        self.gifts: list[dict[str, None]] = []
+        """Each grows by the numbers that are given to the foreign code as they are."""
+        self.noted: list[list[Any]] = []
+        """Each grows by the draws that are made, with the states they are made from."""
+        self.answers: dict[str, list[Any]] = {}
+        """By library, who answers its calls; ``None`` where the library draws for itself."""
+        self.lines: list[Callable[[], str]] = []
+        """What names the line while code runs that was traced before; an empty name where it does not know."""
+        self.torch: list[Any] = []
+        """Streams of the generators of torch."""
+        self.advancing = 0
+        """Depth of blocks in which torch moves a real generator on."""
+        self.mapped_without_draws = 0
+        """Depth of ``vmap`` that allows no draws."""
+        self.jax: list[Any] = []
+        """Draws of JAX."""
+        self.jax_functions: list[str] = []
+        """Functions of JAX that are being computed, such as ``_uniform``."""
+        self.thread = threading.local()
+        """``block``: the one that a thread has entered."""
+
+    def left_behind(self) -> dict[str, Any]:
+        """Return the fields that are not empty, by name: none where no run is open."""
+        fields = {name: value for name, value in vars(self).items() if name != "thread" and value}
+        stacks = {name: stack for name, stack in fields.pop("answers", {}).items() if stack}
+        inside = getattr(self.thread, "block", None)
+        return fields | ({"answers": stacks} if stacks else {}) | ({"thread": inside} if inside is not None else {})
+
+
+class Process:
+    """What was found out about this process."""
+
+    def __init__(self) -> None:
+        """Nothing yet."""
+        self.aliases: list[Any] = []
+        """Places of foreign code that hold a method of a generator."""
+        self.watched: list[tuple[Any, str]] = []
+        """Generators that may be drawn from unseen, each with what it is called."""
+        self.generators: list[Any] = []
+        """All generators that can be reached."""
+        self.clocks: list[tuple[Any, Any]] = []
+        """Places of foreign code that hold a clock, and the clock."""
+        self.modules = 0
+        """How many modules there were when the clocks were looked for."""
+        self.requests, self.seeded = 0, False
+        """Requests that were served, and whether the caller of the last one chooses its seed."""
+        self.float_modules: dict[int, Any] = {}
+        """Modules whose code has asked for the value of a random number."""
+        self.float_code: dict[tuple[int, int], Any] = {}
+        """The code that has asked, by its identity and that of its module."""
+        self.functions: tuple[tuple[Any, ...], dict[str, Any]] = (), {}
+        """The functions of NumPy that were patched in the last run: in their order, and by their names."""
+        self.noise: dict[Any, Any] = {}
+        """By device of torch, the generator of the noise that fills the memory under symbolic tensors."""
+        self.operations: dict[int, Any] = {}
+        """What is known of an operation of torch, by its identity."""
+        self.jax_drawing: dict[int, tuple[Any, bool]] = {}
+        """Traced functions, and whether they draw; kept so that no other one gets their number."""
+        self.jax_halves: dict[int, tuple[Any, frozenset[Any]]] = {}
+        """Traced functions, and the floats of 16 bits in them."""
+        self.jax_lines: dict[int, tuple[Any, str]] = {}
+        """Equations, and the line that each was traced from."""
+        self.jax_arrays: dict[Any, Any] = {}
+        """By content, the array of JAX that stands for all that hold the same."""
+        self.jax_ours: dict[int, Any] = {}
+        """These arrays, by their identity."""
+        self.jax_computed: dict[Any, Any] = {}
+        """What JAX computed of known numbers."""
+
+
+RUNS, PROCESS = Runs(), Process()
+
+
+class Mode(NamedTuple):
+    """What code is run with."""
+
+    audit: Any = None
+    """What collects randomness that is used twice."""
+    made: list[Any] | None = None
+    """What collects the uniform numbers that are drawn."""
+    large: bool = False
+    """Whether outcomes among many are kept open: a real vocabulary."""
+    short: bool = False
+    """Whether the rows of the call are floats of 16 bits."""
+
+
+_ORDINARY = Mode()
+_MODE: ContextVar[Mode] = ContextVar("mode", default=_ORDINARY)
+mode = _MODE.get
+
+
+@contextmanager
+def mode_with(**changes: Any) -> Iterator[None]:
+    """Run the block in the mode of now with some changes."""
+    token = _MODE.set(_MODE.get()._replace(**changes))
+    try:
+        yield
+    finally:
+        _MODE.reset(token)
+
+
+@contextmanager
+def aside() -> Iterator[None]:
+    """Set-up code inside a run, in all threads: its draws are not attributed to the program."""
+    RUNS.set_up += 1
+    try:
+        yield
+    finally:
+        RUNS.set_up -= 1
+
+
+def is_aside() -> bool:
+    """Return whether what runs now is set-up code."""
+    return RUNS.set_up > 0

@@ -1,0 +1,337 @@
+"""What can be done with a random number that nobody has valued: the scalar rules of the table of ``elementwise``.
+
+Operands are numbers and random numbers, at least one of these. What comes out is a random number, or a number where no
+chance is left in it. Events of probability 0 do not happen here: a value is neither infinite nor NaN; where a value is
+forced, the program computes with floats. A step of one number that does not keep or turn its order raises
+``NeedsValue``; what is made of several is ``joined``. Whole parts are drawn where they are few.
+
+Sums, products, powers and logarithms of random numbers that nobody has valued: what ``algebra`` is made of.
+
+Operands are numbers and random numbers. What comes out is a random number, or a number where no chance is left in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+
+from specverify.intercept.symbolic.continuous import Continuous, Extreme, largest_of
+from specverify.intercept.symbolic.finite import EVEN, MOST_OUTCOMES, drawn, few
+from specverify.intercept.symbolic.joined import SYMBOLIC, Joined, Symbolic, joined
+from specverify.intercept.symbolic.large import continuous_in_16_bits
+from specverify.intercept.symbolic.steps import EXP, FLOOR, LOG, MonotoneStep, plus, power, rounded, times
+from specverify.intercept.symbolic.uniform import NeedsValue
+from specverify.intercept.unpatched import ceil, copysign, floor, inf, isfinite, isinf, isnan, log
+
+# Arithmetic
+
+
+Operand: TypeAlias = Continuous | Extreme | Joined | float
+
+
+def _of_number(function: Callable[[float], Any], value: float) -> float:
+    with np.errstate(all="ignore"):
+        return float(function(value))
+
+
+# Sums and products
+
+
+def apart(left: Operand, right: Operand, what: str) -> tuple[Symbolic, float]:
+    """Return the random number and the other one; refuses two random ones."""
+    value, number = (left, right) if isinstance(left, SYMBOLIC) else (right, left)
+    if isinstance(number, SYMBOLIC) or not isinstance(value, SYMBOLIC):
+        raise NeedsValue("order-of-joined", f"random numbers are {what}")
+    return value, number
+
+
+def of_two(name: str, left: Symbolic, right: Symbolic) -> Operand:
+    """Return what is made of two random numbers; nothing is left of one and minus itself."""
+    if name == "add" and right == left.then(times(-1.0)):
+        return 0.0
+    if name == "add" and left == right:
+        return left.then(times(2.0))
+    if name in _OF_ONE and (few(left) or few(right)):
+        return _OF_ONE[name](drawn(left), right if few(left) else drawn(right))
+    return joined(name, left, right)
+
+
+def _sign(value: Symbolic, what: str) -> float:
+    """Return the sign of a random number; refuses one whose sign is not known."""
+    low, high = value.ends()
+    if low < 0 < high:
+        raise NeedsValue("unknown-sign", f"{what} a random number of unknown sign")
+    return 1.0 if low >= 0 else -1.0
+
+
+def added(left: Operand, right: Operand) -> Operand:
+    """Return the sum."""
+    if isinstance(left, SYMBOLIC) and isinstance(right, SYMBOLIC):
+        return of_two("add", left, right)
+    value, number = apart(left, right, "added or subtracted")
+    return value.then(plus(number)) if isfinite(number) else number
+
+
+def negative(value: Operand) -> Operand:
+    """Return minus a number."""
+    return value.then(times(-1.0)) if isinstance(value, SYMBOLIC) else -value
+
+
+def multiplied(left: Operand, right: Operand) -> Operand:
+    """Return the product."""
+    if isinstance(left, SYMBOLIC) and left == right:
+        return square(left)
+    if isinstance(left, SYMBOLIC) and isinstance(right, SYMBOLIC):
+        return of_two("multiply", left, right)
+    value, number = apart(left, right, "multiplied")
+    if 0 < abs(number) < inf:
+        return value.then(times(number))
+    return number if isnan(number) else number * _sign(value, f"{number} is multiplied by")
+
+
+def divided(left: Operand, right: Operand) -> Operand:
+    """Return the quotient."""
+    if isinstance(right, SYMBOLIC):
+        if isinstance(right, Joined) and right == Joined("add", right.operands) and left in right.operands:
+            rest = right.operands[right.operands[0] == left]
+            return divided(1.0, added(divided(rest, left), 1.0))  # in which each number stands once
+        sign = _sign(right, "a number is divided by")
+        upside_down = right.then(times(sign)).then(power(-1.0)).then(times(sign))
+        return multiplied(upside_down, left)
+    if right == 0 and isinstance(left, SYMBOLIC):
+        return copysign(inf, right) * _sign(left, "0 divides")
+    return multiplied(left, 1.0 / right)
+
+
+_OF_ONE: dict[str, Callable[[Operand, Operand], Operand]] = {"add": added, "multiply": multiplied}
+"""What is made of one random number where another one is drawn."""
+
+
+# Powers and logarithms
+
+
+def raised(base: Operand, exponent: Operand) -> Operand:
+    """Return a power."""
+    if isinstance(base, SYMBOLIC):
+        if isinstance(exponent, SYMBOLIC):
+            return exponential(multiplied(exponent, logarithm(base)))
+        if isinf(exponent):
+            return _to_infinity(base, exponent)
+        if exponent == 0 or isnan(exponent):
+            return 1.0 if exponent == 0 else exponent
+        if base.ends()[1] <= 0 and exponent % 1 == 0:
+            turned = base.then(times(-1.0)).then(power(exponent))
+            return turned if exponent % 2 == 0 else negative(turned)
+        return _nonnegative(base, "a power is taken of").then(power(exponent))
+    if not 0 < base < inf:
+        raise NeedsValue("unknown-sign", f"{base} is raised to a random power")
+    return exponential(multiplied(exponent, log(base)))
+
+
+def _to_infinity(base: Symbolic, exponent: float) -> float:
+    low, high = base.ends()
+    if not (low >= 0 and high <= 1) and not low >= 1:
+        raise NeedsValue(
+            "unknown-sign", "a random number that may be below 1 or above it is raised to an infinite power"
+        )
+    return inf if (exponent > 0) == (low >= 1) else 0.0
+
+
+def _nonnegative(value: Symbolic, what: str) -> Symbolic:
+    if value.ends()[0] < 0:
+        raise NeedsValue("unknown-sign", f"{what} a random number of unknown sign, or below 0")
+    return value
+
+
+def square(value: Symbolic) -> Operand:
+    """Return the square of a number whose sign is known."""
+    return value.then(times(_sign(value, "a square is taken of"))).then(power(2.0))
+
+
+def logarithm(value: Operand) -> Operand:
+    """Return the logarithm."""
+    if isinstance(value, SYMBOLIC):
+        return _nonnegative(value, "a logarithm is taken of").then(LOG)
+    return _of_number(np.log, value)
+
+
+def exponential(value: Operand) -> Operand:
+    """Return the exponential function."""
+    return value.then(EXP) if isinstance(value, SYMBOLIC) else _of_number(np.exp, value)
+
+
+# Algebra
+
+
+MOST_UNEVEN = 64
+"""Whole parts that are drawn where they are not as likely as each other: of the logarithm of a clamped uniform, say."""
+
+
+def _of_any(rule: Callable[..., Any], of_numbers: Callable[..., Any], *operands: Any) -> Operand:
+    """Return what a rule gives where an operand is random, else what NumPy makes of the numbers."""
+    if any(isinstance(operand, SYMBOLIC) for operand in operands):
+        return cast("Operand", rule(*operands))
+    with np.errstate(all="ignore"):
+        return float(of_numbers(*map(np.float64, operands)))
+
+
+def subtracted(left: Operand, right: Operand) -> Operand:
+    """Return the difference."""
+    return added(left, negative(right))
+
+
+_SHORT = {"float16": 11, "bfloat16": 8}
+"""Bits of floats that are so few that a law shows it."""
+
+
+def narrowed(value: Any, dtype: str) -> Any:
+    """Return a random number as a float of a dtype has it, another value as it is.
+
+    It is rounded to 16 bits, unless it is taken to be continuous all the same.
+    """
+    if dtype.startswith("float8"):
+        raise NeedsValue(
+            "few-bits", f"a random number is converted to {dtype}, which has too few numbers: compare it as it is"
+        )
+    bits = None if continuous_in_16_bits() else _SHORT.get(dtype)
+    return value if bits is None or not isinstance(value, SYMBOLIC) else value.then(rounded(bits))
+
+
+def check_not_equal(dtype: str) -> None:
+    """Raise ``NeedsValue`` where very many random numbers have so few bits that some of them are equal."""
+    if dtype in _SHORT and not continuous_in_16_bits():
+        raise NeedsValue(
+            "few-bits", f"very many random numbers of {dtype} are often equal: draw them in float32, and keep them so"
+        )
+
+
+# Clamps and whole parts
+
+
+def maximum(left: Operand, right: Operand) -> Operand:
+    """Return the larger one."""
+    if isinstance(left, SYMBOLIC) and isinstance(right, SYMBOLIC):
+        if any(isinstance(each, Joined) or (isinstance(each, Extreme) and not each.largest) for each in (left, right)):
+            return of_two("maximum", left, right)
+        return largest_of((left, right))
+    value, number = apart(left, right, "compared with each other")
+    low, high = value.ends()
+    if not low < number < high:
+        return value if number <= low else number
+    return value.at_least(number)
+
+
+def size(value: Symbolic) -> Operand:
+    """Return the larger one of a number and its negative, which of the two is known if its sign is."""
+    low, high = value.ends()
+    return value if low >= 0 else negative(value) if high <= 0 else maximum(value, negative(value))
+
+
+def minimum(left: Operand, right: Operand) -> Operand:
+    """Return the smaller one."""
+    return negative(maximum(negative(left), negative(right)))
+
+
+def clip(value: Operand, low: float, high: float) -> Operand:
+    """Return the number between two ends."""
+    raised = _of_any(maximum, np.maximum, value, low)
+    return float("nan") if isnan(low) else _of_any(minimum, np.minimum, raised, high)
+
+
+def whole_parts_are_few(value: Symbolic) -> bool:
+    """Return whether a whole part is drawn. Where they are not as likely as each other, most are not worth a run."""
+    low, high = value.ends()
+    uneven = isinstance(value, Continuous) and not {step.name for step in value.steps} <= EVEN
+    return high - low <= (MOST_UNEVEN if uneven else MOST_OUTCOMES)
+
+
+def floored(value: Symbolic) -> Operand:
+    """Return the whole part: drawn where it is one of few, else a random number that has steps."""
+    low, high = value.ends()
+    if not whole_parts_are_few(value):
+        return value.then(FLOOR)
+    first, last = floor(low), max(floor(low), ceil(high) - 1)
+    if high == floor(high) and value.below(high) is False:  # a clamp that is reached
+        return float(high)
+    return float(first + value.interval_of([float(bound) for bound in range(first + 1, last + 1)]))
+
+
+def truncated(value: Symbolic) -> Operand:
+    """Return the whole part towards 0."""
+    low, _ = value.ends()
+    if low >= 0 or not value.below(0.0):
+        return floored(value)
+    return negative(_of_any(floored, np.floor, negative(value)))
+
+
+def rounded_to_whole(value: Symbolic) -> Operand:
+    """Return the nearest whole number. Half of one goes to the even one: refused where that has a probability."""
+    if isinstance(value, Joined):
+        raise NeedsValue("rest-needed", "a random number that is made of several is rounded to the nearest whole one")
+    for part in value.parts if isinstance(value, Extreme) else (value,):
+        ends = (part.low, part.high) if isinstance(part, Continuous) and part.clamped else ()
+        stepped = isinstance(part, Continuous) and part.in_steps
+        if stepped or any(end % 1 == 1 / 2 for end in (ends if isinstance(part, Continuous) else (part,))):
+            raise NeedsValue("rest-needed", "a random number that may be half of a whole one is rounded")
+    return _of_any(floored, np.floor, added(value, 0.5))
+
+
+def sign_of(value: Symbolic) -> float:
+    """Return -1, 0 or 1: drawn."""
+    if value.equals(0.0):
+        return 0.0
+    return -1.0 if value.below(0.0) else 1.0
+
+
+def with_sign(of: Operand, sign: Operand) -> Operand:
+    """Return a number with the sign of another; that of one that is random is drawn."""
+    below = sign.below(0.0) if isinstance(sign, SYMBOLIC) else copysign(1.0, sign) < 0
+    found = _of_any(size, np.absolute, of)
+    return negative(found) if below else found
+
+
+def floor_divided(left: Operand, right: Operand) -> Operand:
+    """Return the whole part of a quotient."""
+    return _of_any(floored, np.floor, divided(left, right))
+
+
+def _rest(whole: Operand, left: Operand, right: Operand) -> Operand:
+    """Return what is left of ``left`` when it is divided by ``right`` so many whole times."""
+    if isinstance(whole, SYMBOLIC) or isinstance(right, SYMBOLIC):
+        raise NeedsValue("rest-needed", "the rest of a division of random numbers is needed")
+    return _of_any(subtracted, np.subtract, left, whole * right)
+
+
+def heaviside(value: Operand, at_zero: Operand) -> Operand:
+    """Return 1 above 0, 0 below, ``at_zero`` at 0: drawn."""
+    if not isinstance(value, SYMBOLIC):
+        return at_zero if value == 0 else float(value > 0)
+    sign = sign_of(value)
+    return at_zero if sign == 0 else float(sign > 0)
+
+
+def remainder(left: Operand, right: Operand) -> Operand:
+    """Return the rest of a division, as Python has it."""
+    return _rest(floor_divided(left, right), left, right)
+
+
+def fmod(left: Operand, right: Operand) -> Operand:
+    """Return the rest of a division, as C has it."""
+    return _rest(_of_any(truncated, np.trunc, divided(left, right)), left, right)
+
+
+def ceiled(value: Symbolic) -> Operand:
+    """Return the smallest whole number that is not below."""
+    return negative(_of_any(floored, np.floor, negative(value)))
+
+
+def by_rule(name: str, value: Symbolic) -> Operand:
+    """Return a function of ``steps.RULES``."""
+    return value.then(MonotoneStep(name))
+
+
+def log_of_sum(left: Operand, right: Operand) -> Operand:
+    """Return the logarithm of a sum of exponentials."""
+    return logarithm(added(exponential(left), exponential(right)))

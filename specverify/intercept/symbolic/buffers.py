@@ -1,0 +1,338 @@
+"""Arrays of floats that foreign code makes inside a block, and writes random numbers into.
+
+An array of NumPy has room for floats alone. So what ``np.empty`` and its like give inside a block is a ``Buffer``: an
+ordinary array, until a random number is written into it. From then on the numbers stand beside it, for it and for all
+its views, and its memory holds noise that is another one in every run, so that a replay tells who reads it.
+
+The functions of NumPy as foreign code calls them: given random numbers one by one, or in lists, they see arrays.
+
+NumPy asks arrays what its functions do to them, and takes a list for an array of objects without asking. So inside a
+block each function is called with an array of random numbers where a list of such was given, or one alone.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+import numpy.ma  # np.unique imports it when it is first called: in a block it would find other functions
+
+from specverify.intercept.caller import is_ours_or_answered
+from specverify.intercept.run import PROCESS
+from specverify.intercept.symbolic.arrays import SymbolicArray, narrowed_elements
+from specverify.intercept.symbolic.numbers import SymbolicFloat, SymbolicInt
+from specverify.intercept.symbolic.uniform import refusal
+
+# Lazy functions
+
+
+_NUMBERS, _CONTAINERS = frozenset({SymbolicFloat, SymbolicInt}), frozenset({list, tuple})
+_LAZY = _NUMBERS | {SymbolicArray}
+_EITHER = _LAZY | _CONTAINERS
+
+
+def holds_lazy(values: Any) -> bool:
+    """Return whether there is a lazy number in a value, or in what it contains."""
+    if type(values) not in _CONTAINERS:
+        return type(values) in _LAZY
+    return not _EITHER.isdisjoint(map(type, values)) and any(map(holds_lazy, values))
+
+
+def _seen(value: Any) -> Any:
+    """Return an array for lists of random numbers, or for one; lists of arrays stay such, other values as they are."""
+    if type(value) in _NUMBERS:
+        return _array_of(value)
+    if type(value) is np.ndarray and value.dtype == object and holds_lazy(value.reshape(-1).tolist()):
+        return value.view(SymbolicArray)
+    if type(value) not in _CONTAINERS or not holds_lazy(value):
+        return value
+    lengths = {len(each) if type(each) in _CONTAINERS else np.shape(each) for each in value}
+    if len(lengths) == 1 and not any(isinstance(each, np.ndarray) for each in value):
+        return _array_of(value)
+    return type(value)(map(_seen, value))
+
+
+def _array_of(value: Any) -> Any:
+    return _REAL_ASARRAY(value, dtype=object).view(SymbolicArray)
+
+
+def _function_of_float(self: SymbolicFloat, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    """Let a function of NumPy that is given a number, or a row of them as its arrays, see arrays."""
+    given = [*args, *kwargs.values()]
+    if not any(type(value) in _NUMBERS for value in given):
+        given = [list(value) if isinstance(value, SymbolicArray) and value.ndim else value for value in given]
+    given = [*map(_alone_too, given)]
+    return func(*given[: len(args)], **dict(zip(kwargs, given[len(args) :], strict=True)))
+
+
+def _alone_too(value: Any) -> Any:
+    return type(value)(map(_alone_too, value)) if type(value) in _CONTAINERS else _seen(value)
+
+
+_REAL_ASARRAY, _NDARRAY = np.asarray, np.ndarray
+SymbolicFloat.__array_function__ = _function_of_float  # type: ignore[attr-defined]  # as ``__array_ufunc__`` is
+
+
+# What stands for the functions while a block is open
+
+
+class _Called:
+    """A function of NumPy that sees arrays of random numbers; everything else of it is as it was."""
+
+    __slots__ = ("_real",)
+
+    def __init__(self, real: Any) -> None:
+        """Call ``real``."""
+        self._real = real
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Return what the function does."""
+        for value in (*args, *kwargs.values()) if kwargs else args:
+            kind = type(value)
+            if kind in _CONTAINERS or (kind is _NDARRAY and value.dtype.char == "O"):
+                break
+        else:
+            return self._real(*args, **kwargs)
+        if not is_ours_or_answered(sys._getframe(1).f_code.co_filename):  # noqa: SLF001
+            args, kwargs = tuple(map(_seen, args)), {name: _seen(value) for name, value in kwargs.items()}
+        return self._real(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+
+def _making(real: Callable[..., Any], first: str) -> Callable[..., Any]:
+    """Return what makes an array as ``real`` does, and a lazy one of lazy numbers; ``first`` is what it calls those."""
+
+    def make(*args: Any, **kwargs: Any) -> Any:
+        return made(kwargs.pop(first), **kwargs) if first in kwargs else made(*args, **kwargs)
+
+    def made(values: Any, dtype: Any = None, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(values, Iterator) and real is _FROM_ITERATOR:
+            values = list(values)
+        if not holds_lazy(values):
+            return real(values, dtype, *args, **kwargs)
+        found = _array_of(values)
+        return found if dtype is None else found.astype(dtype)
+
+    return make
+
+
+_FROM_ITERATOR = np.fromiter
+_DISPATCHED = type(np.sort)
+FUNCTIONS: dict[str, Any] = {
+    name: _Called(value) for name, value in vars(np).items() if isinstance(value, np.ufunc | _DISPATCHED)
+}
+_FIRST = {"array": "object", "asarray": "a", "fromiter": "iter"}
+MADE: dict[str, Any] = {name: _making(getattr(np, name), first) for name, first in _FIRST.items()}
+"""What stands for the functions that make arrays of numbers, by their names in NumPy."""
+
+
+# Lazy buffers
+
+
+_SHAPE = {"_beside", "base", "dtype", "flags", "itemsize", "ndim", "shape", "size", "strides", "nbytes", "T",
+          "transpose", "swapaxes", "squeeze", "setflags", "reshape", "ravel", "fill"}  # fmt: skip
+"""What a filled array answers itself: its shape, and views of it."""
+_READING = {"max", "min", "argmax", "argmin", "argsort", "copy", "tolist", "item", "astype", "sum", "cumsum", "prod",
+            "mean",
+            "cumprod", "any", "all", "clip", "take", "repeat", "flatten", "nonzero", "dot", "diagonal"}  # fmt: skip
+"""What its elements answer."""
+_COPYTO = np.copyto
+_WRITING = {np.copyto, np.put, np.place, np.putmask, np.fill_diagonal, np.put_along_axis}
+
+
+class Beside:
+    """What stands beside the memory of an array."""
+
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+        """Nothing yet."""
+        self.address, self.bytes, self.itemsize = array.ctypes.data, array.nbytes, array.itemsize
+        self.memory = array.view(np.ndarray).reshape(-1)
+        self.elements: Any = None
+        """Numbers and lazy numbers, once there are any."""
+
+    def has(self, array: np.ndarray[Any, Any]) -> bool:
+        """Return whether an array is of this memory."""
+        address: int = array.__array_interface__["data"][0]
+        return self.address <= address < self.address + self.bytes
+
+    def fill(self) -> None:
+        """Begin to hold the elements."""
+        if self.elements is None:
+            self.elements = self.memory.astype(object)
+            self.memory[...] = np.frombuffer(os.urandom(self.memory.size), dtype=np.uint8) / 256
+
+
+class Buffer(np.ndarray[Any, Any]):
+    """An array of floats into which random numbers can be written."""
+
+    _beside: Beside | None
+
+    def __array_finalize__(self, other: Any) -> None:
+        """Know what stands beside it, if it is a view."""
+        beside = getattr(other, "_beside", None)
+        self._beside = beside if beside is not None and self.size and beside.has(self) else None
+
+    def __getattribute__(self, name: str) -> Any:
+        """Let the elements answer, where they stand beside it, but for what is the same for both."""
+        if name in _SHAPE or name.startswith("__") or not hasattr(np.ndarray, name):
+            return super().__getattribute__(name)
+        beside = super().__getattribute__("_beside")
+        if beside is None or beside.elements is None:
+            return super().__getattribute__(name)
+        if name not in _READING:
+            raise refusal("write-not-followed", f"{name} of an array that random numbers were written into")
+        return getattr(contents_of(self), name)
+
+    def reshape(self, *shape: Any, **kwargs: Any) -> Any:
+        """Return a view, or a copy of the elements."""
+        return self._viewed(super().reshape(*shape, **kwargs), "reshape", *shape, **kwargs)
+
+    def ravel(self, *args: Any, **kwargs: Any) -> Any:
+        """Return a view, or a copy of the elements."""
+        return self._viewed(super().ravel(*args, **kwargs), "ravel", *args, **kwargs)
+
+    def _viewed(self, found: Any, name: str, *args: Any, **kwargs: Any) -> Any:
+        if not _filled(self) or found._beside is self._beside:  # noqa: SLF001 - of this file
+            return found
+        return getattr(contents_of(self), name)(*args, **kwargs)
+
+    def fill(self, value: Any) -> None:
+        """Write one number everywhere."""
+        self[...] = value
+
+    def __getitem__(self, index: Any) -> Any:
+        """Return an element, a view, or a copy of elements."""
+        found = super().__getitem__(index)
+        if not _filled(self) or (isinstance(found, Buffer) and found._beside is self._beside):  # noqa: SLF001
+            return found
+        return contents_of(self)[index]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        """Write numbers, random ones among them."""
+        beside, value = self._beside, contents_of(value)
+        if beside is not None and holds_lazy(value):
+            beside.fill()
+        if beside is None or beside.elements is None:
+            super().__setitem__(index, value)
+            return
+        places = _places(self)[index]
+        written = narrowed_elements(np.asarray(value, dtype=object), self.dtype)
+        beside.elements[np.ravel(places)] = np.broadcast_to(written, np.shape(places)).ravel()
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, out: Any = (), **kwargs: Any) -> Any:
+        """Apply a function to the elements; what is written into ``out`` stands beside that."""
+        if "where" in kwargs and len(out) == 1:
+            kwargs["out"] = np.array(contents_of(out[0]), dtype=object)
+        found = getattr(ufunc, method)(*map(contents_of, inputs), **kwargs)
+        for target in out:
+            target[...] = found
+        return out[0] if len(out) == 1 else out or found
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        """Run it on the elements; what writes into a filled array other than by its own methods is refused."""
+        if func is _COPYTO and len(args) == 2 and not kwargs and isinstance(args[0], Buffer):
+            args[0][...] = args[1]
+            return None
+        targets = [kwargs.get("out"), *(args[:1] if func in _WRITING else ())]
+        if any(isinstance(target, Buffer) and _filled(target) for target in targets):
+            raise refusal(
+                "write-not-followed", f"np.{func.__name__} writes into an array that random numbers were written into"
+            )
+        return func(*map(_contents_inside, args), **{name: _contents_inside(value) for name, value in kwargs.items()})
+
+
+def _filled(array: Buffer) -> bool:
+    return array._beside is not None and array._beside.elements is not None  # noqa: SLF001 - of this file
+
+
+def contents_of(value: Any) -> Any:
+    """Return the elements of a buffer, lazy ones among them if it holds such; other values as they are."""
+    if not isinstance(value, Buffer):
+        return value
+    if not _filled(value):
+        return value.view(np.ndarray)
+    return value._beside.elements[_places(value)].view(SymbolicArray)  # type: ignore[union-attr]  # noqa: SLF001
+
+
+def _contents_inside(value: Any) -> Any:
+    return type(value)(map(_contents_inside, value)) if type(value) in {list, tuple} else contents_of(value)
+
+
+def _places(array: Buffer) -> np.ndarray[Any, Any]:
+    """Return where the elements of a view stand in the memory."""
+    beside = array._beside  # noqa: SLF001 - of this file
+    assert beside is not None
+    found = np.array((array.__array_interface__["data"][0] - beside.address) // beside.itemsize)
+    for length, stride in zip(array.shape, array.strides, strict=True):
+        found = found[..., None] + np.arange(length) * (stride // beside.itemsize)
+    return found
+
+
+for _name in ("bool", "float", "int", "index", "contains", "complex"):
+
+    def _of_elements(self: Buffer, *args: Any, _method: str = f"__{_name}__") -> Any:
+        return getattr(contents_of(self), _method)(*args)
+
+    setattr(Buffer, f"__{_name}__", _of_elements)
+
+
+def _making_buffers(real: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what makes a buffer where ``real`` makes an array of floats for foreign code."""
+
+    def make(*args: Any, **kwargs: Any) -> Any:
+        found, filename = real(*map(contents_of, args), **kwargs), sys._getframe(1).f_code.co_filename  # noqa: SLF001
+        if type(found) is not np.ndarray or found.dtype.kind != "f" or is_ours_or_answered(filename):
+            return found
+        made = found.view(Buffer)
+        made._beside = Beside(found)  # noqa: SLF001 - of this file
+        return made
+
+    return make
+
+
+def _reading(make: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what makes an array of the elements of a buffer, where ``make`` would see its memory."""
+
+    def read(*args: Any, **kwargs: Any) -> Any:
+        return make(*map(contents_of, args), **{name: contents_of(value) for name, value in kwargs.items()})
+
+    return read
+
+
+_MADE = (
+    FUNCTIONS
+    | MADE
+    | {
+        name: _making_buffers(getattr(np, name))
+        for name in ("empty", "zeros", "ones", "full", "empty_like", "zeros_like", "ones_like", "full_like")
+    }
+    | {name: _reading(MADE.get(name) or getattr(np, name)) for name in ("array", "asarray", "ascontiguousarray")}
+)
+
+
+_REAL = itemgetter(*_MADE)
+
+
+def _by_name(functions: tuple[Any, ...]) -> dict[str, Any]:
+    if functions != PROCESS.functions[0]:  # somebody has exchanged one of them
+        PROCESS.functions = functions, dict(zip(_MADE, functions, strict=True))
+    return PROCESS.functions[1]
+
+
+@contextmanager
+def arrays_answer() -> Iterator[None]:
+    """Let the functions of NumPy see arrays of random numbers, and make such, or room for them, in the block."""
+    own = vars(np)
+    before = _by_name(_REAL(own))  # in every run: one look for all names
+    own.update(_MADE)
+    try:
+        yield
+    finally:
+        own.update(before)

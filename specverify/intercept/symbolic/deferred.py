@@ -1,0 +1,194 @@
+"""Outcomes that have not been looked at yet, and what may be asked of an element whatever it is.
+
+A ``Deferred`` is an outcome that is drawn when somebody looks at it. Nothing that is not looked at is ever branched on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from specverify.intercept.audit import Draw
+from specverify.intercept.symbolic.continuous import Continuous
+from specverify.intercept.symbolic.finite import given, is_whole
+from specverify.intercept.symbolic.joined import SYMBOLIC
+from specverify.intercept.symbolic.uniform import NeedsValue, look
+from specverify.intercept.unpatched import empty
+from specverify.reference import Draws, Site
+
+__all__ = ["Categorical", "Choice", "Chosen", "Count", "Deferred", "Drawn", "Law", "NeedsValue", "Product", "chosen",
+           "is_open", "known", "single"]  # fmt: skip
+
+
+Law = list[tuple[Any, float]]
+"""Values and their probabilities; one value may be there several times."""
+
+
+class Deferred:
+    """An outcome that is computed when it is looked at, once."""
+
+    def __init__(self, compute: Callable[[], Any]) -> None:
+        """``compute`` may draw; it is called at most once."""
+        self._compute: Callable[[], Any] | None = compute
+        self._value: Any = None
+
+    def value(self) -> Any:
+        """Return the outcome."""
+        if self._compute is not None:
+            self._value, self._compute = self._compute(), None
+        return self._value
+
+    @property
+    def decided(self) -> bool:
+        """Whether it has been looked at."""
+        return self._compute is None
+
+    def below(self, bound: float) -> bool:
+        """Return whether the outcome is below ``bound``."""
+        return bool(self.value() < bound)
+
+    def law(self) -> Law | None:
+        """Return every value and its probability if nobody ever looks; None where that is not told by one draw."""
+        return None
+
+
+class Drawn(Deferred):
+    """An outcome that random numbers decide by one draw, such as the winner of a race."""
+
+    def __init__(self, compute: Callable[[], Any], law: Callable[[], Law | None]) -> None:
+        """``law()`` tells it without the draw; None where more hangs on that, given what was asked until then."""
+        self._law = law
+        super().__init__(compute)
+
+    def law(self) -> Law | None:
+        """Return every value and its probability; raises what a look raises."""
+        return self._law()
+
+
+class Choice(Deferred):
+    """One of two elements."""
+
+    def __init__(self, condition: Any, left: Any, right: Any) -> None:
+        """``condition`` says which: it is looked at first."""
+        self._elements = condition, left, right
+        super().__init__(lambda: known(self.chosen()))
+
+    def chosen(self) -> Any:
+        """Return the element, which nobody has looked at for that."""
+        condition, left, right = self._elements
+        return left if known(condition) else right
+
+
+class Categorical(Deferred):
+    """An outcome of a pmf. If nobody ever looks, its law is known without a run for each outcome."""
+
+    def __init__(self, draws: Draws, pmf: Any, site: Site, first: int = 0, draw: Draw | None = None) -> None:
+        """Outcome j of ``pmf`` means the value ``first + j``; ``draw`` is as for ``Uniform``."""
+        self.pmf, self.first, self.draw = pmf, first, draw or Draw(site)
+        drawn = self.draw.shared(lambda: Deferred(lambda: draws.categorical(pmf, site)))
+
+        def compute() -> Any:
+            if np.count_nonzero(pmf) != 1:  # for an outcome that is certain a library may not move its generator on
+                look(self.draw)
+            return first + drawn.value()
+
+        super().__init__(compute)
+
+    @property
+    def alone(self) -> bool:
+        """Whether no other draw from the same state of a generator has been looked at."""
+        return self.draw.origin is None or not self.draw.origin.looked_at
+
+    def law(self) -> Law | None:
+        """Return the same as ``outcomes`` if the draw is ``alone``."""
+        return self.outcomes() if self.alone else None
+
+    def outcomes(self) -> Law:
+        """Return every value and its probability, for an outcome nobody has looked at."""
+        return [(self.first + j, mass) for j, mass in enumerate(self.pmf.tolist()) if mass > 0]
+
+
+class Chosen(Deferred):
+    """A number that is known for every outcome of one categorical draw."""
+
+    def __init__(self, source: Categorical, values: Mapping[int, Any]) -> None:
+        """``values`` has an entry for every outcome of ``source``."""
+        self.source, self.values = source, values
+        super().__init__(lambda: values[source.value()])
+
+    @property
+    def decided(self) -> bool:
+        """Whether the draw has been looked at."""
+        return self.source.decided
+
+
+class Count(Deferred):
+    """A sum of non-negative outcomes, looked at from the left and no further than a comparison needs."""
+
+    def __init__(self, parts: Iterable[Any]) -> None:
+        """``parts`` are numbers or deferred outcomes, none negative."""
+        self._parts = tuple(parts)
+        super().__init__(lambda: sum(known(part) for part in self._parts))
+
+    def below(self, bound: float) -> bool:
+        """Return whether the sum is below ``bound``; parts after the one that reaches it stay unknown."""
+        total = 0
+        for part in self._parts:
+            total += known(part)
+            if total >= bound:
+                return False
+        return total < bound
+
+
+class Product(Deferred):
+    """A product of outcomes; nothing after the first zero is looked at."""
+
+    def __init__(self, parts: Iterable[Any]) -> None:
+        """``parts`` are numbers or deferred outcomes."""
+        self._parts = tuple(parts)
+        super().__init__(self._multiply)
+
+    def _multiply(self) -> Any:
+        product = 1
+        for part in self._parts:
+            product = product * known(part)
+            if product == 0:
+                break
+        return product
+
+
+def single(element: Any) -> np.ndarray[Any, Any]:
+    """Return an object array of no dimensions that holds an element."""
+    found = empty((), dtype=object)
+    found[()] = element
+    return found
+
+
+def chosen(element: Any) -> Any:
+    """Return what an element stands for that is one of several; the conditions of that are looked at."""
+    while isinstance(element, Choice):
+        element = element.chosen()
+    return element
+
+
+def is_open(element: Any) -> bool:
+    """Return whether an element is still undecided."""
+    return isinstance(element, SYMBOLIC) or (isinstance(element, Deferred) and not element.decided)
+
+
+def known(element: Any) -> Any:
+    """Return the value of an element: a number as it is, a deferred outcome looked at, one for a seed of many.
+
+    Refuses other random numbers that nobody has valued.
+    """
+    if isinstance(element, Deferred):
+        element = element.value()
+    if isinstance(element, Continuous) and is_whole(element):
+        return given(element)
+    if isinstance(element, SYMBOLIC):
+        raise NeedsValue(
+            "value-needed", "the value of a uniform random number is needed, not only a comparison with it"
+        )
+    return element

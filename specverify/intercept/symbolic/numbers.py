@@ -1,0 +1,247 @@
+"""Random numbers that nobody has valued as Python knows numbers: ``SymbolicFloat`` and ``SymbolicInt``.
+
+They dispatch to ``algebra`` and ``comparisons``. What is not known there asks for the value, and is refused by the name
+of the operation and the line of the foreign code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from numbers import Integral, Real
+from typing import Any
+
+from specverify.intercept import float_calls
+from specverify.intercept.caller import caller
+from specverify.intercept.refusals import Declined
+from specverify.intercept.symbolic.comparisons import COMPARISONS, result
+from specverify.intercept.symbolic.continuous import Continuous
+from specverify.intercept.symbolic.elementwise import applied
+from specverify.intercept.symbolic.finite import given, is_whole
+from specverify.intercept.symbolic.joined import SYMBOLIC, Symbolic
+from specverify.intercept.symbolic.primitive import Family
+from specverify.intercept.symbolic.primitives import OF_PYTHON
+from specverify.intercept.symbolic.uniform import NeedsValue, refusal
+from specverify.laws import rounding
+
+
+class SymbolicFloat:
+    """A random number that has no value, only answers to comparisons."""
+
+    __slots__ = ("unknown",)
+
+    def __init__(self, unknown: Symbolic) -> None:
+        """Stand for ``unknown``."""
+        self.unknown = unknown
+
+    __class__: Any = property(lambda self: float)
+    """It says that it is a float, to those who ask before they compare."""
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Leave it to the block, which takes it for a tensor of one number."""
+        return Declined("the block takes the number for a tensor").to_python()
+
+    def __bool__(self) -> bool:
+        return bool(of_operands("not_equal", self, 0.0))
+
+    def __float__(self) -> float:
+        float_calls.met()
+        hint = "call float as float(u), a type of NumPy as np.float32(u), and math functions as math.log(u)"
+        raise refusal("value-needed", f"__float__ needs the value of a random number, which has none: {hint}")
+
+    def __int__(self) -> int:
+        return whole_part("trunc", self)
+
+    __trunc__ = __int__
+
+    def __floor__(self) -> int:
+        return whole_part("floor", self)
+
+    def __ceil__(self) -> int:
+        return whole_part("ceil", self)
+
+    def __round__(self, digits: int | None = None) -> Any:
+        if digits is None:
+            return whole_part("rint", self)
+        return of_operands("divide", of_operands("rint", of_operands("multiply", self, 10.0**digits)), 10.0**digits)
+
+    def is_integer(self) -> Any:
+        """Return whether it is whole."""
+        return of_operands("equal", self, of_operands("floor", self))
+
+    def conjugate(self) -> Any:
+        """Return it."""
+        return self
+
+    item = __copy__ = conjugate
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        """Return it: a float is no copy either."""
+        return self
+
+    def __repr__(self) -> str:
+        return f"SymbolicFloat({self.unknown})"
+
+
+class SymbolicInt(SymbolicFloat):
+    """A whole number of many outcomes that nobody has valued; who needs the number itself is given one: a seed."""
+
+    __slots__ = ()
+    __class__: Any = property(lambda self: int)
+
+    def __index__(self) -> int:
+        return self.__int__()
+
+    def __hash__(self) -> int:
+        return hash(self.__int__())
+
+    @property
+    def numerator(self) -> int:
+        """Return it as a fraction has it."""
+        return self.__int__()
+
+    @property
+    def denominator(self) -> int:
+        """Return 1."""
+        return 1
+
+    def bit_length(self) -> int:
+        """Return the number of bits."""
+        return self.__int__().bit_length()
+
+    def __str__(self) -> str:
+        return str(self.__int__())
+
+    def __format__(self, shape: str) -> str:
+        return format(self.__int__(), shape)
+
+    def to_bytes(self, *args: Any, **kwargs: Any) -> bytes:
+        """Return the bytes."""
+        return self.__int__().to_bytes(*args, **kwargs)
+
+
+def whole_part(name: str, value: SymbolicFloat) -> int:
+    """Return a whole part; one of many outcomes is given."""
+    found = asked(applied, name, value.unknown)
+    if isinstance(found, Continuous):
+        return given(found)
+    if isinstance(found, SYMBOLIC):
+        raise refusal(
+            "rest-needed", "the whole part of what several random numbers make has more values than are followed"
+        )
+    return int(found)
+
+
+def settled(seed: Any) -> Any:
+    """Return a seed with numbers in the place of those that nobody has valued."""
+    if type(seed) in {list, tuple}:
+        return type(seed)(map(settled, seed))
+    return seed.__int__() if isinstance(seed, SymbolicInt) else seed
+
+
+def wrapped(value: Any) -> Any:
+    """Return a random number as Python knows it, another value as it is."""
+    if isinstance(value, Continuous) and is_whole(value):
+        return SymbolicInt(value)
+    return SymbolicFloat(value) if isinstance(value, SYMBOLIC) else value
+
+
+def opened(value: Any) -> Any:
+    """Return what stands behind a lazy number, another value as it is."""
+    return value.unknown if isinstance(value, SymbolicFloat) else value
+
+
+def of_operands(name: str, *operands: Any) -> Any:
+    """Return what an operation or a question gives of numbers and random numbers: of whole ones a whole one."""
+    found = wrapped(asked(result, name, *map(opened, operands)))
+    if isinstance(found, SymbolicFloat) or not isinstance(found, float) or name not in _KEEP_WHOLE:
+        return found
+    return int(found) if all(isinstance(each, Integral) for each in operands) else found
+
+
+_KEEP_WHOLE = {"add", "subtract", "multiply", "floor_divide", "remainder", "negative", "positive", "absolute"}
+"""Operations that make an int of ints."""
+
+
+def asked(question: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Put a question, and name the foreign line if it is refused."""
+    try:
+        return question(*args, **kwargs)
+    except NeedsValue as refused:
+        raise refused.at(caller()) from None
+
+
+def meets(*operands: Any) -> None:
+    """Note that a lazy number meets numbers and arrays, which may be of another dtype.
+
+    NumPy rounds a float of Python to the dtype that it meets and computes there, but not a float64 that an array held.
+    Which of the two a lazy number is has been forgotten, so in 16 bits the probability may be off by a rounding.
+    """
+    for dtype in (getattr(operand, "dtype", None) for operand in operands):
+        rounding.saw(dtype)
+        if rounding.is_of_16_bits(dtype):
+            rounding.known_within(rounding.spacing(dtype) / 2)
+
+
+def _operation(name: str, *, swapped: bool = False) -> Callable[..., Any]:
+    """Return the method of an operation of one or two operands. A Decimal is compared with a float, and no more."""
+    known = SymbolicFloat | Real | Decimal if name in COMPARISONS else SymbolicFloat | Real
+
+    def method(self: SymbolicFloat, *others: Any) -> Any:
+        if not all(isinstance(other, known) for other in others):
+            return Declined("no rule for an operand that is no number").to_python()
+        meets(*others)
+        try:
+            return of_operands(name, *((*others, self) if swapped else (self, *others)))
+        except NeedsValue as refused:
+            raise refused.during(f"{name} of floats", caller()) from None
+
+    return method
+
+
+def _both(swapped: bool) -> Callable[..., Any]:
+    def method(self: SymbolicFloat, other: Any) -> Any:
+        pair = (other, self) if swapped else (self, other)
+        return of_operands("floor_divide", *pair), of_operands("remainder", *pair)
+
+    return method
+
+
+def _of_bits(name: str) -> Callable[..., Any]:
+    """Return an operation on the bits of a whole number: one is given."""
+
+    def method(self: SymbolicInt, other: Any) -> Any:
+        return getattr(self.__int__(), name)(int(other))
+
+    return method
+
+
+def _shifted_right(self: SymbolicInt, bits: int) -> Any:
+    return of_operands("floor_divide", self, 2**bits)
+
+
+def refusing(name: str, way_out: str = "compare the number itself") -> Callable[..., Any]:
+    """Return a method that needs a value."""
+
+    def method(self: Any, *args: Any) -> Any:
+        raise refusal("value-needed", f"{name} needs the value of a random number, which has none: {way_out}")
+
+    return method
+
+
+for _method, _row in OF_PYTHON.items():
+    setattr(SymbolicFloat, f"__{_method}__", _operation(_row.name))
+    if _row.family is Family.ARITHMETIC and _method not in {"neg", "pos", "abs"}:
+        setattr(SymbolicFloat, f"__r{_method}__", _operation(_row.name, swapped=True))
+for _method, _swapped in (("divmod", False), ("rdivmod", True)):
+    setattr(SymbolicFloat, f"__{_method}__", _both(_swapped))
+for _method in ("__str__", "__format__"):
+    setattr(
+        SymbolicFloat, _method, refusing(_method, "leave out, while it is examined, what prints the number or logs it")
+    )
+for _method in ("__hash__", "__complex__", "__reduce_ex__", "as_integer_ratio", "hex"):
+    setattr(SymbolicFloat, _method, refusing(_method))
+_BITS = {f"__{name}__": _of_bits(f"__{name}__") for name in ("and", "or", "xor", "lshift", "rand", "ror", "rxor")}
+for _method, _function in (_BITS | {"__rshift__": _shifted_right}).items():
+    setattr(SymbolicInt, _method, _function)

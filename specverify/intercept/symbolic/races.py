@@ -1,0 +1,457 @@
+"""Races: which of several random numbers is the largest, or comes at which place of their order.
+
+Each number is to have its own exponential clock, E = -log u or -log(1 - u), and all are to be one decreasing function
+of times, or one increasing function. The first clock to ring is the largest then, or the smallest. That is what Gumbel
+noise, weights over exponentials and powers of uniforms are made for. What is known of an order is kept (``order``): the
+next place, the best of two blocks and the same question again are answered by it, and who is first of the same noise
+with other weights, once (``races``). A race of clocks that are late or clamped (``clocks``) decides once.
+
+From scores to clocks: whether numbers of which the largest is asked for are a race, and of which clocks.
+
+All scores are to be one decreasing function of times, or one increasing function. They may be spelled as ratios,
+multiples, powers or sums: each is undone, and what is left are times.
+
+The second race of clocks that have raced: the same noise, other weights.
+
+Let clocks race at rates w, and a be the first to ring, at T, an exponential time of rate W, the sum of w. Of another
+clock j its noise is then ``w_j T`` and a fresh exponential E. At other rates m it starts at ``c_j T`` with
+``c_j = w_j / m_j``, and a, which rings first of all in the race before, rings at ``c_a T`` for certain. No clock has
+rung until ``x T`` with probability ``exp(-T h(x))``, ``h(x)`` being the sum of ``m_j (x - c_j)`` over the clocks with
+``c_j < x``, so b rings first with probability ``m_b`` times the integral of ``W / (W + h(x))^2`` from c_b to c_a.
+Between two starts h is linear, and that of its piece is ``W (x' - x) / (W + h) (W + h')``.
+
+This is what a draft and a target, or a draft and what replaces it, have in common where one seed makes the noise of a
+position, as in Gumbel coupling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from specverify.intercept import audit
+from specverify.intercept.audit import Raced, Racer
+from specverify.intercept.refusals import tried
+from specverify.intercept.symbolic.clocks import NEVER, Clock, clock_of, law_of_first
+from specverify.intercept.symbolic.continuous import Continuous, Extreme
+from specverify.intercept.symbolic.elementwise import FRESH, applied
+from specverify.intercept.symbolic.finite import drawn, few
+from specverify.intercept.symbolic.joined import SYMBOLIC, Joined
+from specverify.intercept.symbolic.steps import MIRRORED, STEPPED, plus, power, times
+from specverify.intercept.symbolic.uniform import NeedsValue, Runner, Uniform, agreed, first_of, look
+from specverify.intercept.unpatched import array, exp, inf, isnan, log
+
+# Scores
+
+
+_FAR = 700.0  # of two clocks whose rates are apart by its exponential, the slow one does not win
+NO_RACE = "the largest of several random numbers is asked for, and they are not a race of clocks"
+
+
+class Race(NamedTuple):
+    """Scores as clocks: the largest score is that of the first to ring, or of the last."""
+
+    clocks: Sequence[Clock]
+    first: bool = True
+
+
+def race_of(scores: Sequence[Any]) -> Race:
+    """Return scores as clocks. Raises ``NeedsValue`` where they are no race."""
+    if any(not isinstance(score, Continuous) or score.uniform.cut for score in scores if isinstance(score, SYMBOLIC)):
+        return _raced(scores)
+    return _raced_before(tuple(score[1:] if isinstance(score, Continuous) else score for score in scores))
+
+
+@lru_cache(maxsize=1 << 14)
+def _raced_before(shapes: tuple[Any, ...]) -> Race:
+    """Return fresh random numbers, by their steps and clamps, and numbers as clocks, as it was found before."""
+    return _raced([Continuous(FRESH, *shape) if isinstance(shape, tuple) else shape for shape in shapes])
+
+
+def _raced(scores: Sequence[Any]) -> Race:
+    stripped, noise = _stripped(scores)
+    if any(isinstance(score, Extreme) or (isinstance(score, Continuous) and score.in_steps) for score in stripped):
+        raise NeedsValue("not-a-race", NO_RACE)
+    numbers = [score for score in stripped if not isinstance(score, Continuous)]
+    clocks = None
+    if len({each[1:] for each in noise}) == 1 and not noise[0].clamped and all(each == -inf for each in numbers):
+        clocks = _alike(stripped, flipped=not noise[0].increasing)
+    if clocks is not None and len(noise) > 2:  # two may race with others later, and are known by their own clocks
+        return Race(clocks)
+    shift = max(_summand(each) for each in noise)
+    for to_time in (_of_ratio, _of_multiple, _of_power, lambda score: _of_sum(score, shift)):
+        found = _in_time(stripped, to_time)
+        if found is not None and any(clock.rate for clock in found):
+            return Race(found)
+    last = _in_reverse(scores)
+    if last is not None:
+        return Race(last, first=False)
+    if clocks is None:
+        raise NeedsValue("not-a-race", NO_RACE)
+    return Race(clocks)
+
+
+def _in_reverse(scores: Sequence[Any]) -> list[Clock] | None:
+    """Return the clocks of scores that grow with a time: the last to ring is the largest. None if they are no such."""
+    noise = [applied("negative", score) for score in scores if isinstance(score, Continuous)]
+    least = min(-score.ends()[1] for score in noise)
+    if any(score > least for score in scores if not isinstance(score, Continuous)):
+        return None
+    shift = max(_summand(each) for each in noise)
+    for to_time in (_of_ratio, _of_multiple, _of_power, lambda score: _of_sum(score, shift)):
+        found = _in_time(noise, to_time)
+        if found is not None and all(clock.rate for clock in found):
+            clocks = iter(found)
+            return [next(clocks) if isinstance(score, Continuous) else NEVER for score in scores]
+    return None
+
+
+def _alike(scores: Sequence[Any], *, flipped: bool) -> list[Clock] | None:
+    """Return clocks of one rate for random numbers that are one function of their uniforms."""
+    known = [score.uniform.known for score in scores if isinstance(score, Continuous)]
+    if any(each.low > 0 or each.high < 1 for each in known):
+        return None
+    return [Clock(1.0, flipped=flipped) if isinstance(score, Continuous) else NEVER for score in scores]
+
+
+def _stripped(scores: Sequence[Any]) -> tuple[list[Any], list[Continuous]]:
+    """Return the scores, and the random ones among them, without the last steps that all have in common."""
+    noise = [score for score in scores if isinstance(score, Continuous)]
+    last = noise[0].steps[-1:]
+    ended = not last or not last[0].increasing or last[0].name in STEPPED or noise[0].steps == MIRRORED
+    if ended or any(each.steps[-1:] != last for each in noise):
+        return list(scores), noise
+    back = last[0].back
+    return _stripped(
+        [
+            Continuous(score.uniform, score.steps[:-1], back(score.low), back(score.high))
+            if isinstance(score, Continuous)
+            else back(score)
+            for score in scores
+        ]
+    )
+
+
+def _in_time(scores: Sequence[Any], to_time: Callable[[Any], Any]) -> list[Clock] | None:
+    """Return the clocks if ``to_time``, which is decreasing, makes times of the scores; None if it does not."""
+    try:
+        with tried():
+            found = [to_time(score) for score in scores]
+            steps = next((time.steps for time in found if isinstance(time, Continuous)), ())
+            exponent = next((step.number for step in steps if step.name == "power"), 1.0)
+            if exponent > 0:  # a power that all times have is one of the scores as well
+                found = [time.then(power(1 / exponent)) if isinstance(time, Continuous) else time for time in found]
+            clocks = [clock_of(time) for time in found]
+    except NeedsValue:
+        return None
+    known = [clock for clock in clocks if clock is not None]
+    return known if len(known) == len(clocks) else None
+
+
+def _of_ratio(score: Any) -> Any:
+    """``w / E`` is a time upside down, and more than 0."""
+    if isinstance(score, Continuous):
+        return applied("reciprocal", score) if score.ends()[0] >= 0 else None
+    return inf if score <= 0 else None
+
+
+def _of_multiple(score: Any) -> Any:
+    """``-E / w`` is a time below 0."""
+    return applied("negative", score)
+
+
+def _of_power(score: Any) -> Any:
+    """``u ** (1 / w)`` is the exponential of ``-E / w``."""
+    if isinstance(score, Continuous):
+        return applied("negative", applied("log", score))
+    return inf if score <= 0 else None
+
+
+def _of_sum(score: Any, shift: float) -> Any:
+    """``a - log E``, with ``shift`` taken from every a so that the largest is an ordinary number."""
+    summand = _summand(score) if isinstance(score, Continuous) else score
+    if summand < shift - _FAR:
+        return inf
+    if not isinstance(score, Continuous):
+        return None
+    base = score.then(plus(-summand))
+    return applied("exp", applied("negative", base)).then(times(exp(shift - summand)))
+
+
+def _summand(score: Continuous) -> float:
+    return score.steps[-1].number if score.steps and score.steps[-1].name == "plus" else 0.0
+
+
+# Reweighted
+
+
+def law_of_second(before: Sequence[float], after: Sequence[float], total: float, first: int | None) -> Any:
+    """Return the probability of each clock to ring first in a second race.
+
+    ``before`` are rates of the first race, 0 where a clock took no part, ``after`` those of the second, all above 0.
+    ``total`` is the sum of the first ones, over clocks too that take no part in the second. ``first`` is the clock
+    that was first then; None if it takes no part now.
+    """
+    starts = [rate / again for rate, again in zip(before, after, strict=True)]
+    end = inf if first is None else starts[first]
+    others = [place for place in range(len(starts)) if place != first and starts[place] < end]
+    moments = [*sorted({starts[place] for place in others}), end]
+    masses, waited = [0.0] * len(starts), total
+    for begin, over in pairwise(moments):
+        running = [place for place in others if starts[place] <= begin]
+        slope = sum(after[place] for place in running)
+        later = waited + slope * (over - begin)
+        share = total / (slope * waited) if over == inf else total * (over - begin) / (waited * later)
+        for place in running:
+            masses[place] += after[place] * share
+        waited = later
+    if first is not None:
+        masses[first] = total / waited
+    return array(masses)
+
+
+def star_of(runners: Sequence[Runner]) -> Runner | None:
+    """Return the clock that is known to have rung before others of these; None unless that is all that is known."""
+    roots = {runner.root(): None for runner in runners if runner.after is not None or runner.behind}
+    if len(roots) != 1:
+        return None
+    (root,) = roots
+    return None if root.told or any(runner.behind for runner in root.behind) else root
+
+
+# Races
+
+
+def winner(entries: Sequence[Any], *, largest: bool = True, first_of_ties: bool = True, place: str = "") -> int:
+    """Return the index of the largest or smallest of numbers and random numbers, one of these at least.
+
+    Of equal ones it is the first, unless ``first_of_ties`` is False: then ties are refused. ``place`` is the line that
+    asks, if it is not the one that is running. Raises ``NeedsValue`` where they are no race, and where their noise has
+    decided something before that does not tell their order.
+    """
+    scores = [entry if largest else applied("negative", entry) for entry in map(drawn, entries)]
+    ahead = _number_ahead(scores, first_of_ties=first_of_ties)
+    if ahead is not None:
+        return ahead
+    parts = _all_parts(scores)
+    found = _order(tuple(part for part, _ in parts), 1, place, first_of_ties=first_of_ties)[0]
+    return parts[found][1]
+
+
+def law_of_winner(entries: Sequence[Any], *, largest: bool = True, place: str = "") -> list[tuple[int, float]] | None:
+    """Return the index of each that may be the ``winner`` and the probability of that, and draw nothing.
+
+    One that is the largest of several clocks is there once for each of them. None where a draw tells more than who
+    wins: something has been asked of one of the numbers before. Raises what ``winner`` raises.
+    """
+    if any(map(few, entries)):
+        return None
+    scores = [entry if largest else applied("negative", entry) for entry in entries]
+    ahead = _number_ahead(scores, first_of_ties=True)
+    if ahead is not None:
+        return [(ahead, 1.0)]
+    parts = _all_parts(scores)
+    contest = _contest([part for part, _ in parts], 1, place)
+    if not contest.race.first or any(_is_known(uniform) for _, uniform, _ in contest.racing):
+        return None
+    if contest.plain:
+        rates = array([clock.rate for _, _, clock in contest.racing])
+        places, masses = [at for at, _, _ in contest.racing], rates / rates.sum()
+    else:
+        places, masses = list(range(len(parts))), law_of_first(contest.race.clocks, first_of_ties=True)
+    return [(parts[at][1], mass) for at, mass in zip(places, masses.tolist(), strict=True) if mass > 0]
+
+
+def _is_known(uniform: Uniform) -> bool:
+    """Return whether anything has been asked of a uniform number."""
+    known = uniform.known
+    return bool(known.asked or known.raced or known.runner or known.low > 0 or known.high < 1)
+
+
+def ranked(
+    entries: Sequence[Any], rank: int, *, largest: bool = True, first_of_ties: bool = False, place: str = ""
+) -> int:
+    """Return the index of what comes at a place of the order, 0 the first, of the largest or of the smallest."""
+    if any(not isinstance(entry, SYMBOLIC) and isnan(entry) for entry in entries):
+        raise NeedsValue("equal-numbers", "the order of random numbers and NaN is asked for")
+    if rank == 0:
+        return winner(entries, largest=largest, first_of_ties=first_of_ties, place=place)
+    scores = [entry if largest else applied("negative", entry) for entry in entries]
+    return _order(scores, rank + 1, place, first_of_ties=first_of_ties)[rank]
+
+
+def ranked_from_either_end(
+    entries: Sequence[Any], rank: int, *, largest: bool = True, first_of_ties: bool = False, place: str = ""
+) -> int:
+    """Return the same; where it is no race from this end, as what comes at a place of the order from the other one."""
+    numbers = [entry for entry in entries if not isinstance(entry, SYMBOLIC)]
+    if len(set(numbers)) < len(numbers):
+        return ranked(entries, rank, largest=largest, first_of_ties=first_of_ties, place=place)
+    try:
+        with tried():
+            return ranked(entries, rank, largest=largest, first_of_ties=first_of_ties, place=place)
+    except NeedsValue as refused:
+        try:
+            with tried():
+                return ranked(entries, len(entries) - 1 - rank, largest=not largest, place=place)
+        except NeedsValue:
+            raise refused.again() from None
+
+
+def _number_ahead(scores: Sequence[Any], *, first_of_ties: bool) -> int | None:
+    """Return the index of a number that no random one reaches, if there is one."""
+    numbers = {at: score for at, score in enumerate(scores) if not isinstance(score, SYMBOLIC)}
+    if not numbers:
+        return None
+    undefined = next((at for at, number in numbers.items() if isnan(number)), None)
+    most = max(numbers.values())
+    if undefined is not None:
+        return undefined
+    if any(most < score.ends()[1] for score in scores if isinstance(score, SYMBOLIC)):
+        return None
+    found = [at for at, number in numbers.items() if number == most]
+    if len(found) > 1 and not first_of_ties:
+        raise NeedsValue(
+            "equal-numbers", "the largest of equal numbers is asked for, and which of them it is is not known"
+        )
+    return found[0]
+
+
+def _all_parts(scores: Sequence[Any]) -> list[tuple[Any, int]]:
+    """Return what all scores are the largest of, each with the index of its score."""
+    parts = [(part, at) for at, score in enumerate(scores) for part in _parts(score)]
+    alone = len(parts) == len(scores)
+    if not alone and len({id(part.uniform.known) for part, _ in parts if isinstance(part, Continuous)}) < len(parts):
+        return _without_twice(parts)
+    return parts
+
+
+def _parts(score: Any) -> tuple[Any, ...]:
+    """Return what a score is the largest of."""
+    if not isinstance(score, Extreme):
+        return (score,)
+    if not score.largest or score.rank:
+        raise NeedsValue(
+            "order-of-joined", "the largest of several random numbers is asked for, and one is the smallest of others"
+        )
+    return score.parts
+
+
+def _without_twice(parts: list[tuple[Any, int]]) -> list[tuple[Any, int]]:
+    return list({part: (part, at) for part, at in reversed(parts)}.values())
+
+
+class _Contest(NamedTuple):
+    """A race that may be run, for all that is known of its numbers."""
+
+    race: Race
+    racing: list[tuple[int, Uniform, Clock]]
+    """Those that take part: index, uniform and clock of each."""
+    plain: bool
+    """Whether all clocks start at once and are not clamped."""
+
+
+def _contest(scores: Sequence[Any], number: int, place: str) -> _Contest:
+    """Return the race of which the largest ``number`` of scores are asked; raises ``NeedsValue`` if it is none."""
+    noise = [score.uniform for score in scores if isinstance(score, Continuous)]
+    for uniform in noise:
+        look(uniform.draw)
+    if any(isinstance(score, Joined) for score in scores) or any(uniform.known.together for uniform in noise):
+        raise NeedsValue("not-a-race", f"{NO_RACE}: one is made of several, or was compared together with others")
+    race = race_of(scores)
+    racing = [(at, score.uniform, clock) for at, (score, clock) in enumerate(zip(scores, race.clocks, strict=True))
+              if clock.rate]  # fmt: skip
+    known = [uniform.known for _, uniform, _ in racing]
+    audit.raced(
+        [Racer(uniform.draw, uniform.known.questions, uniform.known.raced, log(clock.rate))
+         for _, uniform, clock in racing], place)  # fmt: skip
+    if len({id(uniform.known) for uniform in noise}) < len(noise):
+        raise NeedsValue(
+            "equal-numbers", "the largest of several random numbers is asked for, and two of them are one number"
+        )
+    again = any(each.raced for each in known)
+    if again and not all(each.runner and not each.runner.told if each.raced else True for each in known):
+        raise NeedsValue("second-race", "random noise is used in a second race, or after it was compared with a number")
+    plain = all(clock.plain for _, _, clock in racing)
+    if not plain and (again or not race.first or number > 1):
+        raise NeedsValue("second-race", "random noise that is clamped or has been compared is used in a second race")
+    return _Contest(race, racing, plain)
+
+
+def _order(scores: Sequence[Any], number: int, place: str, *, first_of_ties: bool) -> list[int]:
+    """Return the indices of the largest ``number`` of scores, in order."""
+    race, racing, plain = _contest(scores, number, place)
+    drawn = _Drawn(racing)
+    if plain:
+        found = _by_order(drawn, race, number)
+    else:
+        found = [drawn.one(law_of_first(race.clocks, first_of_ties=first_of_ties))]
+    for _, uniform, clock in racing:
+        uniform.known.raced = Raced(place or audit.place(), log(clock.rate))
+    return found if len(found) == number else _and_numbers(scores, found, number)
+
+
+class _Drawn(NamedTuple):
+    """Those that take part: index, uniform and clock of each. It draws what is not known of their order."""
+
+    racing: Sequence[tuple[int, Uniform, Clock]]
+
+    def one(self, pmf: Any) -> int:
+        uniform = self.racing[0][1]
+        uniform.known.asked += 1
+        return uniform.draws.categorical(pmf, ("race", *uniform.known.site, uniform.known.asked))
+
+
+def _by_order(drawn: _Drawn, race: Race, number: int) -> list[int]:
+    """Return the indices of the first ``number`` to ring, or of the last ones."""
+    for _, uniform, clock in drawn.racing:
+        if uniform.known.runner is None:
+            uniform.known.runner = Runner(clock.rate, flipped=clock.flipped)
+    runners = {uniform.known.runner: (at, clock) for at, uniform, clock in drawn.racing if uniform.known.runner}
+    turned = [runner.flipped != clock.flipped for runner, (_, clock) in runners.items()]
+    rates = [clock.rate for _, clock in runners.values()]
+    alike = len(set(rates)) == 1 and all(turned)
+    if any(turned) and not alike:
+        raise NeedsValue("second-race", "random noise is used in a second race, with other weights")
+    if not agreed(list(runners), rates):
+        return [_reweighted(drawn, list(runners), rates, once=number == 1 and race.first and not any(turned))]
+    left, found, first = list(runners), [], race.first != alike
+    for _ in range(min(number, len(left)) if first else len(left)):
+        ringing = first_of(left, drawn.one)
+        left.remove(ringing)
+        found.append(runners[ringing][0])
+    return found if first else found[::-1][:number]
+
+
+def _reweighted(drawn: _Drawn, runners: list[Runner], rates: list[float], *, once: bool) -> int:
+    """Return the index of the first to ring in a second race at other ``rates``, after which nothing more is told.
+
+    Raises ``NeedsValue`` unless it is asked who is first, ``once``, and the race before told no more than that.
+    """
+    root = star_of(runners) if once else None
+    if root is None:
+        raise NeedsValue(
+            "second-race", "random noise is used in a second race, with other weights, and more is known of it"
+        )
+    raced = [*root.all_behind()]
+    before = [runner.rate if runner in raced else 0.0 for runner in runners]
+    first = runners.index(root) if root in runners else None
+    found = drawn.one(law_of_second(before, rates, sum(runner.rate for runner in raced), first))
+    for runner in raced:
+        runner.told = True
+    for _, uniform, _ in drawn.racing:
+        uniform.known.runner = None
+    return drawn.racing[found][0]
+
+
+def _and_numbers(scores: Sequence[Any], found: list[int], number: int) -> list[int]:
+    """Return the order with the numbers behind the random ones."""
+    rest = [at for at in range(len(scores)) if at not in found]
+    values = [-inf if isinstance(scores[at], Continuous) else scores[at] for at in rest]
+    if len(set(values)) < len(values):
+        raise NeedsValue("equal-numbers", "the order of equal numbers behind random ones is asked for")
+    return [*found, *(rest[at] for at in np.argsort(values)[::-1])][:number]

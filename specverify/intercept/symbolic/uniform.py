@@ -1,0 +1,380 @@
+"""Uniform random numbers that have no value: they are compared with numbers, and each comparison is a draw.
+
+A ``Uniform`` is never given a value. Each comparison is a coin whose probability is the share of the interval the
+uniform is still known to lie in, and narrows that interval, so that comparing the same uniform twice gives the right,
+correlated law. What may be done with one before it is compared: see ``continuous``.
+
+Clocks that ring one after the other, and what is known of their order.
+
+Each rings at a rate of its own. What is known is a forest: a clock has rung before those behind it. Given that, each
+tree rings first at the rates of all its clocks together, and once its root has rung, what is behind it goes on as if
+nothing had been known. So every question about the order is answered by a few draws, and nothing is drawn that was
+answered before: who is first of some, who is next, who is first of all when the first of each block is known.
+
+Numbers in the place of unknown ones: what the uniform numbers of a run may have been, after all that it asked.
+
+A program that is run again with these computes with plain floats, and comes to the same end: what it does may not hang
+on whether its numbers have a value. They lie near the ends of what is known of each, where a program that decides by
+another rule parts soonest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from specverify.intercept import audit
+from specverify.intercept.audit import AnsweredQuestion, Cell, Draw, Raced
+from specverify.intercept.caller import caller
+from specverify.intercept.refusals import NeedsValue
+from specverify.intercept.run import mode, mode_with
+from specverify.intercept.symbolic.enclosures import Formula
+from specverify.intercept.symbolic.together import Together
+from specverify.intercept.unpatched import array, isnan
+from specverify.laws import rounding
+from specverify.laws.draws import AMONG, BELOW, TOGETHER
+from specverify.reference import Draws, Site
+
+# Order
+
+
+ALIKE = 1e-6
+"""Rates as near as this, relative to each other, are the same one, computed twice in float32."""
+
+
+class Runner:
+    """A clock, and its place in the forest."""
+
+    __slots__ = ("after", "behind", "flipped", "rate", "told")
+
+    def __init__(self, rate: float, *, flipped: bool = False) -> None:
+        """Nothing is known of when it rings; ``flipped`` says that it is the clock of 1 - u."""
+        self.rate, self.flipped = rate, flipped
+        self.after: Runner | None = None
+        """The clock that is known to ring before it."""
+        self.behind: list[Runner] = []
+        self.told = False
+        """Whether more than the order is known of its tree: a uniform number of it was compared with a number."""
+
+    def all_behind(self) -> Iterator[Runner]:
+        """Yield it and every clock behind it."""
+        yield self
+        for runner in self.behind:
+            yield from runner.all_behind()
+
+    def root(self) -> Runner:
+        """Return the first clock of its tree."""
+        return self if self.after is None else self.after.root()
+
+    def put_behind(self, other: Runner) -> None:
+        """Know from now on that ``other`` rings before it."""
+        if self.after is not None:
+            self.after.behind.remove(self)
+        self.after = other
+        other.behind.append(self)
+
+
+def first_of(wanted: Sequence[Runner], draw: Callable[[Any], int]) -> Runner:
+    """Return the clock that rings first of those that are wanted; ``draw(pmf)`` draws what is not known yet."""
+    front = list(dict.fromkeys(runner.root() for runner in wanted))
+    while True:
+        first = front[0]
+        if len(front) > 1:
+            rates = array([sum(each.rate for each in runner.all_behind()) for runner in front])
+            first = front[draw(rates / rates.sum())]
+            for runner in front:
+                if runner is not first:
+                    runner.put_behind(first)
+        if first in wanted:
+            return first
+        front = [runner for runner in first.behind if any(each in wanted for each in runner.all_behind())]
+
+
+def agreed(runners: Sequence[Runner], rates: Sequence[float]) -> bool:
+    """Give clocks these rates; False, and nothing is done, if that is more than another unit of time in some tree."""
+    units: dict[Runner, float] = {}
+    for runner, rate in zip(runners, rates, strict=True):
+        unit = units.setdefault(runner.root(), rate / runner.rate)
+        if not math.isclose(unit, rate / runner.rate, rel_tol=ALIKE):
+            return False
+    for root, unit in units.items():
+        for runner in root.all_behind() if unit != 1 else ():
+            runner.rate *= unit
+    return True
+
+
+# What an order tells of uniform numbers
+
+
+class Place(NamedTuple):
+    """The place of a uniform number among several that are ordered and of which nothing else is known."""
+
+    smaller: int
+    number: int
+    """How many there are."""
+
+
+def alike(runner: Runner) -> bool:
+    """Return whether all clocks of a tree have one rate, so that their order is that of their uniform numbers."""
+    return all((each.rate, each.flipped) == (runner.rate, runner.flipped) for each in runner.root().all_behind())
+
+
+def place_of(runner: Runner) -> Place | None:
+    """Return the place of a clock's uniform number; None where it is not known, and of clocks that are not alike.
+
+    A clock that rings is the largest of the uniform numbers that are left, of 1 - u the smallest. All others being
+    behind it, what has rung before is known. Which of them came where is independent of the values in their order.
+    """
+    root = runner.root()
+    number, later = len(list(root.all_behind())), len(list(runner.all_behind())) - 1
+    above = runner.after
+    while above is not None and len(above.behind) == 1:
+        above = above.after
+    if above is not None or not alike(root):
+        return None
+    return Place(number - 1 - later if runner.flipped else later, number)
+
+
+@lru_cache(maxsize=1 << 12)
+def share_below(place: Place, bound: float) -> float:
+    """Return the probability that a uniform number at a place is below ``bound``: at least so many of all are."""
+    ways = range(place.smaller + 1, place.number + 1)
+    return sum(math.comb(place.number, k) * bound**k * (1 - bound) ** (place.number - k) for k in ways)
+
+
+# Valued
+
+
+MARGIN = 0.02
+"""The share of what is known that a number stays away from its ends, where programs may round."""
+NARROW = 0.02
+"""In less than this, margins are as good as what floats of 16 bits round."""
+APART = 0.01
+"""Clocks that ring nearer to each other than this, relative to their time, may be taken for each other."""
+_TRIES = 40
+
+
+@contextmanager
+def uniforms_made() -> Iterator[list[Uniform]]:
+    """Collect the uniform numbers that are drawn inside the block, in their order."""
+    made: list[Uniform] = []
+    with mode_with(made=made):
+        yield made
+
+
+def note(uniform: Uniform) -> None:
+    """Take note of a uniform number that was drawn, if somebody wants to know."""
+    made = mode().made
+    if made is not None:
+        made.append(uniform)
+
+
+def values_of(made: Iterable[Uniform], rng: np.random.Generator) -> list[float] | None:
+    """Return a value for each uniform number that agrees with all answers; None where that is not told of each alone.
+
+    Nothing is told of numbers that were compared together, of races of clamped noise, and of what is known too well.
+    """
+    known = [uniform.known for uniform in made]
+    times: dict[Runner, float] = {}
+    for root in {each.runner.root(): None for each in known if each.runner is not None}:
+        found = _rung(root, rng)
+        if found is None:
+            return None
+        times.update(found)
+    values = [_value(each, times, rng) for each in {id(each): each for each in known}.values()]
+    if any(value is None for value in values):
+        return None
+    by_number = dict(zip({id(each): each for each in known}, values, strict=True))
+    return [float(by_number[id(each)]) for each in known]  # type: ignore[arg-type]  # none is None
+
+
+def _value(known: Known, times: dict[Runner, float], rng: np.random.Generator) -> float | None:
+    width = known.high - known.low
+    if known.together or width < NARROW or (known.raced and known.runner is None):
+        return None
+    if known.runner is None:
+        return known.low + width * float(rng.choice([MARGIN, 1 - MARGIN]))
+    if width < 1:
+        return None
+    u = math.exp(-times[known.runner] * known.runner.rate)
+    return 1 - u if known.runner.flipped else u
+
+
+def _rung(root: Runner, rng: np.random.Generator) -> dict[Runner, float] | None:
+    """Return when each clock of a tree rings, well apart; None if that is not found."""
+    for _ in range(_TRIES):
+        times: dict[Runner, float] = {}
+        _ring(root, 0.0, times, rng)
+        order = sorted(times.values())
+        if all(later - sooner > APART * later for sooner, later in pairwise(order)):
+            return times
+    return None
+
+
+def _ring(root: Runner, after: float, times: dict[Runner, float], rng: np.random.Generator) -> None:
+    """Let the first clock of a tree ring, and then the trees behind it."""
+    rate = sum(runner.rate for runner in root.all_behind())
+    times[root] = after + float(rng.exponential()) / rate
+    for runner in root.behind:
+        _ring(runner, times[root], times, rng)
+
+
+# Uniform
+
+
+__all__ = ["Known", "NeedsValue", "Uniform", "look", "refusal"]
+
+NEVER_DRAWN = 2.0**-54
+"""Less probability than the smallest that a uniform of float64 can fall on. The two ends are tried apart."""
+
+
+class Known:
+    """What is known of a uniform number, in all draws that gave it: it lies in [low, high)."""
+
+    def __init__(self, site: Site) -> None:
+        """Nothing is known of the number drawn at ``site``."""
+        self.site, self.asked = site, 0
+        self.low, self.high = 0.0, 1.0
+        self.raced: Raced | None = None
+        """The last race it has taken part in, after which only its order among the others is known."""
+        self.runner: Runner | None = None
+        """Where it stands in that order; None for one whose race left nothing to go on with."""
+        self.place: Place | None = None
+        """Its place among several, once it was compared with a number."""
+        self.together: Together | None = None
+        """What is known of it together with others."""
+        self.questions: list[AnsweredQuestion] = []
+        """For the audit."""
+
+    def share_below(self, bound: float) -> float:
+        """Return the probability that it was below ``bound`` before it was compared with a number."""
+        return bound if self.place is None else share_below(self.place, bound)
+
+
+class Uniform:
+    """A number drawn uniformly from [0, 1)."""
+
+    def __init__(self, draws: Draws, site: Site, draw: Draw | None = None) -> None:
+        """Every question is put to ``draws`` at ``site`` and the number of the question.
+
+        ``draw`` says which state of a generator it is drawn from, if that is known.
+        """
+        self.draws, self.draw, self._site = draws, draw or Draw(site), site
+        self._known: Known | None = None
+        note(self)
+
+    @property
+    def known(self) -> Known:
+        """What is known of it, in all draws that gave it; nothing until somebody asks."""
+        if self._known is None:
+            self._known = self.draw.shared(lambda: Known(self._site))
+        return self._known
+
+    @property
+    def cut(self) -> bool:
+        """Whether anything is known of it, by its own answers or those of another draw that gave the same number."""
+        if self._known is None and not self.draw.made_before:
+            return False
+        return self.known.low > 0 or self.known.high < 1
+
+    def below(self, bound: float, place: str = "") -> bool:
+        """Return whether the uniform is below ``bound``, conditioned on all earlier answers.
+
+        ``place`` is the line that compares, if it is not the one that is running.
+        """
+        if isnan(bound) or not 0 < bound < 1:
+            return bound >= 1
+        known = self.known
+        look(self.draw)
+        self._placed(place)
+        low, at, high = map(known.share_below, (known.low, min(max(bound, known.low), known.high), known.high))
+        width = high - low
+        if at - low < NEVER_DRAWN * width or high - at < NEVER_DRAWN * width:
+            audit.asked(known.questions, self.draw, (bound,), None, place)
+            return at - low >= NEVER_DRAWN * width
+        if known.together:
+            answer = self._below_together(known.together, bound, place)
+        else:
+            answer = self._ask(BELOW, array([at - low, high - at]) / width) == 0
+        cell = Cell(0, 0.0, bound) if answer else Cell(1, bound, 1.0)
+        audit.asked(known.questions, self.draw, (bound,), cell, place)
+        known.low, known.high = max(known.low, cell.low), min(known.high, cell.high)
+        return answer
+
+    def interval_of(self, bounds: Sequence[float], place: str = "") -> int:
+        """Return how many of the non-decreasing ``bounds`` are at or below the uniform: an inverse-CDF lookup."""
+        known = self.known
+        look(self.draw)
+        inside = [min(max(bound, known.low), known.high) for bound in bounds]
+        self._placed(place)
+        edges = np.array([known.low, *inside, known.high])
+        masses = np.diff([*map(known.share_below, edges.tolist())])
+        if (masses < 0).any():
+            raise NeedsValue("unsorted-bounds", "a random number is looked up in bounds that are not sorted")
+        if known.together:
+            return next((number for number, bound in enumerate(bounds) if self.below(bound, place)), len(bounds))
+        cells = np.count_nonzero(masses)
+        drawn = cells > 1
+        rounding.looked_up(int(cells))
+        found = self._ask(AMONG, masses / masses.sum()) if drawn else int(masses.argmax())
+        cell = Cell(found, float([0.0, *bounds][found]), float([*bounds, 1.0][found]))
+        audit.asked(known.questions, self.draw, bounds, cell if drawn else None, place)
+        known.low, known.high = float(edges[found]), float(edges[found + 1])
+        return found
+
+    def _placed(self, place: str) -> None:
+        """Find out its place among those that it raced with, if it has; refuses one whose place is not known."""
+        known, runner = self.known, self.known.runner
+        if not known.raced or known.place is not None:
+            return
+        if runner is None or not alike(runner):
+            audit.compared_after(self.draw, known.raced)
+        known.place = None if runner is None or runner.told else place_of(runner)
+        refusal = "random noise that has already decided a race is compared with a number"
+        if runner is not None and known.place is not None:
+            refusal = audit.placed(known.raced, known.place, place)
+            for each in runner.root().all_behind():
+                each.told = True
+        if refusal:
+            raise NeedsValue("second-race", refusal)
+
+    def formula(self, place_of: Callable[[Known], int]) -> Formula:
+        """Return it as a quantity that is made of several uniform numbers."""
+        return Formula("uniform", (place_of(self.known),))
+
+    def _below_together(self, together: Together, bound: float, place: str) -> bool:
+        chance = together.chance(self, bound, or_equal=False)
+        drawn = 0 < chance.middle < 1
+        refusal = chance.refusal or audit.asked_together((self.draw.name,), (), others=True, drawn=drawn, where=place)
+        if refusal:
+            raise NeedsValue("compared-in-two-ways", refusal)
+        rounding.known_within(chance.within)
+        return self.coin(chance.middle) if drawn else chance.middle == 1
+
+    def coin(self, chance: float) -> bool:
+        """Return whether what is asked of it, and of others, is so."""
+        return self._ask(TOGETHER, array([chance, 1 - chance])) == 0
+
+    def _ask(self, question: str, pmf: Any) -> int:
+        known = self.known
+        known.asked += 1
+        rounding.asked(again=known.asked > 1)
+        return self.draws.categorical(pmf, (*known.site, question, known.asked))
+
+
+def look(draw: Draw) -> None:
+    """Say that a draw is looked at; refuses one that hangs together with another in a way that is not known."""
+    refusal = draw.look()
+    if refusal:
+        raise NeedsValue("one-state-twice", refusal)
+
+
+def refusal(code: str, reason: str, operation: str = "") -> NeedsValue:
+    """Return a refusal of what the foreign code asks now: with its place."""
+    return NeedsValue(code, reason, operation).at(caller())

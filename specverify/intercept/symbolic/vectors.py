@@ -1,0 +1,478 @@
+"""Many random numbers at once: what ``continuous`` is for one number, in arrays.
+
+``Many`` is an array of numbers and random numbers. The random ones are monotone functions of uniform numbers that have
+no value, each of its own: one chain of steps for all of them, whose numbers are arrays. An element can always be taken
+out, as the ``Continuous`` or the number that it is, so what is not known here is done element by element.
+
+Steps of many random numbers at once: what ``MonotoneStep`` is for one, with arrays for its number.
+
+The rules are those of ``steps``, and hold for all elements together: where they would not, ``RuleDeclined`` is raised.
+
+What can be done with many random numbers at once: the vector rules of the table of ``elementwise``.
+
+A rule takes every random number of an array to a random number or to a number. Otherwise it
+raises ``RuleDeclined``, and is done element by element, where it is answered or refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import count
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from specverify.intercept.audit import Draw, Raced
+from specverify.intercept.refusals import RuleDeclined
+from specverify.intercept.symbolic.continuous import Continuous
+from specverify.intercept.symbolic.steps import RULES, MonotoneStep, pushed
+from specverify.intercept.symbolic.uniform import Known, NeedsValue, Uniform, look
+from specverify.laws.rounding import FLOAT64
+from specverify.reference import Draws, Site
+
+# Many steps
+
+
+_LARGEST_LOGARITHM = 700.0
+"""As in ``steps``."""
+_UNSEEN = 2.0**-60
+"""A uniform number is a multiple of 2**-53 or of a larger one: this, added to it, is lost unless it is 0."""
+
+
+class Steps(NamedTuple):
+    """A strictly monotone function for each element; see ``steps.MonotoneStep``."""
+
+    name: str
+    number: Any = 0.0
+    """A float, or an array of one for each element."""
+
+
+LOGS, EXPS = Steps("log"), Steps("exp")
+
+
+NEUTRAL = {"times": 1.0, "power": 1.0}
+"""The number with which a step that has another neutral number than 0 changes nothing."""
+
+
+def of(step: Steps, values: Any) -> Any:
+    """Return the images of numbers, or of ends of what the step is defined for; see ``MonotoneStep.of``."""
+    values = np.asarray(values, dtype=np.float64)
+    if step.name == "plus":
+        return values + step.number
+    if step.name == "times":
+        return np.where(values == 0, 0.0, values * step.number)
+    if step.name == "log":
+        return np.where(values > 0, np.log(np.maximum(values, 0.0)), -np.inf)
+    if step.name == "exp":
+        return np.exp(values)
+    if step.name in RULES:
+        return RULES[step.name].of(values)
+    raised = np.power(np.maximum(values, 0.0), step.number)
+    return np.where((values < 0) & (np.asarray(step.number) > 0), -np.inf, raised)
+
+
+def back(step: Steps, bounds: Any) -> Any:
+    """Return the numbers whose images are ``bounds``; see ``MonotoneStep.back``."""
+    if step.name == "plus":
+        return bounds - step.number
+    if step.name == "times":
+        return bounds / step.number
+    if step.name == "log":
+        return of(EXPS, bounds)
+    if step.name in RULES:
+        return RULES[step.name].inverse(bounds)
+    return of(LOGS, bounds) if step.name == "exp" else of(step._replace(number=1.0 / np.asarray(step.number)), bounds)
+
+
+def grows(step: Steps) -> bool:
+    """Return whether a step keeps the order of numbers, of all in one way. Raises ``RuleDeclined`` if not."""
+    if step.name not in NEUTRAL:
+        return True
+    positive = np.asarray(step.number) > 0
+    if positive.any() != positive.all():
+        raise RuleDeclined("the numbers of a noise vector keep and turn their order at once")
+    return bool(positive.all())
+
+
+def chained(steps: tuple[Steps, ...], step: Steps) -> tuple[Steps, ...]:
+    """Return the chain of ``steps`` and one more, in the form of ``steps``. Raises ``RuleDeclined`` for mixed signs."""
+    if not steps and step.name == "plus" and np.all(np.abs(step.number) <= _UNSEEN):
+        return steps
+    if step.name in {"plus", *NEUTRAL}:
+        grows(step)
+        if np.all(np.abs(np.asarray(step.number) - NEUTRAL.get(step.name, 0.0)) <= (step.name in NEUTRAL) * FLOAT64):
+            return steps
+    rest, last = steps[:-1], steps[-1] if steps else step
+    rule = _RULES.get((last.name, step.name))
+    if not steps or rule is None or _stays(rest, last, step):
+        return (*steps, step)
+    for each in rule(np.asarray(last.number), step):
+        rest = chained(rest, each)
+    return rest
+
+
+def _stays(rest: tuple[Steps, ...], last: Steps, step: Steps) -> bool:
+    if step.name == "exp" and last.name in {"times", "plus"}:
+        return rest[-1:] != (LOGS,) if last.name == "times" else bool(np.any(np.abs(last.number) > _LARGEST_LOGARITHM))
+    return last.name == "times" and step.name in {"log", "power"} and bool(np.all(np.asarray(last.number) == -1))
+
+
+_RULES: dict[tuple[str, str], Callable[[Any, Steps], tuple[Steps, ...]]] = {
+    ("log", "exp"): lambda number, step: (),
+    ("exp", "log"): lambda number, step: (),
+    ("plus", "plus"): lambda number, step: (Steps("plus", number + step.number),),
+    ("times", "times"): lambda number, step: (Steps("times", number * step.number),),
+    ("power", "power"): lambda number, step: (Steps("power", number * step.number),),
+    ("plus", "times"): lambda number, step: (step, Steps("plus", number * step.number)),
+    ("plus", "exp"): lambda number, step: (step, Steps("times", np.exp(number))),
+    ("times", "exp"): lambda number, step: (step, Steps("power", number)),
+    ("exp", "power"): lambda number, step: (Steps("times", step.number), EXPS),
+    ("power", "log"): lambda number, step: (step, Steps("times", number)),
+    ("times", "log"): lambda number, step: (
+        Steps("times", np.sign(number)),
+        step,
+        Steps("plus", np.log(np.abs(number))),
+    ),
+    ("times", "power"): lambda number, step: (
+        Steps("times", np.sign(number)),
+        step,
+        Steps("times", np.power(np.abs(number), step.number)),
+    ),
+}
+"""What stands for two steps, the first of them given by its numbers: the rules of ``steps``, but for ``floor``."""
+
+
+# Many
+
+
+_FIRST = count()
+
+
+# The uniform numbers
+
+
+class NoiseBlock:
+    """The uniform numbers that one call draws."""
+
+    def __init__(self, draws: Draws, site: Site, draw: Draw, size: int) -> None:
+        """``draw`` says which state of a generator they are drawn from; ``size`` is how many there are."""
+        self.draws, self.site, self.draw, self.size = draws, site, draw, size
+        self.known: _KnownOfBlock = draw.shared(lambda: _KnownOfBlock(size))
+
+    def uniform(self, place: int) -> Uniform:
+        """Return one of them."""
+        site = (*self.site, place)
+        return Uniform(self.draws, site, _Place(site, self, place))
+
+
+class _KnownOfBlock:
+    """What is known of the numbers of a block, in all draws that gave it."""
+
+    def __init__(self, size: int) -> None:
+        self.first = next(_FIRST) << 40
+        """What the ids of its numbers begin with."""
+        self.raced = np.zeros(size, dtype=bool)
+        self.single: dict[int, Known] = {}
+        """Of those that were taken out."""
+
+
+class _Place(Draw):
+    """The draw of one number of a block."""
+
+    __slots__ = ("block", "number")
+
+    def __init__(self, site: Site, block: NoiseBlock, number: int) -> None:
+        super().__init__(site)
+        self.block, self.number = block, number
+
+    def shared(self, make: Callable[[], Any]) -> Any:
+        known = self.block.known
+        if self.number not in known.single:
+            known.single[self.number] = make()
+            if known.raced[self.number]:
+                known.single[self.number].raced = Raced("", 0.0)
+        return known.single[self.number]
+
+    def look(self) -> str:
+        return self.block.draw.look()
+
+
+# The numbers
+
+
+class Many(NamedTuple):
+    """``steps`` of uniform numbers, applied in order, and then clamped; or numbers."""
+
+    blocks: tuple[NoiseBlock, ...]
+    ids: Any
+    """Which uniform number each element is made of; -1 for a number."""
+    numbers: Any
+    """The elements that are numbers."""
+    steps: tuple[Steps, ...] = ()
+    """Their numbers are floats, or arrays like ``ids``."""
+    low: Any = -np.inf
+    high: Any = np.inf
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the array."""
+        return tuple(self.ids.shape)
+
+    @property
+    def random(self) -> Any:
+        """Which elements are random numbers."""
+        return self.ids >= 0
+
+    def then(self, step: Steps) -> Many:
+        """Return the array with one more step of its random numbers. The numbers are left as they are."""
+        steps = chained(self.steps, step)
+        for each in steps:
+            size = np.abs(each.number)
+            if each.name in {"times", "power"} and not np.all((size > 0) & (size < np.inf) | ~self.random):
+                raise NeedsValue("out-of-range", f"random numbers leave the range of floats ({step.name})")
+        with np.errstate(all="ignore"):
+            ends = of(step, self.low), of(step, self.high)
+        return self._replace(steps=steps, low=ends[0] if grows(step) else ends[1], high=ends[1 if grows(step) else 0])
+
+    def ends(self) -> tuple[Any, Any]:
+        """Return the infima and the suprema of the values that the random numbers can have."""
+        low, high = np.float64(0.0), np.float64(1.0)
+        with np.errstate(all="ignore"):
+            for step in self.steps:
+                low, high = (of(step, low), of(step, high)) if grows(step) else (of(step, high), of(step, low))
+            return np.minimum(np.maximum(low, self.low), self.high), np.maximum(np.minimum(high, self.high), self.low)
+
+    def taken(self, take: Callable[[Any], Any]) -> Many:
+        """Return what ``take`` selects of every array that it is made of."""
+
+        def of_number(number: Any) -> Any:
+            return take(np.broadcast_to(number, self.shape)) if np.ndim(number) else number
+
+        steps = tuple(step._replace(number=of_number(step.number)) for step in self.steps)
+        ids, numbers = take(self.ids), take(self.numbers)
+        return Many(self.blocks, ids, numbers, steps, of_number(self.low), of_number(self.high))
+
+    def few(self, places: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Return a few of the elements as they are, counted in order."""
+        found = np.empty(places.shape, dtype=object)
+        for index, place in np.ndenumerate(places):
+            found[index] = self.element(int(place))
+        return found
+
+    def element(self, place: int) -> Any:
+        """Return one element, counted in order: a number or a ``Continuous``."""
+        found = int(self.ids.flat[place])
+        if found < 0:
+            return float(self.numbers.flat[place])
+        block = next(each for each in self.blocks if 0 <= found - each.known.first < each.size)
+
+        def at(number: Any) -> float:
+            return float(np.broadcast_to(number, self.shape).flat[place]) if np.ndim(number) else float(number)
+
+        steps: tuple[MonotoneStep, ...] = ()
+        for step in self.steps:
+            steps = pushed(steps, MonotoneStep(step.name, at(step.number)))
+        return Continuous(block.uniform(found - block.known.first), steps, at(self.low), at(self.high))
+
+    def elements(self) -> Any:
+        """Return all elements as an object array."""
+        found = np.empty(self.ids.size, dtype=object)
+        found[:] = [self.element(place) for place in range(self.ids.size)]
+        return found.reshape(self.shape)
+
+    def look(self) -> None:
+        """Say that all of them are looked at, and refuse those that hang together with other draws."""
+        for block in self.blocks:
+            look(block.draw)
+
+
+def uniforms(block: NoiseBlock, shape: tuple[int, ...]) -> Many:
+    """Return the numbers of a block as an array."""
+    ids = block.known.first + np.arange(block.size, dtype=np.int64).reshape(shape)
+    return Many((block,), ids, np.zeros(shape))
+
+
+def as_many(values: Any) -> Many:
+    """Return an array of numbers."""
+    found = np.asarray(values, dtype=np.float64)
+    return Many((), np.full(found.shape, -1, dtype=np.int64), found)
+
+
+def numbers(values: Any, like: Many) -> Many:
+    """Return an array of numbers that goes together with ``like``: with the chain of its first random number."""
+    first = int(like.random.argmax()) if like.ids.size else 0
+
+    def of_first(number: Any) -> Any:
+        return np.broadcast_to(number, like.shape).flat[first] if np.ndim(number) else number
+
+    steps = tuple(step._replace(number=of_first(step.number)) for step in like.steps)
+    return as_many(values)._replace(steps=steps, low=of_first(like.low), high=of_first(like.high))
+
+
+def joined(parts: Sequence[Any], join: Callable[[list[Any]], Any]) -> Many:
+    """Return what ``join`` makes of arrays, ``Many`` or numbers. Raises ``RuleDeclined`` for different chains."""
+    like = next((part for part in parts if isinstance(part, Many) and part.random.any()), as_many(0.0))
+    names = [step.name for step in like.steps]
+    whole = [
+        part
+        if isinstance(part, Many) and part.random.any()
+        else numbers(part.numbers if isinstance(part, Many) else part, like)
+        for part in parts
+    ]
+    if any([step.name for step in part.steps] != names for part in whole):
+        raise RuleDeclined("noise vectors with different chains of steps are put together")
+
+    def together(found: list[Any]) -> Any:
+        if all(np.ndim(each) == 0 for each in found) and len(set(map(float, found))) == 1:
+            return found[0]
+        return join([np.broadcast_to(each, part.shape) for each, part in zip(found, whole, strict=True)])
+
+    return Many(
+        tuple(dict.fromkeys(block for part in whole for block in part.blocks)),
+        join([part.ids for part in whole]),
+        join([part.numbers for part in whole]),
+        tuple(Steps(name, together([part.steps[at].number for part in whole])) for at, name in enumerate(names)),
+        together([part.low for part in whole]),
+        together([part.high for part in whole]),
+    )
+
+
+# Many algebra
+
+
+def _apart(left: Any, right: Any) -> tuple[Many, Any]:
+    value, number = (left, right) if isinstance(left, Many) else (right, left)
+    if isinstance(number, Many):
+        raise RuleDeclined("two noise vectors meet")
+    return value, number
+
+
+def _numbers(value: Many, where: Any, numbers: Any, function: Callable[[Any], Any]) -> Many:
+    """Return the array with ``numbers`` for its random ones ``where``, and its numbers as ``function`` makes them."""
+    found = np.where(value.random, numbers, function(value.numbers))
+    return value._replace(ids=np.where(where, -1, value.ids), numbers=found)
+
+
+def _where(condition: Any, one: Any, other: Any) -> Any:
+    """Return ``np.where``, and a float where all elements are one."""
+    return one if np.ndim(one) == 0 and np.all(condition) else np.where(condition, one, other)
+
+
+def add(left: Any, right: Any) -> Many:
+    """Return the sum with numbers."""
+    value, number = _apart(left, right)
+    finite = np.isfinite(number)
+    return _numbers(value, ~finite, number, lambda found: found + number).then(Steps("plus", _where(finite, number, 0)))
+
+
+def negative(value: Many) -> Many:
+    """Return minus the numbers."""
+    return value._replace(numbers=-value.numbers).then(Steps("times", -1.0))
+
+
+def _sign(value: Many) -> float:
+    """Return the sign of the random numbers. Raises ``RuleDeclined`` where it is not one for all of them."""
+    low, high = value.ends()
+    if np.all(low >= 0):
+        return 1.0
+    if np.all(high <= 0):
+        return -1.0
+    raise RuleDeclined("the sign of the numbers of a noise vector is not one for all")
+
+
+def multiply(left: Any, right: Any) -> Many:
+    """Return the product with numbers."""
+    value, number = _apart(left, right)
+    ordinary = (np.abs(number) > 0) & (np.abs(number) < np.inf)
+    gone = number if ordinary.all() else number * _sign(value)
+    found = _numbers(value, ~ordinary, gone, lambda numbers: numbers * number)
+    return found.then(Steps("times", _where(ordinary, number, 1.0)))
+
+
+def divide(left: Any, right: Any) -> Many:
+    """Return the quotient with numbers."""
+    if isinstance(right, Many):
+        if isinstance(left, Many):
+            raise RuleDeclined("two noise vectors are divided")
+        return multiply(reciprocal(right), left)
+    zero = np.equal(right, 0)
+    if not zero.any():
+        return multiply(left, 1.0 / right)
+    infinite = np.copysign(np.inf, right) * _sign(left)
+    found = _numbers(left, zero, infinite, lambda numbers: numbers / right)
+    return found.then(Steps("times", np.where(zero, 1.0, 1.0 / right)))
+
+
+def reciprocal(value: Many) -> Many:
+    """Return one over numbers of one sign."""
+    sign = _sign(value)
+    turned = value._replace(numbers=sign / value.numbers).then(Steps("times", sign)).then(Steps("power", -1.0))
+    return turned._replace(numbers=turned.numbers * sign).then(Steps("times", sign))
+
+
+def powered(base: Any, exponent: Any) -> Many:
+    """Return a power; the base or the exponent is random."""
+    if isinstance(base, Many):
+        if isinstance(exponent, Many) or not np.all(np.isfinite(exponent) & np.not_equal(exponent, 0)):
+            raise RuleDeclined("an exponent is random, 0 or infinite")
+        if np.all(base.ends()[1] <= 0) and np.ndim(exponent) == 0 and exponent % 1 == 0:
+            turned = negative(base)._replace(numbers=base.numbers**exponent).then(Steps("power", exponent))
+            return turned if exponent % 2 == 0 else negative(turned)._replace(numbers=turned.numbers)
+        return _nonnegative(base)._replace(numbers=base.numbers**exponent).then(Steps("power", exponent))
+    if not np.all((base > 0) & (base < np.inf)):
+        raise RuleDeclined("a random power of a number that is not positive")
+    return exp(multiply(exponent, np.log(base)))
+
+
+def _nonnegative(value: Many) -> Many:
+    if not np.all(value.ends()[0] >= 0):
+        raise RuleDeclined("a noise vector has numbers below 0")
+    return value
+
+
+def log(value: Many) -> Many:
+    """Return the logarithms."""
+    return _nonnegative(value)._replace(numbers=np.log(value.numbers)).then(LOGS)
+
+
+def exp(value: Many) -> Many:
+    """Return the exponentials."""
+    return value._replace(numbers=np.exp(value.numbers)).then(EXPS)
+
+
+def by_rule(name: str, value: Many) -> Many:
+    """Return a function of ``steps.RULES``."""
+    return value._replace(numbers=RULES[name].of(value.numbers)).then(Steps(name))
+
+
+def maximum(left: Any, right: Any) -> Many:
+    """Return the larger ones."""
+    value, number = _apart(left, right)
+    low, high = value.ends()
+    over = np.asarray(number >= high)
+    found = _numbers(value, over, number, lambda numbers: np.maximum(numbers, number))
+    return (
+        found if np.all(number <= low) else found._replace(low=np.maximum(value.low, np.where(over, -np.inf, number)))
+    )
+
+
+def minimum(left: Any, right: Any) -> Many:
+    """Return the smaller ones."""
+    value, number = _apart(left, right)
+    return negative(maximum(negative(value), -number))
+
+
+def clip(value: Many, low: Any, high: Any) -> Many:
+    """Return the numbers between two ends."""
+    return minimum(maximum(value, low), high)
+
+
+def subtract(left: Any, right: Any) -> Many:
+    """Return the difference."""
+    return add(left, negative(right) if isinstance(right, Many) else -right)
+
+
+def square(value: Many) -> Many:
+    """Return the square, of numbers of one sign."""
+    sign = _sign(value)
+    return multiply(value, sign)._replace(numbers=value.numbers**2).then(Steps("power", 2.0))

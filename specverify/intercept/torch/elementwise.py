@@ -1,0 +1,510 @@
+"""Comparisons, reductions and arithmetic of lazy tensors, element by element: what may stay undecided stays so.
+
+The dtype that operands of torch are taken to before something is done with them, and what that does to 16 bits.
+
+Operations of torch that are made of others: what they are of random numbers, by their name in ``torch.ops.aten``.
+
+Arithmetic of whole numbers of which some are outcomes of several draws: each is computed when it is looked at.
+
+Token ids that are multiplied by a mask, or added to what stands beside them, are looked at no earlier than a token is.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from functools import partial, reduce
+from typing import Any
+
+import numpy as np
+import torch
+
+from specverify.intercept import audit
+from specverify.intercept.refusals import Declined, is_declined
+from specverify.intercept.symbolic.algebra import narrowed
+from specverify.intercept.symbolic.comparisons import answered
+from specverify.intercept.symbolic.deferred import Choice, Chosen, Count, Deferred, Product, is_open, known, single
+from specverify.intercept.symbolic.elementwise import applied, whole_part
+from specverify.intercept.symbolic.joined import SYMBOLIC
+from specverify.intercept.symbolic.large import at_large_now
+from specverify.intercept.symbolic.primitive import Family, Result, Rounding
+from specverify.intercept.symbolic.primitives import OF_TORCH, PRIMITIVES, names_of, names_with
+from specverify.intercept.torch.alternatives import only_source
+from specverify.intercept.torch.tensors import SymbolicTensor, elements_of, holds, lazy_like
+from specverify.intercept.torch.views import converted
+from specverify.intercept.unpatched import broadcast_arrays, empty, expand_dims, moveaxis
+from specverify.laws import rounding
+
+# Dtypes
+
+
+_ROUNDED_ONCE = {
+    name
+    for row in PRIMITIVES.values()
+    if row.rounding is Rounding.RESULT
+    for name in (row.name, *row.torch, *row.python, "true_divide")
+}
+"""What torch computes in float32 of a row of 16 bits and a single number, and rounds when it is done."""
+
+
+def result_type(name: str, *operands: Any) -> torch.dtype:
+    """Return the dtype of what an operation of ``algebra`` gives, by its first two operands."""
+    alike = [torch.empty((0,) * each.ndim, dtype=each.dtype) if isinstance(each, torch.Tensor) else each
+             for each in operands[:2]]  # fmt: skip
+    dtype: torch.dtype = alike[0].dtype if len(alike) == 1 else torch.result_type(*alike)
+    floats = name in PRIMITIVES and PRIMITIVES[name].result is Result.FLOATS
+    return torch.get_default_dtype() if floats and not dtype.is_floating_point else dtype
+
+
+def in_one_dtype(left: Any, right: Any) -> tuple[Any, Any]:
+    """Return two operands as torch takes them where it computes or compares in floats of 16 bits: rounded to them.
+
+    So is a single number, of Python or of another dtype, beside a row of 16 bits.
+    """
+    if not any(rounding.is_of_16_bits(getattr(each, "dtype", None)) for each in (left, right)):
+        return left, right
+    dtype = result_type("less", left, right)
+    if not rounding.is_of_16_bits(dtype):
+        return left, right
+    rounding.saw(dtype)
+    return _as(dtype, left), _as(dtype, right)
+
+
+def rounds_at_the_end(name: str) -> bool:
+    """Return whether a function of that name rounds what it gives, and no number that it is given."""
+    return name in _ROUNDED_ONCE or (name[:1] in "ri" and name[1:] in _ROUNDED_ONCE)
+
+
+def _as(dtype: torch.dtype, operand: Any) -> Any:
+    if isinstance(operand, SymbolicTensor):  # inside a handler nobody answers what is called on one
+        found = operand if operand.dtype is dtype else converted(operand, dtype=dtype)
+        return operand.to(dtype) if is_declined(found) else found
+    return operand.to(dtype) if isinstance(operand, torch.Tensor) else torch.tensor(operand, dtype=dtype)
+
+
+# Lazy operations
+
+
+Handler = Callable[..., Any]
+ONE_DRAW = Declined("all elements hang on one draw: the operation is computed for each of its outcomes")
+_CLAMPED_HALVES = Declined("random numbers of 16 bits are clamped: too many of them equal the bound")
+_NO_BOOLS = Declined("an operation on bools is given other numbers")
+
+
+def each(function: Callable[..., Any], *operands: Any) -> np.ndarray[Any, Any]:
+    """Return what a function gives of the elements of operands, broadcast."""
+    arrays = [elements_of(operand) for operand in operands]
+    if not any(array.ndim for array in arrays):
+        return single(function(*(array.item() for array in arrays)))
+    alike = arrays if len({array.shape for array in arrays}) == 1 else broadcast_arrays(*arrays)
+    result = empty(alike[0].shape, dtype=object)
+    flat = result.reshape(-1)  # the same memory
+    for place, elements in enumerate(zip(*(array.flat for array in alike), strict=True)):
+        flat[place] = function(*elements)
+    return result
+
+
+def hang_on_draws(*operands: Any) -> bool:
+    """Return whether there are numbers that torch itself computed for every outcome, and no uniform beside them."""
+    return holds(Chosen, *operands) and not holds(SYMBOLIC, *operands)
+
+
+def template(*operands: Any) -> Any:
+    """Return the first lazy tensor."""
+    return next(operand for operand in operands if isinstance(operand, SymbolicTensor))
+
+
+def number(element: Any) -> Any:
+    """Return an element as ``algebra`` knows it: a random number as it is, another one looked at."""
+    return element if isinstance(element, SYMBOLIC) else known(element)
+
+
+# The algebra of random numbers
+
+
+def arithmetic(name: str) -> Handler:
+    """Return the handler of an operation of ``ALGEBRA`` that makes random numbers of random numbers."""
+
+    def handler(*operands: Any, alpha: Any = 1, rounding_mode: str | None = None, **more: Any) -> Any:
+        if not holds(SYMBOLIC, *operands) or (alpha != 1 and name not in {"add", "subtract"}):
+            return Declined(f"there is no rule for {name} of outcomes, or for its factor alpha")
+        if rounding_mode is not None:
+            return whole_parts(rounding_mode)(arithmetic(name)(*operands))
+        if alpha != 1:
+            operands = operands[0], operands[1] * alpha
+        if len(operands) == 2 and not rounds_at_the_end(name):
+            operands = in_one_dtype(*operands)
+        dtype = result_type(name, *operands)
+        kind = str(dtype).removeprefix("torch.")
+        found = each(lambda *elements: narrowed(applied(name, *map(number, elements)), kind), *operands)
+        return lazy_like(template(*operands), found, dtype)
+
+    return handler
+
+
+def clamping(name: str) -> Handler:
+    """Return the handler of an operation that gives a number a probability.
+
+    In floats of 16 bits what is compared with that number is too often the same: there it is not answered.
+    """
+
+    def handler(tensor: Any, *bounds: Any, **named: Any) -> Any:
+        operands = (tensor, *bounds)
+        if name == "clip":
+            low, high = named.get("min", (*bounds, None)[0]), named.get("max", (*bounds, None, None)[1])
+            operands = tensor, -math.inf if low is None else low, math.inf if high is None else high
+        halves = any(rounding.is_of_16_bits(getattr(each, "dtype", None)) for each in operands)
+        return _CLAMPED_HALVES if halves else arithmetic(name)(*operands)
+
+    return handler
+
+
+def whole_parts(name: str) -> Handler:
+    """Return the handler of a whole part, or of a sign: drawn when it is looked at."""
+
+    def handler(tensor: Any, *operands: Any, **more: Any) -> Any:
+        if not holds(SYMBOLIC, tensor) or more.get("decimals"):
+            return Declined(f"there is no rule for {name} of outcomes, or to so many decimals")
+        if name in {"sign", "heaviside"}:
+            found = each(lambda *elements: Deferred(lambda: applied(name, *map(number, elements))), tensor, *operands)
+            return lazy_like(tensor, found)
+        return lazy_like(
+            tensor, each(lambda e: whole_part(name, e) if isinstance(e, SYMBOLIC) else applied(name, known(e)), tensor)
+        )
+
+    return handler
+
+
+def chosen(condition: Any, left: Any = None, right: Any = None) -> Any:
+    """Answer ``where`` of three; the condition is looked at where it chooses a random number, else nothing is."""
+    if left is None or hang_on_draws(condition, left, right):
+        return ONE_DRAW
+    dtype = result_type("where", left, right)
+    if holds(SYMBOLIC, left, right):
+        found = each(lambda first, one, other: one if known(first) else other, condition, left, right)
+    elif only_source((condition, left, right)) is not None:
+        return ONE_DRAW
+    else:
+        found = each(_choice, condition, left, right)
+    return lazy_like(template(condition, left, right), found, dtype)
+
+
+def _choice(condition: Any, left: Any, right: Any) -> Any:
+    if not is_open(condition):
+        return left if known(condition) else right
+    return Choice(condition, left, right)
+
+
+# Comparisons
+
+_RELATIONS = {"less": operator.lt, "less_equal": operator.le, "greater": operator.gt, "greater_equal": operator.ge,
+              "equal": operator.eq, "not_equal": operator.ne}  # fmt: skip
+
+_SMALLER = {"less": (0, False), "less_equal": (0, True), "greater": (1, False), "greater_equal": (1, True)}
+"""Which of the two is to be the smaller one, and whether they may be equal."""
+
+
+def compared(name: str) -> Handler:
+    """Return the handler of a comparison, by its name in ``YES_OR_NO``: it is answered when it is looked at."""
+    relation = _RELATIONS[name]
+
+    def compare(place: str, left: Any, right: Any) -> Any:
+        if isinstance(left, SYMBOLIC) or isinstance(right, SYMBOLIC):
+            return Deferred(lambda: int(answered(name, number(left), number(right), place=place)))
+        smaller, or_equal = _SMALLER.get(name, (0, False))
+        small, large = (left, right)[:: -1 if smaller else 1]
+        if name in _SMALLER and isinstance(small, Count) and not isinstance(large, Deferred):
+            return Deferred(lambda: int(small.below(large + or_equal)))
+        if isinstance(left, Deferred) or isinstance(right, Deferred):
+            return Deferred(lambda: int(relation(known(left), known(right))))
+        return int(relation(left, right))
+
+    def handler(left: Any, right: Any) -> Any:
+        if hang_on_draws(left, right) and only_source((left, right)) is not None:
+            return ONE_DRAW
+        left, right = in_one_dtype(left, right)
+        return lazy_like(template(left, right), each(partial(compare, audit.place()), left, right), torch.bool)
+
+    return handler
+
+
+def asked(name: str) -> Handler:
+    """Return the handler of a question, by its name in ``YES_OR_NO``, to one number."""
+
+    def ask(place: str, element: Any) -> Any:
+        return Deferred(lambda: int(answered(name, number(element), place=place)))
+
+    def handler(tensor: Any) -> Any:
+        if not holds(SYMBOLIC, tensor):
+            return Declined(f"there is no rule for {name} of outcomes")
+        return lazy_like(tensor, each(partial(ask, audit.place()), tensor), torch.bool)
+
+    return handler
+
+
+def negated(tensor: Any) -> Any:
+    """Answer ``~`` of bools."""
+    if tensor.dtype is not torch.bool:
+        return _NO_BOOLS
+    return lazy_like(
+        tensor, each(lambda e: Deferred(lambda: int(not e.value())) if isinstance(e, Deferred) else int(not e), tensor)
+    )
+
+
+def both(left: Any, right: Any) -> Any:
+    """Answer ``&`` of bools, the second not looked at where the first is False."""
+    if not _bools(left, right):
+        return _NO_BOOLS
+    return lazy_like(template(left, right), each(lambda a, b: Product((a, b)), left, right))
+
+
+def either(left: Any, right: Any) -> Any:
+    """Answer ``|`` of bools, the second not looked at where the first is True."""
+    if not _bools(left, right):
+        return _NO_BOOLS
+    found = each(lambda a, b: Deferred(lambda: int(bool(known(a)) or bool(known(b)))), left, right)
+    return lazy_like(template(left, right), found)
+
+
+def _bools(*operands: Any) -> bool:
+    return all(getattr(operand, "dtype", torch.bool) is torch.bool for operand in operands)
+
+
+# Reductions that look no further than they must.
+
+
+def folded(kind: type[Count | Product], elements: Any) -> Any:
+    """Return the sum or the product of elements, random numbers among them, one after the other."""
+    name = "add" if kind is Count else "multiply"
+    return reduce(partial(applied, name), map(number, elements))
+
+
+def running(kind: type[Count | Product]) -> Handler:
+    """Return the handler of ``cumsum`` or ``cumprod`` of outcomes."""
+
+    def handler(tensor: Any, dim: int, dtype: torch.dtype | None = None) -> Any:
+        make = partial(folded, kind) if holds(SYMBOLIC, tensor) else kind
+        tensor = converted(tensor, dtype=dtype) if holds(SYMBOLIC, tensor) else tensor
+        if hang_on_draws(tensor):
+            return ONE_DRAW
+        moved = tensor.elements if tensor.ndim == 1 else moveaxis(tensor.elements, dim, -1)
+        result = empty(moved.shape, dtype=object)
+        for index in np.ndindex(moved.shape):
+            result[index] = make(moved[index[:-1]][: index[-1] + 1])
+        dtype = tensor.dtype if tensor.dtype.is_floating_point else torch.int64
+        return lazy_like(tensor, result if tensor.ndim == 1 else moveaxis(result, -1, dim), dtype)
+
+    return handler
+
+
+def summed(tensor: Any, dim: Any = None, keepdim: bool = False, dtype: torch.dtype | None = None) -> Any:
+    """Answer ``sum`` of whole numbers or of random ones, of all of them or along one dimension."""
+    if holds(SYMBOLIC, tensor):
+        tensor = converted(tensor, dtype=dtype)
+        return reduced(tensor, dim, keepdim, partial(folded, Count), tensor.dtype)
+    if tensor.dtype.is_floating_point:
+        return Declined("there is no rule for a sum of outcomes in floats")
+    return reduced(tensor, dim, keepdim, Count, torch.int64)
+
+
+def multiplied(tensor: Any, dim: Any = None, keepdim: bool = False, dtype: torch.dtype | None = None) -> Any:
+    """Answer ``prod`` of random numbers, of all of them or along one dimension."""
+    if not holds(SYMBOLIC, tensor):
+        return Declined("there is no rule for a product of outcomes")
+    tensor = converted(tensor, dtype=dtype)
+    return reduced(tensor, dim, keepdim, partial(folded, Product), tensor.dtype)
+
+
+def averaged(tensor: Any, dim: Any = None, keepdim: bool = False, dtype: torch.dtype | None = None) -> Any:
+    """Answer ``mean`` of random numbers, of all of them or along one dimension."""
+    if not holds(SYMBOLIC, tensor):
+        return Declined("there is no rule for a mean of outcomes")
+    total: Any = summed(tensor, dim, keepdim, dtype)
+    return total if is_declined(total) else arithmetic("divide")(total, tensor.numel() / total.numel())
+
+
+def all_of(tensor: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    """Answer ``all`` of bools, looked at up to the first False."""
+    return reduced(tensor, dim, keepdim, Product, torch.bool) if tensor.dtype is torch.bool else _NO_BOOLS
+
+
+def any_of(tensor: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    """Answer ``any`` of bools, looked at up to the first True."""
+
+    def some(elements: Any) -> Deferred:
+        return Deferred(lambda: int(any(bool(known(element)) for element in elements)))
+
+    return reduced(tensor, dim, keepdim, some, torch.bool) if tensor.dtype is torch.bool else _NO_BOOLS
+
+
+def reduced(tensor: Any, dim: Any, keepdim: bool, make: Callable[[Any], Any], dtype: torch.dtype) -> Any:
+    """Return what ``make`` gives of the elements along one dimension, or of all."""
+    dims = [] if dim is None else [dim] if isinstance(dim, int) else list(dim)
+    if len(dims) > 1:
+        return Declined("there is no rule for a reduction over several dimensions")
+    rows = moveaxis(tensor.elements, dims[0], -1) if dims and tensor.ndim else tensor.elements.reshape(-1)
+    result = empty(rows.shape[:-1], dtype=object)
+    for index in np.ndindex(result.shape):
+        result[index] = make(rows[index].ravel())
+    if keepdim:
+        result = expand_dims(result, dims[0]) if dims else result.reshape((1,) * tensor.ndim)
+    return lazy_like(tensor, result, dtype)
+
+
+# Composed
+
+
+def _without_nan(tensor: Any, *given: Any, **named: Any) -> Any:
+    """Return a row in which a random number is as it was, being neither NaN nor infinite; a number beside it may be."""
+
+    def made(element: Any) -> Any:
+        if isinstance(element, SYMBOLIC):
+            return element
+        return torch.tensor(known(element), dtype=tensor.dtype).nan_to_num(*given, **named).item()
+
+    return lazy_like(tensor, each(made, tensor))
+
+
+def _lerp(start: Any, end: Any, weight: Any) -> Any:
+    return start + weight * (end - start)
+
+
+def _threshold(tensor: Any, threshold: Any, value: Any) -> Any:
+    return torch.where(tensor <= threshold, value, tensor)
+
+
+def _softplus(tensor: Any, beta: Any = 1, threshold: Any = 20) -> Any:
+    """Where the exponential is large nothing is left of the logarithm, but for what float32 rounds."""
+    return torch.log1p(torch.exp(tensor * beta)) / beta
+
+
+_MADE_OF: dict[str, Handler] = {
+    "frac": lambda tensor: torch.fmod(tensor, 1.0),
+    "nan_to_num": _without_nan,
+    "lerp": _lerp,
+    "addcmul": lambda tensor, left, right, value=1: tensor + value * left * right,
+    "addcdiv": lambda tensor, left, right, value=1: tensor + value * left / right,
+    "hardtanh": lambda tensor, low=-1, high=1: tensor.clamp(low, high),
+    "relu6": lambda tensor: tensor.clamp(0, 6),
+    "threshold": _threshold,
+    "softplus": _softplus,
+    "log_sigmoid": lambda tensor: -_softplus(-tensor),
+    "log_sigmoid_forward": lambda tensor: (-_softplus(-tensor), torch.empty(0)),
+    "special_xlogy": lambda factor, tensor: factor * torch.log(tensor),
+    "xlogy": lambda factor, tensor: factor * torch.log(tensor),
+    "dot": lambda left, right: (left * right).sum(),
+    "mv": lambda matrix, row: (matrix * row).sum(-1),
+    "mm": lambda left, right: (left[:, :, None] * right[None]).sum(1),
+}
+
+
+def composed(made_of: Handler) -> Handler:
+    """Return the handler of an operation that is made of others."""
+
+    def handler(*operands: Any, **more: Any) -> Any:
+        return (
+            made_of(*operands, **more)
+            if holds(SYMBOLIC, *operands, *more.values())
+            else Declined("there is no rule for outcomes")
+        )
+
+    return handler
+
+
+COMPOSED = {name: composed(made_of) for name, made_of in _MADE_OF.items() if hasattr(torch.ops.aten, name)}
+"""The handler of each, where torch has it."""
+
+
+def _padded_together(tensors: Any, batch_first: Any = False, value: float = 0.0, side: str = "right") -> Any:
+    """Return tensors of any length, padded to that of the longest one and stacked."""
+    longest = max(len(each) for each in tensors)
+
+    def missing(tensor: Any) -> list[int]:
+        number = longest - len(tensor)
+        return [0, 0] * (tensor.dim() - 1) + ([0, number] if side == "right" else [number, 0])
+
+    rows = [torch.nn.functional.pad(each, missing(each), value=value) for each in tensors]
+    return torch.stack(rows, dim=0 if batch_first else 1)
+
+
+REWRITTEN: dict[Any, Handler] = {torch._C._nn.pad_sequence: _padded_together}  # noqa: SLF001 - it has no public name
+"""Functions that are whole in C++, and write there into a tensor of their own where nobody sees it."""
+
+
+# Whole numbers
+
+
+NAMES = frozenset(names_of(OF_TORCH, Family.ARITHMETIC, Family.CLAMP).keys() & names_with(OF_TORCH, "outcome")) | {
+    "rsub"
+}
+"""What is answered, by its name in ``torch.ops.aten``."""
+
+MOST_ELEMENTS = 256
+"""With more of them it costs more to compute each by itself than to look at all."""
+
+
+def when_looked_at(name: str, function: Any, handler: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``handler``, and where that has no answer ``function`` of each element, once somebody looks at it."""
+
+    def answer(*operands: Any, **more: Any) -> Any:
+        found = handler(*operands, **more)
+        if not is_declined(found) or more or at_large_now() or not _few_and_whole(operands):
+            return found  # at a real vocabulary a map of a draw is known whole, and the draw stays open behind it
+        dtype = function(*(_ones(operand) for operand in operands)).dtype
+        if dtype.is_floating_point:
+            return Declined("there is no rule for whole numbers that become floats")
+        computed = each(lambda *elements: _element(name, function, operands, elements, dtype), *operands)
+        return lazy_like(template(*operands), computed, dtype)
+
+    return answer
+
+
+def _few_and_whole(operands: Sequence[Any]) -> bool:
+    whole = all(
+        not operand.dtype.is_floating_point and operand.numel() <= MOST_ELEMENTS
+        if isinstance(operand, torch.Tensor)
+        else isinstance(operand, int)
+        for operand in operands
+    )
+    return whole and not holds(SYMBOLIC, *operands) and any(isinstance(operand, SymbolicTensor) for operand in operands)
+
+
+def _ones(operand: Any) -> Any:
+    return torch.ones((1,) * operand.ndim, dtype=operand.dtype) if isinstance(operand, torch.Tensor) else 1
+
+
+def _element(name: str, function: Any, operands: Sequence[Any], elements: Sequence[Any], dtype: torch.dtype) -> Any:
+    """Return one element of the result: the outcome itself where the number beside it changes nothing."""
+    if name in {"add", "mul"}:
+        for place, one in enumerate(elements):
+            beside = elements[1 - place]
+            if not is_open(one) and known(one) == (name == "mul") and _dtype(operands[1 - place]) == dtype:
+                return beside
+            if not is_open(one) and not known(one) and name == "mul":
+                return 0
+    if not any(map(is_open, elements)):
+        return _computed(function, operands, elements)
+    compute = _product if name == "mul" else _computed
+    return Deferred(partial(compute, function, operands, elements))
+
+
+def _dtype(operand: Any) -> torch.dtype | None:
+    return getattr(operand, "dtype", None)
+
+
+def _computed(function: Any, operands: Sequence[Any], elements: Sequence[Any]) -> Any:
+    return function(*map(_single, operands, map(known, elements))).item()
+
+
+def _single(operand: Any, number: Any) -> Any:
+    """Return a number as an operand of its kind: torch minds the dtype, and whether there are dimensions."""
+    if not isinstance(operand, torch.Tensor):
+        return number
+    return torch.full((1,) * operand.ndim, number, dtype=operand.dtype)
+
+
+def _product(function: Any, operands: Sequence[Any], elements: Sequence[Any]) -> Any:
+    """Return a product; what is beside a zero is not looked at, a mask is looked at first."""
+    first = 1 if _dtype(operands[1]) is torch.bool else 0
+    return _computed(function, operands, elements) if known(elements[first]) else 0

@@ -1,0 +1,465 @@
+"""Operations of torch at a real vocabulary: on noise vectors, and on outcomes among very many that are not drawn.
+
+What is done to very many random numbers together, and to one among very many bounds.
+
+Each handler is called with the operation and its arguments, and returns ``Declined`` for what it does not answer.
+
+What is done to outcomes among very many that nobody has looked at, for all their values at once.
+
+Each handler is called with the operation and its arguments, and returns ``Declined`` for what it does not answer.
+
+What is known of operations at a real vocabulary, before what is known of them everywhere.
+
+Where this has no answer (``Declined``) the elements are taken one by one, as in a small vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+
+from specverify.intercept.refusals import Declined, RuleDeclined, is_declined
+from specverify.intercept.symbolic.algebra import check_not_equal
+from specverify.intercept.symbolic.continuous import Continuous
+from specverify.intercept.symbolic.deferred import Deferred, known
+from specverify.intercept.symbolic.elementwise import applied_to_many
+from specverify.intercept.symbolic.joined import Symbolic
+from specverify.intercept.symbolic.large import Crossing, Selected, Wide, at_large_now, crossing, large, lookup
+from specverify.intercept.symbolic.primitive import Family
+from specverify.intercept.symbolic.primitives import OF_TORCH, PRIMITIVES, names_of, names_with
+from specverify.intercept.symbolic.vector_races import Race
+from specverify.intercept.symbolic.vectors import Many, joined
+from specverify.intercept.torch.elementwise import result_type
+from specverify.intercept.torch.tensors import SymbolicTensor, elements_of, is_stored
+
+# Many operations
+
+
+Handler = Callable[..., Any]
+_FEW = Declined("no operand is a noise vector, or another one is symbolic element by element")
+_NOT_LAST = Declined("noise vectors race along the last dimension alone")
+_MADE_OF_SEVERAL = Declined("a number among very many bounds is made of several uniforms")
+
+
+def content_of(operand: Any) -> Any:
+    """Return what an operand holds: elements, ``Many``, ``Crossing``, or an array or number."""
+    if isinstance(operand, SymbolicTensor):
+        return elements_of(operand) if is_stored(operand) else operand.content
+    return operand.detach().double().cpu().numpy() if isinstance(operand, torch.Tensor) else operand
+
+
+def _is_open(content: Any) -> bool:
+    """Return whether there is something in it, but very many random numbers, that has no value."""
+    return isinstance(content, Crossing) or (isinstance(content, np.ndarray) and content.dtype.kind == "O")
+
+
+# Very many random numbers
+
+
+def _arithmetic(known: str) -> Handler:
+    """Return the handler of an operation of ``algebra``, by its name there."""
+
+    def handler(function: Any, *operands: Any, **named: Any) -> Any:
+        contents = [content_of(operand) for operand in operands]
+        if not any(isinstance(each, Many) for each in contents):
+            return _FEW
+        tensors = [operand for operand in operands if isinstance(operand, torch.Tensor)]
+        clamps_halves = PRIMITIVES[known].family is Family.CLAMP and any(each.dtype.itemsize < 4 for each in tensors)
+        scaled = named.get("alpha", 1) != 1 or named.get("rounding_mode")
+        if scaled or clamps_halves or any(_is_open(each) for each in contents):
+            return Declined(f"there is no rule for {known} with these options, in 16 bits, or of outcomes")
+        if known == "clip":
+            low, high = named.get("min", (*contents[1:], None)[0]), named.get("max", (*contents[1:], None, None)[1])
+            contents = [contents[0], _bound(low, -np.inf), _bound(high, np.inf)]
+        return SymbolicTensor(applied_to_many(known, *contents), result_type(known, *operands), tensors[0].device)
+
+    return handler
+
+
+def _bound(end: Any, otherwise: float) -> Any:
+    return otherwise if end is None else content_of(end)
+
+
+def _converted(function: Any, tensor: Any, *_: Any, **kwargs: Any) -> Any:
+    dtype, content = kwargs.get("dtype") or tensor.dtype, content_of(tensor)
+    if isinstance(content, Many):
+        check_not_equal(str(dtype).removeprefix("torch."))
+    if isinstance(content, Crossing) or (isinstance(content, Many) and dtype.is_floating_point):
+        return SymbolicTensor(content, dtype, kwargs.get("device") or tensor.device)
+    return Declined("there is no rule for this conversion of noise vectors")
+
+
+def _copied(function: Any, tensor: Any, *_: Any, **kwargs: Any) -> Any:
+    content = content_of(tensor)
+    if isinstance(content, np.ndarray):
+        return _FEW
+    return SymbolicTensor(content, tensor.dtype, kwargs.get("device") or tensor.device)
+
+
+def _put_together(join: Callable[..., Any]) -> Handler:
+    """Return the handler of ``cat`` or ``stack``, as NumPy joins arrays."""
+
+    def handler(function: Any, tensors: Any, dim: int = 0) -> Any:
+        contents = [content_of(item) for item in tensors if item.numel()]
+        if not any(isinstance(each, Many) for each in contents) or any(map(_is_open, contents)):
+            return _FEW
+        return SymbolicTensor(joined(contents, partial(join, axis=dim)), tensors[0].dtype, tensors[0].device)
+
+    return handler
+
+
+def _chosen(function: Any, condition: Any, left: Any = None, right: Any = None) -> Any:
+    """Answer ``where`` of three."""
+    given = [condition, *(each if isinstance(each, torch.Tensor) else torch.tensor(each) for each in (left, right))]
+    contents = [content_of(each) for each in given]
+    if not any(isinstance(each, Many) for each in contents[1:]) or any(map(_is_open, contents)):
+        return _FEW
+    shape = torch.broadcast_tensors(*(torch.empty(tuple(each.shape)) for each in given))[0].shape  # type: ignore[no-untyped-call]
+    inside, *parts = (_spread(each, tuple(shape)) for each in contents)
+    found = joined(parts, lambda arrays: np.where(inside != 0, *arrays))
+    return SymbolicTensor(found, result_type("where", *given[1:]), condition.device)
+
+
+def _spread(content: Any, shape: tuple[int, ...]) -> Any:
+    if isinstance(content, Many):
+        return content.taken(lambda array: np.broadcast_to(array, shape))
+    return np.broadcast_to(content, shape)
+
+
+def _filled(function: Any, tensor: Any, mask: Any, value: Any) -> Any:
+    return _chosen(function, mask, torch.as_tensor(value, dtype=tensor.dtype), tensor)
+
+
+# Races
+
+
+def _extreme(*, largest: bool) -> Handler:
+    """Return the handler of ``argmax`` or ``argmin``: nobody has looked at who is first."""
+
+    def handler(function: Any, tensor: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+        content = content_of(tensor)
+        if isinstance(content, Crossing) and largest and (dim in (-1, tensor.ndim - 1) or tensor.ndim == 1):
+            return _of_rows(content.firsts(), tensor, dim, keepdim=keepdim)
+        if not isinstance(content, Many) or dim not in (None, -1, tensor.ndim - 1):
+            return _NOT_LAST
+        found = [Race(row, largest=largest).winner() for row in _rows(content, whole=dim is None)]
+        return _of_rows(found, tensor, dim, keepdim=keepdim)
+
+    return handler
+
+
+def _rows(content: Many, *, whole: bool) -> list[Many]:
+    flat = content.taken(lambda array: array.reshape(1 if whole else -1, array.size if whole else array.shape[-1]))
+    return [flat.taken(lambda array, row=row: array[row]) for row in range(flat.shape[0])]  # type: ignore[misc]
+
+
+def _of_rows(
+    found: list[Any], tensor: Any, dim: int | None, *, keepdim: bool, dtype: Any = torch.int64
+) -> SymbolicTensor:
+    elements = np.empty(len(found), dtype=object)
+    elements[:] = found
+    shape = () if dim is None else (*tensor.shape[:-1], *((1,) if keepdim else ()))
+    return SymbolicTensor(elements.reshape(tuple(shape)), dtype, tensor.device)
+
+
+def _extreme_with_value(*, largest: bool) -> Handler:
+    """Return the handler of ``max`` or ``min`` along the last dimension: the winners, and how good they are."""
+
+    def handler(function: Any, tensor: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+        content = content_of(tensor)
+        if not isinstance(content, Many) or dim not in (-1, tensor.ndim - 1):
+            return _NOT_LAST
+        races = [Race(row, largest=largest) for row in _rows(content, whole=False)]
+        best, places = [race.best() for race in races], [race.winner() for race in races]
+        return (
+            _of_rows(best, tensor, dim, keepdim=keepdim, dtype=tensor.dtype),
+            _of_rows(places, tensor, dim, keepdim=keepdim),
+        )
+
+    return handler
+
+
+def _best(function: Any, tensor: Any, count: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
+    if count != 1:
+        return Declined("there is no rule for the first ranks of a noise vector, but for the first one")
+    return _extreme_with_value(largest=largest)(function, tensor, dim, keepdim=True)
+
+
+# One random number among very many bounds
+
+
+def _searched(function: Any, bounds: Any, values: Any, **named: Any) -> Any:
+    if isinstance(bounds, SymbolicTensor) or not isinstance(values, SymbolicTensor) or not large(bounds.shape[-1]):
+        return _FEW
+    rows = bounds.detach().double().reshape(-1, bounds.shape[-1]).cpu().numpy()
+    flat: list[Any] = elements_of(values).reshape(len(rows), -1).tolist()
+    if not all(isinstance(value, Continuous) for row in flat for value in row):
+        return _MADE_OF_SEVERAL
+    count = np.arange(rows.shape[1] + 1)
+    found = [Wide(lookup(value, bounds), count) for bounds, row in zip(rows, flat, strict=True) for value in row]
+    elements = np.empty(len(found), dtype=object)
+    elements[:] = found
+    return SymbolicTensor(elements.reshape(tuple(values.shape)), torch.int64, values.device)
+
+
+def _compared(*, swapped: bool) -> Handler:
+    """Return the handler of a comparison: ``swapped`` for ``>`` and ``>=``."""
+
+    def handler(function: Any, left: Any, right: Any) -> Any:
+        found = _crossed(left, right, above=swapped)
+        return _crossed(right, left, above=not swapped) if is_declined(found) else found
+
+    return handler
+
+
+def _crossed(value: Any, bounds: Any, *, above: bool) -> Any:
+    """Compare one random number, or one for each row, with rows of bounds."""
+    if (
+        not isinstance(value, SymbolicTensor)
+        or not isinstance(bounds, torch.Tensor)
+        or isinstance(bounds, SymbolicTensor)
+    ):
+        return _FEW
+    one_a_row = value.ndim == 0 or value.shape[-1] == 1
+    if not (bounds.ndim and one_a_row and large(bounds.shape[-1]) and isinstance(value.content, np.ndarray)):
+        return _FEW
+    shape = np.broadcast_shapes(tuple(value.shape), tuple(bounds.shape))
+    rows = bounds.detach().double().broadcast_to(shape).reshape(-1, shape[-1]).cpu().numpy()
+    numbers = np.broadcast_to(value.elements, (*shape[:-1], 1)).reshape(-1).tolist()
+    if not all(isinstance(number, Continuous) for number in numbers):
+        return _MADE_OF_SEVERAL
+    return SymbolicTensor(crossing(numbers, rows, shape, above=above), torch.bool, bounds.device)
+
+
+def _turned(function: Any, tensor: Any) -> Any:
+    content = content_of(tensor)
+    if not isinstance(content, Crossing) or tensor.dtype is not torch.bool:
+        return _FEW
+    return SymbolicTensor(content.turned(), torch.bool, tensor.device)
+
+
+def _summed(function: Any, tensor: Any, dim: Any = None, keepdim: bool = False, **_: Any) -> Any:
+    content, along = content_of(tensor), [dim] if isinstance(dim, int) else dim
+    if not isinstance(content, Crossing) or not (along in ([-1], [tensor.ndim - 1]) or tensor.ndim == 1):
+        return _FEW
+    dtype = tensor.dtype if tensor.dtype.is_floating_point else torch.int64
+    return _of_rows(content.totals(), tensor, -1 if along else None, keepdim=keepdim, dtype=dtype)
+
+
+_ARITHMETIC = {name: row for name, row in OF_TORCH.items() if row.family in {Family.ARITHMETIC, Family.CLAMP}}
+_CROSSED = names_with({name: row for name, row in OF_TORCH.items() if row.family is Family.COMPARISON}, "vector")
+OF_VECTORS: dict[str, Handler] = {
+    **{name: _arithmetic(known) for name, known in names_with(_ARITHMETIC, "vector").items()},
+    "rsub": lambda function, left, right, **more: _arithmetic("subtract")(function, right, left, **more),
+    "_to_copy": _converted,
+    **dict.fromkeys(("clone", "contiguous", "lift_fresh"), _copied),
+    "cat": _put_together(np.concatenate),
+    "stack": _put_together(np.stack),
+    "where": _chosen,
+    "masked_fill": _filled,
+    "argmax": _extreme(largest=True),
+    "argmin": _extreme(largest=False),
+    "max": _extreme_with_value(largest=True),
+    "min": _extreme_with_value(largest=False),
+    "topk": _best,
+    "searchsorted": _searched,
+    "bucketize": lambda function, values, bounds, **named: _searched(function, bounds, values, **named),
+    **{name: _compared(swapped=known.startswith("greater")) for name, known in _CROSSED.items()},
+    **dict.fromkeys(("bitwise_not", "logical_not"), _turned),
+    "sum": _summed,
+}
+"""By the names in ``torch.ops.aten``."""
+
+
+# Wide operations
+
+
+_NO_OUTCOME = Declined("no operand is an outcome among very many, in a place where that is followed")
+
+
+def _tensors(operands: Any) -> list[Any]:
+    return [operand for operand in operands if isinstance(operand, torch.Tensor)]
+
+
+def _is_few(tensor: Any) -> bool:
+    """Return whether it is a lazy tensor that holds its elements one by one."""
+    return isinstance(tensor, SymbolicTensor) and (is_stored(tensor) or isinstance(tensor.content, np.ndarray))
+
+
+def _is_wide(element: Any) -> bool:
+    return isinstance(element, Wide) and not element.decided
+
+
+def _has_wide(tensors: list[Any]) -> bool:
+    return any(
+        isinstance(each, (Wide, Selected)) for tensor in tensors if _is_few(tensor) for each in elements_of(tensor).flat
+    )
+
+
+def _each(operands: Any, one: Callable[..., Any]) -> Any:
+    """Return what ``one`` makes of the elements of the tensors among the operands, broadcast, place by place."""
+    tensors = _tensors(operands)
+    if any(isinstance(each, SymbolicTensor) and not _is_few(each) for each in tensors):
+        raise RuleDeclined("noise vectors meet outcomes")
+    arrays = np.broadcast_arrays(*(elements_of(each) for each in tensors))
+    found = np.empty(arrays[0].shape, dtype=object)
+    for place in np.ndindex(found.shape):
+        found[place] = one(*(array[place] for array in arrays))
+    return found
+
+
+# Numbers made of outcomes, and questions to them
+
+
+def _mapped(function: Any, *operands: Any, **named: Any) -> Any:
+    """Return what an operation makes of numbers, and of outcomes for all of their values."""
+    tensors = _tensors(operands)
+    if not _has_wide(tensors):
+        return _NO_OUTCOME
+    dtypes: set[Any] = set()
+
+    def one(*elements: Any) -> Any:
+        given = iter(zip(elements, tensors, strict=True))
+        wide = {id(element.drawn): element for element in elements if _is_wide(element)}
+        if len(wide) > 1 or any(isinstance(each, (Deferred, Symbolic)) and not _is_wide(each) for each in elements):
+            raise RuleDeclined("several draws decide one element")
+        args = [_values(*next(given)) if isinstance(operand, torch.Tensor) else operand for operand in operands]
+        found = function(*args, **named)
+        dtypes.add(found.dtype)
+        numbers = (found.float() if found.dtype is torch.bfloat16 else found).cpu().numpy()
+        return next(iter(wide.values())).mapped(lambda _: numbers) if wide else numbers.item()
+
+    found = _each(operands, one)
+    return (
+        SymbolicTensor(found, dtypes.pop(), tensors[0].device)
+        if len(dtypes) == 1
+        else Declined("elements have several dtypes")
+    )
+
+
+def _values(element: Any, tensor: Any) -> torch.Tensor:
+    return torch.tensor(element.values if _is_wide(element) else element, dtype=tensor.dtype)
+
+
+def _outcome_converted(function: Any, tensor: Any, *_: Any, **kwargs: Any) -> Any:
+    return _mapped(torch.Tensor.to, tensor, dtype=kwargs.get("dtype") or tensor.dtype)
+
+
+def _asked(function: Any, left: Any, right: Any) -> Any:
+    """Compare outcomes with numbers: nobody knows the answer until it is looked at."""
+    tensors = _tensors((left, right))
+    if not _has_wide(tensors):
+        return _NO_OUTCOME
+
+    def one(*elements: Any) -> Any:
+        pair = list(elements) if len(tensors) == 2 else [*elements, right] if tensors[0] is left else [left, *elements]
+        wide = [element for element in pair if _is_wide(element)]
+        if len(wide) != 1 or any(isinstance(each, (Deferred, Symbolic)) and each is not wide[0] for each in pair):
+            raise RuleDeclined("several draws decide one comparison")
+
+        def question(values: Any) -> Any:
+            return function(*(torch.tensor(values if each is wide[0] else each) for each in pair)).numpy()
+
+        return Deferred(lambda: int(wide[0].holds(question)))
+
+    return SymbolicTensor(_each((left, right), one), torch.bool, tensors[0].device)
+
+
+# Choices and tables
+
+
+def _outcome_chosen(function: Any, condition: Any, left: Any = None, right: Any = None) -> Any:
+    """Answer ``where`` of three without a look at the condition."""
+    given = [condition, *(each if isinstance(each, torch.Tensor) else torch.tensor(each) for each in (left, right))]
+    held = [element for each in given if _is_few(each) for element in elements_of(each).flat]
+    if not any(isinstance(each, Deferred) for each in held) or any(isinstance(each, Symbolic) for each in held):
+        return _NO_OUTCOME
+    return SymbolicTensor(_each(given, _selected), result_type("where", *given[1:]), condition.device)
+
+
+def _selected(condition: Any, one: Any, other: Any) -> Any:
+    if isinstance(condition, Deferred) and not condition.decided:
+        return Selected(condition, one, other)
+    return one if known(condition) else other
+
+
+def _outcome_filled(function: Any, tensor: Any, mask: Any, value: Any) -> Any:
+    return _outcome_chosen(function, mask, torch.as_tensor(value, dtype=tensor.dtype), tensor)
+
+
+def _taken(function: Any, table: Any, indices: Any, **_: Any) -> Any:
+    """Look outcomes up in a table: ``table[outcome]``, or ``table[row, outcome]``."""
+    whole = len(indices) == getattr(table, "ndim", -1) and all(index is not None for index in indices)
+    if isinstance(table, SymbolicTensor) or not whole or not _has_wide([indices[-1]]):
+        return _NO_OUTCOME
+
+    def one(*places: Any) -> Any:
+        return _looked_up(table[tuple(int(known(place)) for place in places[:-1])], places[-1])
+
+    return SymbolicTensor(_each(indices, one), table.dtype, table.device)
+
+
+def _looked_up(row: torch.Tensor, place: Any) -> Any:
+    if not _is_wide(place):
+        return row[int(known(place))].item()
+    return place.mapped(lambda values: row.detach().cpu()[torch.as_tensor(values)].numpy())
+
+
+def _gathered(function: Any, table: Any, dim: int, index: Any, **_: Any) -> Any:
+    if isinstance(table, SymbolicTensor) or dim not in (-1, table.ndim - 1) or not _has_wide([index]):
+        return _NO_OUTCOME
+    elements = elements_of(index)
+    found = np.empty(elements.shape, dtype=object)
+    for place in np.ndindex(elements.shape):
+        found[place] = _looked_up(table[place[:-1]], elements[place])
+    return SymbolicTensor(found, table.dtype, table.device)
+
+
+def _index_selected(function: Any, table: Any, dim: int, index: Any) -> Any:
+    return _gathered(function, table, -1, index) if getattr(table, "ndim", 0) == 1 else _NO_OUTCOME
+
+
+_SHIFTS = ("bitwise_right_shift", "bitwise_left_shift")
+_MAPS = dict.fromkeys((*names_of(OF_TORCH, Family.ARITHMETIC, Family.CLAMP).keys() & names_with(OF_TORCH, "outcome"),
+                       "div", *_SHIFTS))  # fmt: skip
+OF_OUTCOMES: dict[str, Handler] = {
+    **dict.fromkeys(_MAPS, _mapped),
+    "rsub": lambda function, left, right, **more: _mapped(torch.sub, right, left, **more),
+    "_to_copy": _outcome_converted,
+    **dict.fromkeys(names_of(OF_TORCH, Family.COMPARISON), _asked),
+    "where": _outcome_chosen,
+    "masked_fill": _outcome_filled,
+    "index": _taken,
+    "gather": _gathered,
+    "index_select": _index_selected,
+}
+"""By the names in ``torch.ops.aten``."""
+
+
+# At large
+
+
+_TABLES = (OF_VECTORS, OF_OUTCOMES)
+NAMES = frozenset(name for table in _TABLES for name in table)
+"""The operations that are known here, by their names in ``torch.ops.aten``."""
+
+
+def at_large_first(name: str, function: Any, handler: Handler | None) -> Handler:
+    """Return ``handler``, after what is known here of the operation ``name``; ``function`` is the operation."""
+    known = [table[name] for table in _TABLES if name in table]
+
+    def answer(*args: Any, **kwargs: Any) -> Any:
+        for wide in known if at_large_now() else ():
+            try:
+                found = wide(function, *args, **kwargs)
+            except RuleDeclined:
+                continue
+            if not is_declined(found):
+                return found
+        return handler(*args, **kwargs) if handler else Declined(f"there is no rule for {name} of random numbers")
+
+    return answer

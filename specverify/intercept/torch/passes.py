@@ -1,0 +1,345 @@
+"""Forward passes remembered across replays: a model is a function of what it is fed and of what its cache holds.
+
+The key is the content of every input and of the whole cache, bit for bit, so a wrong cache gives a wrong key and is not
+hidden. A remembered pass leaves the cache as the real one did. What is fed with something whose content cannot be read
+is computed anew every time.
+
+A token that was drawn and that nobody has looked at yet, such as the last draft, is fed with all its outcomes at once:
+see ``alternatives``. It takes a run for each of them only if its row, or its place in the cache, is used.
+
+A digest of the content of a value: two values have one digest only if they hold the same.
+
+Every part is led by its type and its length, so that no two ways of cutting a sequence into parts agree. What has no
+content that can be read, such as a function with what it closes over, an open file or an object of an extension, has
+no digest.
+"""
+
+from __future__ import annotations
+
+import copy
+import enum
+import functools
+import hashlib
+import inspect
+import types
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import lru_cache
+from itertools import takewhile
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from specverify.intercept.refusals import RuleDeclined
+from specverify.intercept.symbolic.deferred import Categorical
+from specverify.intercept.torch.alternatives import for_each_outcome, only_source
+from specverify.intercept.torch.tensors import SymbolicTensor, look_at
+
+# Content
+
+
+_PLAIN = {
+    int,
+    float,
+    complex,
+    str,
+    bytes,
+    bool,
+    type(None),
+    type(Ellipsis),
+    torch.dtype,
+    torch.device,
+    torch.Size,
+    range,
+}
+_OF_NUMPY = {torch.float64, torch.float32, torch.float16, torch.int64, torch.int32, torch.uint8, torch.bool}
+"""Types of entries that NumPy has as well, without conjugates."""
+
+
+_READ = {object, dict, list, tuple, set, frozenset, OrderedDict}
+"""Types of which nothing is left when their items have been read."""
+
+
+class NoContent(TypeError):  # noqa: N818 - reads as the sentence it is
+    """A value holds something whose content cannot be read; the message names its type."""
+
+
+def digest(value: Any) -> bytes:
+    """Return 16 bytes that stand for the content of a value. Raises ``NoContent`` where it cannot be read."""
+    found = hashlib.blake2b(digest_size=16)
+    try:
+        _feed(found, value, ())
+    except RecursionError:
+        raise NoContent("a value contains itself in a set, or is too deep to be read") from None
+    return found.digest()
+
+
+def _feed(found: Any, value: Any, inside: tuple[Any, ...]) -> None:
+    of: type = type(value)
+    kind = _name_of(of)
+    if of in _PLAIN:
+        _part(found, kind, value if isinstance(value, bytes) else repr(value).encode())
+        return
+    for place, around in enumerate(inside):
+        if around is value:
+            _part(found, "again", str(place).encode())
+            return
+    inside = (*inside, value)
+    if isinstance(value, torch.Tensor):
+        _part(found, kind, f"{value.dtype}{tuple(value.shape)}{value.device}".encode())
+        _part(found, "bytes", _bytes_of(value, kind))
+    elif isinstance(value, (np.ndarray, np.generic)):
+        if isinstance(value, np.ndarray) and type(value) is not np.ndarray:
+            raise NoContent(f"the content of a {kind} cannot be read")
+        _part(found, kind, f"{value.dtype.descr}{value.shape}".encode())
+        if value.dtype.hasobject:
+            _several(found, "objects", value.ravel().tolist(), inside)
+        else:
+            _part(found, "bytes", value.tobytes())
+    elif isinstance(value, type):
+        _part(found, "class", f"{value.__module__}.{value.__qualname__} {id(value)}".encode())
+    elif isinstance(value, enum.Enum):
+        _part(found, kind, value.name.encode())
+    else:
+        _feed_parts(found, kind, value, inside)
+
+
+@lru_cache(maxsize=4096)
+def _name_of(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _bytes_of(tensor: torch.Tensor, kind: str) -> bytes:
+    readable = tensor.layout is torch.strided and tensor.device.type != "meta" and not tensor.is_quantized
+    if not readable or type(tensor) not in (torch.Tensor, torch.nn.Parameter) or vars(tensor):
+        raise NoContent(f"the content of a {kind} cannot be read")
+    if tensor.dtype in _OF_NUMPY and tensor.device.type == "cpu" and not tensor.is_neg():
+        return tensor.detach().numpy().tobytes()
+    plain = tensor.detach().cpu().resolve_conj().resolve_neg().reshape(-1).contiguous()
+    return plain.view(torch.uint8).numpy().tobytes()
+
+
+def _feed_parts(found: Any, kind: str, value: Any, inside: tuple[Any, ...]) -> None:
+    attributes = getattr(value, "__dict__", None)
+    of: type = type(value)
+    if isinstance(value, OrderedDict):
+        _several(found, kind, [item for pair in value.items() for item in pair], inside)
+    elif isinstance(value, dict):
+        names = sorted(value, key=lambda name: (type(name).__qualname__, repr(name)))
+        _several(found, kind, [item for name in names for item in (name, value[name])], inside)
+    elif isinstance(value, (list, tuple)):
+        _several(found, kind, value, inside)
+    elif isinstance(value, (set, frozenset)):
+        _several(found, kind, sorted(digest(item) for item in value), inside)
+    elif attributes is None:
+        raise NoContent(f"the content of a {kind} cannot be read")
+    if callable(value) or _holds_more(of):
+        raise NoContent(f"the content of a {kind} cannot be read")
+    if attributes:
+        _several(found, f"attributes of {kind}", [item for name in sorted(attributes) for item in
+                                                  (name, attributes[name])], inside)  # fmt: skip
+
+
+@lru_cache(maxsize=4096)
+def _holds_more(kind: type) -> bool:
+    """Return whether objects have a state beside attributes and items: of a type that is written in C, or slots."""
+    return any(vars(base).get("__slots__") or not _in_python(base) for base in set(kind.__mro__) - _READ)
+
+
+def _in_python(kind: type) -> bool:
+    """Return whether a type was made by a class statement: a heap type, without methods that are written in C."""
+    names = vars(kind).items()
+    return bool(kind.__flags__ & (1 << 9)) and not any(
+        isinstance(item, _IN_C) and name not in {"__dict__", "__weakref__"} for name, item in names
+    )
+
+
+_IN_C = (
+    types.BuiltinMethodType,
+    types.ClassMethodDescriptorType,
+    types.GetSetDescriptorType,
+    types.MemberDescriptorType,
+    types.MethodDescriptorType,
+    types.WrapperDescriptorType,
+)
+
+
+def _several(found: Any, kind: str, parts: Iterable[Any], inside: tuple[Any, ...]) -> None:
+    listed = list(parts)
+    _part(found, kind, str(len(listed)).encode())
+    for part in listed:
+        _feed(found, part, inside)
+
+
+def _part(found: Any, kind: str, content: bytes) -> None:
+    found.update(f"{len(kind)} {kind} {len(content)} ".encode())
+    found.update(content)
+
+
+# Memo
+
+
+class _Pass(NamedTuple):
+    kind: Any
+    output: dict[str, Any]
+    cache: Any
+    """The attributes of the cache that was passed in, or the cache that was made."""
+    caches: bool
+    """Whether the output holds the cache."""
+
+
+class Passes(NamedTuple):
+    """What the forward passes of a model depend on, as the engine that it belongs to knows it."""
+
+    cache: str
+    """The name under which a pass is handed its cache, which it writes to, and under which its output holds it."""
+    beside: Callable[[Any], Any] = lambda model: None
+    """``beside(model)``: what else of the model they depend on that may change, such as how many layers are run."""
+
+
+class Memory(NamedTuple):
+    """What was remembered, and how often it served."""
+
+    passes: dict[bytes, _Pass]
+    used: list[int]
+    """``used[0]`` counts the passes that were not computed again."""
+
+
+@contextmanager
+def remembered(model: Any, memory: Memory, passes: Passes) -> Iterator[None]:
+    """Answer ``model``'s forward passes, which depend on ``passes``, from ``memory`` inside the block."""
+    forward = model.forward
+    signature = inspect.signature(forward)
+
+    def passed(*args: Any, **kwargs: Any) -> Any:
+        return _passed(forward, memory, passes.cache, passes.beside(model), args, kwargs)
+
+    @functools.wraps(forward)  # the library reads the signature to know what it may pass
+    def recall(*args: Any, **kwargs: Any) -> Any:
+        args, kwargs = _by_name(signature, args, kwargs)
+        with torch._C.DisableTorchFunction():  # noqa: SLF001 - a model in eval mode draws nothing
+            if passes.cache in kwargs:
+                kwargs[passes.cache] = _settled(kwargs[passes.cache])
+            given = (*args, *kwargs.values())
+            source = only_source(given) if _several_positions(given) else None
+            if source is not None:
+                with suppress(RuleDeclined):
+                    return _passed_for_each(source, passed, passes.cache, args, kwargs)
+            return passed(*map(look_at, args), **{name: look_at(value) for name, value in kwargs.items()})
+
+    recall.__signature__ = signature  # type: ignore[attr-defined]  # worked out once, not at every look
+    model.forward = recall
+    try:
+        yield
+    finally:
+        del model.forward
+
+
+def _by_name(
+    signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the arguments with all that have a name under it: a cache is found however it was passed."""
+    kinds = takewhile(lambda one: one.kind is one.POSITIONAL_OR_KEYWORD, signature.parameters.values())
+    named = dict(zip((one.name for one in kinds), args, strict=False))
+    return (args, kwargs) if named.keys() & kwargs.keys() else (args[len(named) :], {**named, **kwargs})
+
+
+def _passed(
+    forward: Callable[..., Any],
+    memory: Memory,
+    name: str,
+    beside: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    """Return the output of a forward pass, and leave the cache, handed in under ``name``, as it does."""
+    cache = kwargs.get(name)
+    try:
+        key = digest((args, kwargs, beside))
+    except NoContent:
+        return forward(*args, **kwargs)
+    if key not in memory.passes:
+        output = forward(*args, **kwargs)
+        if _elsewhere(output, name, cache):
+            return output
+        also = {field: value for field, value in output.items() if field != name}
+        left = output.get(name) if cache is None else _state(cache)
+        memory.passes[key] = _Pass(type(output), _copied(also), _copied(left), name in output)
+        return output
+    memory.used[0] += 1
+    kept = memory.passes[key]
+    if cache is None:
+        cache = _copied(kept.cache)
+    else:
+        cache.__dict__.update(_copied(kept.cache))
+    return kept.kind(**_copied(kept.output), **({name: cache} if kept.caches else {}))
+
+
+def _passed_for_each(
+    source: Categorical, passed: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Return the output of a forward pass, and leave the cache, undecided where they depend on ``source``."""
+    cache = kwargs.get(name)
+
+    def one(*args: Any, **kwargs: Any) -> Any:
+        if cache is None:
+            output = passed(*args, **kwargs)
+            return type(output), dict(output), None
+        own = _copied(cache)
+        output = passed(*args, **kwargs, **{name: own})
+        if _elsewhere(output, name, own):
+            raise RuleDeclined("the output holds another cache than the one that was passed in")
+        return type(output), {field: None if value is own else value for field, value in output.items()}, _state(own)
+
+    others = {field: value for field, value in kwargs.items() if cache is None or field != name}
+    kind, output, state = for_each_outcome(source, one, args, others)
+    if cache is not None:
+        cache.__dict__.update(state)
+        output.update({field: cache for field in output if field == name})
+    return kind(**output)
+
+
+def _elsewhere(output: Any, name: str, cache: Any) -> bool:
+    """Return whether a pass was handed a cache and returned another one: nobody could tell which is used next."""
+    return cache is not None and output.get(name, cache) is not cache
+
+
+def _state(cache: Any) -> dict[str, Any]:
+    return dict(cache.__dict__)
+
+
+def _several_positions(given: Sequence[Any]) -> bool:
+    """Return whether a lazy argument has several elements: a lone token decides whatever comes out."""
+    return any(isinstance(value, SymbolicTensor) and value.numel() > 1 for value in given)
+
+
+def _settled(value: Any) -> Any:
+    """Look at every lazy tensor inside a cache, in its place."""
+    if isinstance(value, torch.Tensor):
+        return look_at(value)
+    if isinstance(value, dict):
+        value.update({name: _settled(item) for name, item in value.items()})
+    elif type(value) is list:
+        value[:] = map(_settled, value)
+    elif type(value) is tuple:
+        return tuple(map(_settled, value))
+    elif hasattr(value, "__dict__") and not callable(value):
+        _settled(value.__dict__)
+    return value
+
+
+def _copied(value: Any) -> Any:
+    """Return a copy that shares no tensor: whoever gets it may write into it."""
+    if isinstance(value, torch.Tensor):
+        return value.clone()
+    if isinstance(value, dict):
+        return {name: _copied(item) for name, item in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(_copied(item) for item in value)
+    if hasattr(value, "__dict__") and not callable(value):
+        made = copy.copy(value)
+        made.__dict__.update(_copied(value.__dict__))
+        return made
+    return value

@@ -1,0 +1,326 @@
+"""A tensor whose elements may be random values nobody has looked at yet.
+
+It has a shape, a dtype and a device like any tensor, and an object array of elements. Views and comparisons stay lazy;
+an operation that is not known here looks at every element first and then runs as usual, so the result is right
+whatever the operation. Only a continuous element refuses to be looked at. Who writes to a view writes to its base: that
+is looked at and becomes an ordinary tensor, and its views become views of that. Only random numbers are written without
+that: they take the place of elements, in the base and in all its views (``overwrite``).
+
+Tensors that are made inside ``torch.inference_mode()`` and outlive it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext, suppress
+from functools import cache
+from typing import Any, NamedTuple, Self
+from weakref import ReferenceType, ref
+
+import numpy as np
+import torch
+
+from specverify.intercept.refusals import Declined, RuleDeclined, is_declined
+from specverify.intercept.symbolic import deferred
+from specverify.intercept.symbolic.arrays import SymbolicArray
+from specverify.intercept.symbolic.deferred import known, single
+from specverify.intercept.symbolic.joined import SYMBOLIC
+from specverify.intercept.symbolic.large import MANY, Crossing
+from specverify.intercept.symbolic.numbers import wrapped
+from specverify.intercept.symbolic.uniform import NeedsValue
+from specverify.intercept.symbolic.vectors import Many, joined
+from specverify.intercept.torch import operations
+from specverify.intercept.unpatched import array, asarray, empty
+
+# Inference
+
+
+_NOTHING = nullcontext()
+
+
+def outliving_inference() -> AbstractContextManager[Any]:
+    """Return a block in which tensors are made as outside of inference mode: views of them may be made anywhere."""
+    return torch.inference_mode(False) if torch.is_inference_mode_enabled() else _NOTHING
+
+
+# Lazy tensor
+
+
+class View(NamedTuple):
+    """What a tensor is a view of; what is written to one of them is written to both."""
+
+    base: SymbolicTensor
+    again: Callable[[torch.Tensor], torch.Tensor]
+    """Makes the view of an ordinary tensor."""
+    places: np.ndarray[Any, Any]
+    """Where its elements are among those of the base."""
+
+
+class SymbolicTensor(torch.Tensor):
+    """``elements`` is an object array of numbers, ``Symbolic`` and ``Deferred``, in the shape of the tensor."""
+
+    viewed: View | None
+    views: list[ReferenceType[SymbolicTensor]]
+    settled: torch.Tensor | None
+    """The ordinary tensor it has become, once there was need of storage; from then on that is what is written to."""
+    read: torch.Tensor | None
+    """A copy whose elements were all looked at, for those who only read."""
+    kinds: tuple[int, frozenset[type]]
+    """The types of its elements, as they were after so many changes."""
+    changes: list[int]
+    """How often elements were overwritten; one list for a tensor and all its views."""
+    _elements: np.ndarray[Any, Any] | Many | Crossing
+    _seen: int
+
+    def __new__(cls, elements: np.ndarray[Any, Any] | Many | Crossing, dtype: torch.dtype, device: Any) -> Self:
+        """Return the tensor; it has no storage, and outlives the inference mode that it may be made in."""
+        wrapper: Any = torch.Tensor._make_wrapper_subclass  # noqa: SLF001
+        with outliving_inference():
+            made: Self = wrapper(cls, elements.shape, dtype=dtype, device=device)
+        made._elements, made._seen, made.changes, made.kinds, made.views = elements, 0, [0], (-1, frozenset()), []
+        made.viewed = made.settled = made.read = None
+        return made
+
+    def __init__(self, *_: Any) -> None:
+        """See ``__new__``."""
+
+    @property
+    def elements(self) -> np.ndarray[Any, Any]:
+        """The elements; those of a view are taken anew after the base was overwritten."""
+        content = self.content
+        if not isinstance(content, np.ndarray):
+            self._elements = content = content.elements()
+        return content
+
+    @property
+    def content(self) -> np.ndarray[Any, Any] | Many | Crossing:
+        """The elements, or what stands for very many of them together."""
+        if self._seen != self.changes[0]:
+            self._seen, self.read = self.changes[0], None
+            if self.viewed is not None:
+                self._elements = picked(self.viewed.base, self.viewed.places)
+        return self._elements
+
+    def put_in_shape(self, elements: Any) -> None:
+        """Hold the elements in another order or shape."""
+        self._elements, self.read = elements, None
+
+    def held(self) -> np.ndarray[Any, Any]:
+        """Return the elements, also those of what it has become."""
+        return elements_of(self)
+
+    def item(self) -> Any:
+        """Return the only element; a random number as a float that has no value."""
+        if self.numel() != 1 or is_stored(self):
+            return super().item()
+        element = self.elements.item()
+        if isinstance(element, SYMBOLIC):
+            return wrapped(element)
+        cast = bool if self.dtype is torch.bool else int
+        return super().item() if self.dtype.is_floating_point else cast(known(element))
+
+    def tolist(self) -> Any:
+        """Return the elements, looked at; random numbers as floats that have no value."""
+        return self._lazily().tolist() if self._open() else look_at(self).tolist()
+
+    def _open(self) -> bool:
+        return not is_stored(self) and holds(SYMBOLIC, self)
+
+    def _lazily(self) -> np.ndarray[Any, Any]:
+        found = empty(self.elements.shape, dtype=object)
+        for index, element in np.ndenumerate(self.elements):
+            found[index] = wrapped(element) if isinstance(element, SYMBOLIC) else known(element)
+        return found
+
+    def numpy(self, *args: Any, **kwargs: Any) -> Any:
+        """Look at every element; return random numbers as an array of numbers that have no value."""
+        return self._lazily().view(SymbolicArray) if self._open() else stored(self).numpy(*args, **kwargs)
+
+    def __dlpack__(self, *args: Any, **kwargs: Any) -> Any:
+        return stored(self).__dlpack__(*args, **kwargs)
+
+    def __repr__(self, **_: Any) -> Any:  # type: ignore[override]
+        """Name the tensor without looking at it."""
+        return f"SymbolicTensor(shape={tuple(self.shape)}, dtype={self.dtype})"
+
+    @classmethod
+    def __torch_dispatch__(  # type: ignore[override]  # torch leaves ``args`` and ``kwargs`` out at times
+        cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[Any, Any] | None = None
+    ) -> Any:
+        """Answer an operation lazily if it is known, else look at every element and run it."""
+        kwargs = kwargs or {}
+        _, handler, shares, writes, reshapes = operations.known(func)
+        reshapes = reshapes and isinstance(args[0], SymbolicTensor)
+        handler = None if writes and not reshapes else handler
+        declined = None
+        if handler and (reshapes or not all(is_settled(value, shares) for value in (*args, *kwargs.values()))):
+            answer = handler(*args, **kwargs)
+            if not is_declined(answer):
+                return answer
+            declined = answer
+        ordinary = stored if shares else look_at
+        try:
+            args = in_all(ordinary, args)
+            kwargs = {name: in_all(ordinary, value) for name, value in kwargs.items()}
+        except NeedsValue as refused:
+            raise refused.because(declined or _no_rule(func, writes=writes)) from None
+        return func(*args, **kwargs)
+
+
+def _no_rule(func: Any, *, writes: bool) -> Declined:
+    name = str(func.overloadpacket)
+    return Declined(f"{name} writes to a tensor" if writes else f"there is no rule for {name} of random numbers")
+
+
+def look_at(tensor: Any) -> Any:
+    """Return an ordinary tensor to read, every element looked at; raises ``NeedsValue`` for a continuous one."""
+    if not isinstance(tensor, SymbolicTensor):
+        return tensor
+    return stored(tensor) if is_stored(tensor) else _read(tensor)
+
+
+def _read(tensor: SymbolicTensor) -> torch.Tensor:
+    numbers = tensor.elements
+    if tensor.read is None:
+        tensor.read = of_numbers(tensor, [known(element) for element in numbers.flat])
+    return tensor.read
+
+
+def stored(tensor: Any) -> Any:
+    """Return the ordinary tensor that a lazy one becomes for good: a view becomes a view, its base is looked at."""
+    if not isinstance(tensor, SymbolicTensor):
+        return tensor
+    if tensor.settled is None:
+        tensor.settled = tensor.viewed.again(stored(tensor.viewed.base)) if tensor.viewed else _read(tensor)
+    return tensor.settled
+
+
+def overwrite(tensor: SymbolicTensor, values: np.ndarray[Any, Any] | Many) -> None:
+    """Let other elements stand in a tensor, in what it is a view of, and in all views of that.
+
+    Raises ``NeedsValue`` for one that has become an ordinary tensor: who holds that would not see it.
+    """
+    if is_stored(tensor):
+        raise NeedsValue(
+            "write-not-followed", "random numbers are drawn into a tensor that was written to after it held others"
+        )
+    while (viewed := tensor.viewed) is not None:
+        tensor, values = viewed.base, _written(viewed, values)
+    if isinstance(values, Many):
+        tensor._elements = values  # noqa: SLF001 - of this module
+    else:
+        tensor.elements[...] = values
+    tensor.changes[0] += 1
+
+
+def _written(viewed: View, values: np.ndarray[Any, Any] | Many) -> Any:
+    """Return what the base of a view holds when ``values`` are written to the view."""
+    base, _, places = viewed
+
+    def put(arrays: list[Any]) -> Any:
+        whole = array(arrays[0]).ravel()
+        whole[places.ravel()] = arrays[1].ravel()
+        return whole.reshape(tuple(base.shape))
+
+    if isinstance(values, Many):
+        with suppress(RuleDeclined, TypeError):
+            return joined([base.content if isinstance(base.content, Many) else np.float64(base.elements), values], put)
+        values = values.elements()
+    return put([base.elements, values])
+
+
+def of_numbers(tensor: SymbolicTensor, numbers: list[Any]) -> torch.Tensor:
+    """Return the ordinary tensor that a lazy one is when its elements are these numbers."""
+    with outliving_inference():
+        return torch.tensor(numbers, dtype=tensor.dtype, device=tensor.device).reshape(tensor.shape)
+
+
+def is_stored(tensor: SymbolicTensor) -> bool:
+    """Return whether it, or what it is a view of, has become an ordinary tensor."""
+    return tensor.settled is not None or (tensor.viewed is not None and is_stored(tensor.viewed.base))
+
+
+def is_settled(value: Any, shares: bool) -> bool:
+    """Return whether there is nothing left in an argument that has not been looked at.
+
+    For an operation that ``shares`` storage it must be an ordinary tensor: into what it gives more may be drawn.
+    """
+    if isinstance(value, (list, tuple)):
+        return all(is_settled(item, shares) for item in value)
+    if not isinstance(value, SymbolicTensor) or is_stored(value):
+        return True
+    if shares or not isinstance(value.content, np.ndarray) or _holds(SYMBOLIC, value):
+        return False
+    return not _holds(deferred.Deferred, value) or not any(map(deferred.is_open, value.elements.flat))
+
+
+def in_all(change: Callable[[Any], Any], value: Any) -> Any:
+    """Apply ``change`` to a value, or to every item of a list or tuple."""
+    if type(value) in (list, tuple):
+        return type(value)(in_all(change, item) for item in value)
+    return change(value)
+
+
+def elements_of(value: Any) -> np.ndarray[Any, Any]:
+    """Return the elements of a tensor or a number as an object array."""
+    if isinstance(value, SymbolicTensor):
+        return elements_of(stored(value)) if is_stored(value) else value.elements
+    if isinstance(value, torch.Tensor) and value.ndim:
+        found = empty(tuple(value.shape), dtype=object)
+        found[...] = array(value.tolist(), dtype=object).reshape(found.shape)
+        return found
+    return single(value.item() if isinstance(value, torch.Tensor) else value)
+
+
+def holds(kind: Any, *operands: Any) -> bool:
+    """Return whether an element of some lazy operand is of this kind."""
+    return any(_holds(kind, operand) for operand in operands if isinstance(operand, SymbolicTensor))
+
+
+def _holds(kind: Any, tensor: SymbolicTensor) -> bool:
+    """Return whether a tensor holds a kind of element, as it was found before if nothing was overwritten since."""
+    if tensor.kinds[0] != tensor.changes[0]:
+        tensor.kinds = tensor.changes[0], frozenset(map(type, _samples(tensor.content)))
+    return _are_among(kind, tensor.kinds[1])
+
+
+@cache
+def _are_among(kind: Any, types: frozenset[type]) -> bool:
+    return any(issubclass(each, kind) for each in types)
+
+
+def _samples(content: Any) -> Any:
+    """Return the elements, one of each kind where there are very many."""
+    if isinstance(content, np.ndarray):
+        return content.flat
+    return [content.element(int(content.random.argmax()))] if isinstance(content, Many) else []
+
+
+def lazy_like(tensor: Any, elements: Any, dtype: torch.dtype | None = None) -> SymbolicTensor:
+    """Return a lazy tensor of these elements, in the dtype given or that of ``tensor``, on its device."""
+    given = elements if isinstance(elements, (Many, Crossing)) else asarray(elements, dtype=object)
+    return SymbolicTensor(given, dtype or tensor.dtype, tensor.device)
+
+
+def view_of(viewed: View) -> SymbolicTensor:
+    """Return the lazy tensor that is a view."""
+    made = lazy_like(viewed.base, picked(viewed.base, viewed.places))
+    made.viewed, made.changes, made._seen = viewed, viewed.base.changes, viewed.base.changes[0]  # noqa: SLF001
+    viewed.base.views.append(ref(made))
+    return made
+
+
+def picked(tensor: SymbolicTensor, places: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | Many | Crossing:
+    """Return the elements at some places, in the shape of those."""
+
+    def take(array: Any) -> Any:
+        return array.ravel()[places.ravel()].reshape(places.shape)
+
+    content = tensor.content
+    if isinstance(content, Many):
+        return content.taken(take) if places.size > MANY else content.few(places)
+    whole = isinstance(content, Crossing) and places.size == math.prod(content.shape)
+    if isinstance(content, Crossing) and whole and (np.diff(places.ravel()) == 1).all():
+        return content._replace(shape=places.shape)
+    return take(tensor.elements)  # type: ignore[no-any-return]

@@ -1,0 +1,255 @@
+"""Views, selections and copies of lazy tensors: the same elements in another shape.
+
+The shape is worked out by torch on an index tensor.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from functools import cache, lru_cache, partial, reduce
+from typing import Any
+
+import torch
+
+from specverify.intercept import float_calls
+from specverify.intercept.refusals import Declined
+from specverify.intercept.symbolic.algebra import narrowed
+from specverify.intercept.symbolic.comparisons import answered
+from specverify.intercept.symbolic.continuous import Continuous
+from specverify.intercept.symbolic.deferred import Categorical, Chosen, Deferred, is_open, known
+from specverify.intercept.symbolic.elementwise import whole_part
+from specverify.intercept.symbolic.finite import is_whole
+from specverify.intercept.symbolic.joined import SYMBOLIC
+from specverify.intercept.torch.tensors import (
+    SymbolicTensor,
+    View,
+    elements_of,
+    holds,
+    in_all,
+    is_settled,
+    lazy_like,
+    look_at,
+    picked,
+    view_of,
+)
+from specverify.intercept.unpatched import append, concatenate, empty
+
+
+def taking(function: Any, *, view: bool) -> Callable[..., Any]:
+    """Return the handler of an operation that takes elements: as a view of the tensor, or as a copy."""
+
+    def handler(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+        if not isinstance(tensor, SymbolicTensor) or not all(is_settled(value, shares=False) for value in args):
+            return Declined("an index is random")
+        if any(isinstance(value, torch.dtype) for value in args):  # the same bits, read as other numbers
+            return Declined("random numbers are read as bits of another dtype")
+        args = tuple(in_all(look_at, value) for value in args)
+        where = _where(function, tuple(tensor.shape), args, kwargs)
+        again = partial(_again, function, args, kwargs)
+        if not isinstance(where, (list, tuple)):
+            return _taken(tensor, where, again if view else None)
+        return type(where)(_taken(tensor, part, partial(again, item=item)) for item, part in enumerate(where))
+
+    return handler
+
+
+def _where(function: Any, shape: tuple[int, ...], args: Any, kwargs: Any) -> Any:
+    """Return where elements are taken from: an array, or several of them."""
+    few = math.prod(shape) <= MOST_REMEMBERED
+    if kwargs or not few or not all(type(value) in _PLACES or _are_places(value) for value in args):
+        return _worked_out(function, shape, args, kwargs)
+    return _where_before(function, shape, tuple(tuple(value) if type(value) is list else value for value in args))
+
+
+_PLACES = frozenset({int, type(None)})
+MOST_REMEMBERED = 1024
+"""Elements of a tensor of which it is remembered where an operation takes them from."""
+
+
+def _are_places(value: Any) -> bool:
+    return type(value) is list and all(type(item) is int for item in value)
+
+
+def places_at(shape: tuple[int, ...], index: Any) -> Any:
+    """Return where the elements are that an index takes out of a tensor of a shape."""
+    if type(index) is tuple and all(type(value) is int for value in index) and math.prod(shape) <= MOST_REMEMBERED:
+        return _places_before(shape, index)
+    return _worked_out(operator.getitem, shape, (index,), {})
+
+
+@lru_cache(maxsize=1 << 12)
+def _places_before(shape: tuple[int, ...], index: tuple[int, ...]) -> Any:
+    return _worked_out(operator.getitem, shape, (index,), {})
+
+
+@lru_cache(maxsize=1 << 12)
+def _where_before(function: Any, shape: tuple[int, ...], args: Any) -> Any:
+    return _worked_out(function, shape, args, {})
+
+
+def _worked_out(function: Any, shape: tuple[int, ...], args: Any, kwargs: Any) -> Any:
+    found = function(torch.arange(math.prod(shape)).reshape(shape), *args, **kwargs)
+    return type(found)(map(_places, found)) if isinstance(found, (list, tuple)) else _places(found)
+
+
+def _places(found: torch.Tensor) -> Any:
+    places = found.numpy()
+    places.setflags(write=False)
+    return places
+
+
+def _again(function: Any, args: Any, kwargs: Any, base: torch.Tensor, item: int | None = None) -> Any:
+    found = function(base, *args, **kwargs)
+    return found if item is None else found[item]
+
+
+def _taken(tensor: SymbolicTensor, where: Any, again: Callable[..., torch.Tensor] | None) -> SymbolicTensor:
+    if again is not None:
+        return view_of(View(tensor, again, where))
+    return lazy_like(tensor, picked(tensor, where))
+
+
+def shaped(function: Any) -> Callable[..., Any]:
+    """Return the handler of an operation that asks a tensor for its shape and kind alone."""
+
+    def handler(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+        if not all(is_settled(value, shares=False) for value in (*args, *kwargs.values())):
+            return Declined("a shape or a value is random")
+        return function(torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device), *args, **kwargs)
+
+    return handler
+
+
+def same(tensor: Any, *_: Any, **kwargs: Any) -> Any:
+    """Answer an operation that copies."""
+    return SymbolicTensor(tensor.elements.copy(), tensor.dtype, kwargs.get("device") or tensor.device)
+
+
+def _pickled(tensor: SymbolicTensor, protocol: Any) -> Any:
+    return look_at(tensor).__reduce_ex__(protocol)
+
+
+SymbolicTensor.__deepcopy__ = lambda tensor, memo: tensor.clone()  # type: ignore[method-assign]
+SymbolicTensor.__reduce_ex__ = _pickled  # type: ignore[assignment, method-assign]
+
+
+def converted(tensor: Any, *_: Any, **kwargs: Any) -> Any:
+    """Answer a conversion to another dtype or device; of random numbers the whole part, or whether they are 0."""
+    dtype, device = kwargs.get("dtype") or tensor.dtype, kwargs.get("device") or tensor.device
+    whole = not tensor.dtype.is_floating_point
+    if dtype == tensor.dtype:
+        return SymbolicTensor(tensor.elements.copy(), dtype, device)
+    if whole and dtype is not torch.bool and not dtype.is_floating_point:
+        return SymbolicTensor(each_of(lambda element: _among(element, dtype), tensor.elements), dtype, device)
+    if holds(Chosen, tensor):
+        return Declined("outcomes of one draw are converted: that is done for each of them")
+    if dtype.is_floating_point and not holds(SYMBOLIC, tensor) and (not whole or holds(Categorical, tensor)):
+        return Declined("outcomes of a draw are converted to floats")
+    cast: Any = float if dtype.is_floating_point else (lambda number: int(number != 0)) if dtype is torch.bool else int
+    return SymbolicTensor(each_of(lambda element: _cast(cast, element, dtype), tensor.elements), dtype, device)
+
+
+_MANY_BITS = 32
+
+
+def each_of(function: Callable[[Any], Any], elements: Any) -> Any:
+    """Return what a function gives of each element of an array of objects."""
+    found = empty(elements.size, dtype=object)
+    found[:] = [function(element) for element in elements.flat]
+    return found.reshape(elements.shape)
+
+
+@cache
+def _ends(dtype: torch.dtype) -> tuple[int, int, int]:
+    """Return the least number of a dtype, the largest, and its bits."""
+    found = torch.iinfo(dtype)
+    return found.min, found.max, found.bits
+
+
+def _among(element: Any, dtype: torch.dtype) -> Any:
+    """Return a whole number as one of a dtype: as it is, if all that it can be are of that.
+
+    Counts and places are, in 32 bits.
+    """
+    least, most, bits = _ends(dtype)
+    low: float = least
+    high: float = most if bits >= _MANY_BITS else least - 1
+    if isinstance(element, Categorical):
+        low, high = element.first, element.first + len(element.pmf) - 1
+    elif isinstance(element, SYMBOLIC):
+        low, high = element.ends()[0], element.ends()[1] - 1
+    if least <= low <= high <= most:
+        return element
+    if not is_open(element):
+        return torch.tensor(known(element)).to(dtype).item()
+    return Deferred(lambda: torch.tensor(known(element)).to(dtype).item())
+
+
+def _cast(cast: Callable[[Any], Any], element: Any, dtype: torch.dtype) -> Any:
+    if not isinstance(element, SYMBOLIC):
+        return Deferred(lambda: cast(known(element))) if is_open(element) else cast(known(element))
+    if dtype is torch.bool:
+        return Deferred(lambda: int(answered("not_equal", element, 0.0)))
+    if dtype.is_floating_point:
+        return narrowed(element, str(dtype).removeprefix("torch."))
+    part = element if isinstance(element, Continuous) and is_whole(element) else whole_part("trunc", element)
+    (least, most, _), (low, high) = _ends(dtype), element.ends()
+    beyond = high > most + 1 or (high == most + 1 and isinstance(element, Continuous) and element.clamped)
+    if least - 1 < low and not beyond:
+        return part
+    return Deferred(lambda: torch.tensor(float(known(part)), dtype=torch.float64).to(dtype).item())
+
+
+def moving(function: Any, *data: int) -> Callable[..., Any]:
+    """Return the handler of an operation that puts elements of one tensor among those of another, and computes nothing.
+
+    ``data`` are the places of these tensors among the arguments.
+    """
+
+    def handler(*args: Any, **kwargs: Any) -> Any:
+        if len(args) <= max(data) or not isinstance(args[0], torch.Tensor):
+            return Declined("there is no tensor to put elements into")
+        rest = [value for place, value in enumerate(args) if place not in data]
+        if not all(is_settled(value, shares=False) for value in rest) or any(kwargs.values()):
+            return Declined("a place, or an option, is random or not supported")
+        elements = empty(0, dtype=object)
+        given = [value if place in data else in_all(look_at, value) for place, value in enumerate(args)]
+        for place in data:
+            mine = elements_of(args[place])
+            given[place] = torch.arange(len(elements), len(elements) + mine.size).reshape(mine.shape)
+            elements = concatenate([elements, mine.ravel()])
+        found = function(*given).numpy()
+        template = next(item for item in args if isinstance(item, SymbolicTensor))
+        return lazy_like(template, elements[found.ravel()].reshape(found.shape), args[0].dtype)
+
+    return handler
+
+
+def padded(tensor: Any, pad: Any, value: float = 0.0) -> Any:
+    """Answer ``constant_pad_nd``."""
+    places = torch.nn.functional.pad(torch.arange(tensor.numel()).reshape(tensor.shape), pad, value=-1).numpy()
+    number = bool(value) if tensor.dtype is torch.bool else value if tensor.dtype.is_floating_point else int(value)
+    elements = append(tensor.elements.ravel(), empty(1, dtype=object))
+    elements[-1] = number
+    return lazy_like(tensor, elements[places.ravel()].reshape(places.shape))
+
+
+def joined(join: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the handler of ``cat`` or ``stack``, as NumPy joins elements."""
+
+    def handler(tensors: Any, dim: int = 0) -> Any:
+        template = next(item for item in tensors if isinstance(item, SymbolicTensor))
+        dtype = reduce(torch.promote_types, (item.dtype for item in tensors))
+        return lazy_like(template, join([elements_of(item) for item in tensors if item.numel()], axis=dim), dtype)
+
+    return handler
+
+
+def scalar(tensor: Any) -> Any:
+    """Answer what takes the number out of a tensor."""
+    element = tensor.elements.item()
+    if isinstance(element, SYMBOLIC):
+        float_calls.met()
+    return known(element)
