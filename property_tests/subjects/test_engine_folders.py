@@ -40,6 +40,7 @@ WORDS = {
     "mlx": ("mlx_lm", "generate_step"),
     "onnxruntime": ("onnxruntime_genai", "set_speculative_options"),
     "openvino": ("openvino_genai", "LLMPipeline"),
+    "vllm": ("SamplingParams", "VLLM_ENABLE_V1_MULTIPROCESSING", r"from vllm\b"),
 }
 """Folder -> what nobody else may say: names of the library and of what is in it."""
 RECORDS = re.compile(r'(?:PR|issue) #\d+|(?:PeerStatistic|TestOfOthers)\("')
