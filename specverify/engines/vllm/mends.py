@@ -49,13 +49,49 @@ def _of_rows(theirs: Callable[..., Any]) -> Callable[..., Any]:
     return apply
 
 
+def _states_kept(theirs: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a step of sampling after which the generator of a request whose sample is discarded is as before."""
+
+    @wraps(theirs)
+    def sample(runner: Any, *given: Any, **more: Any) -> Any:
+        batch = runner.input_batch
+        discarded = runner.discard_request_mask.np[: batch.num_reqs].nonzero()[0].tolist()
+        states = {i: batch.generators[i].get_state() for i in discarded if i in batch.generators}
+        done = theirs(runner, *given, **more)
+        for i, state in states.items():
+            batch.generators[i].set_state(state)
+        return done
+
+    return sample
+
+
+def _offsets_left(theirs: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the bookkeeping behind that step, without generators to turn back: a CPU's have no offset."""
+
+    @wraps(theirs)
+    def bookkeep(runner: Any, *given: Any, **more: Any) -> Any:
+        batch, held = runner.input_batch, runner.input_batch.generators
+        batch.generators = {}
+        try:
+            return theirs(runner, *given, **more)
+        finally:
+            batch.generators = held
+
+    return bookkeep
+
+
 EXPAND: Final = "vllm.v1.sample.rejection_sampler.expand_kernel"
 RANDOM: Final = "vllm.v1.sample.rejection_sampler.rejection_random_sample_kernel"
 TOP_K: Final = "vllm.v1.sample.ops.topk_topp_sampler.apply_top_k_only"
+SAMPLE: Final = "vllm.v1.worker.gpu_model_runner.GPUModelRunner._sample"
+BOOKKEEPING: Final = "vllm.v1.worker.gpu_model_runner.GPUModelRunner._bookkeeping_sync"
+OFFSETS: Final = "a request with a seed whose prompt is read in several steps raises"
 MENDS: Final = (
     Mend("temperature, top-k and top-p of drafted tokens are memory that nothing was written to", EXPAND, _expanded),
     Mend("top-k raises in a step without drafts", TOP_K, _of_rows),
     Mend("a draft of -1, which pads, is looked up and may be accepted", RANDOM, _padding_rejected),
+    Mend(OFFSETS, SAMPLE, _states_kept),
+    Mend(OFFSETS, BOOKKEEPING, _offsets_left),
 )
 
 

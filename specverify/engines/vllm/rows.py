@@ -2,72 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from specverify.engines.vllm.adapter import Drawing, Way, activity, texts
+from specverify.engines.vllm.adapter import (
+    RIGHT,
+    Way,
+    activity,
+    promises,
+    repeated_seeds,
+    texts,
+    told_logprobs,
+)
+from specverify.engines.vllm.asked import OPTIONS, PLAIN_ONLY, Asked, repeating
 from specverify.engines.vllm.options import Request, law, request
-from specverify.subjects.decoding import Row
-
-COARSE: Final = 0.15
-COARSER: Final = 0.25
-
-
-class Asked(NamedTuple):
-    """One option, or several that act together: the request, how its texts are drawn, what the sample must see."""
-
-    request: Request
-    drawing: Drawing = Drawing()
-    detect: float = COARSE
-
-
-NARROW: Final = request(horizon=4, top_k=2)
-ENDING: Final = request(horizon=4, top_k=3, stop_token_ids=(5, 6), ends=True)
-LONGEST: Final = 64
-LATE: Final = tuple((3 * place * place + place) % 7 for place in range(LONGEST - 4))
-PENALISED: Final = request(horizon=4, top_k=2, presence_penalty=0.8, frequency_penalty=0.4, repetition_penalty=1.2)
-OPTIONS: Final[Mapping[str, Asked]] = {
-    "temperature 1": Asked(request(horizon=3), detect=COARSER),
-    "temperature 0.7, top-k 3": Asked(request(horizon=4, temperature=0.7, top_k=3)),
-    "temperature 1.5, top-k 2": Asked(request(horizon=4, temperature=1.5, top_k=2)),
-    "top-k 2": Asked(NARROW),
-    "top-p 0.7": Asked(request(horizon=4, top_p=0.7)),
-    "repetition penalty 1.5": Asked(request(horizon=4, top_k=2, repetition_penalty=1.5)),
-    "presence penalty 2": Asked(request(horizon=4, top_k=2, presence_penalty=2.0)),
-    "frequency penalty 1": Asked(request(horizon=4, top_k=2, frequency_penalty=1.0)),
-    "all penalties": Asked(PENALISED),
-    "bad words": Asked(request(horizon=4, top_k=2, _bad_words_token_ids=((6,), (2, 4), (1, 2)))),
-    "allowed tokens": Asked(request(horizon=3, allowed_token_ids=(1, 4, 6))),
-    "stop tokens": Asked(request(horizon=4, top_k=3, stop_token_ids=(5, 6))),
-    "an end": Asked(request(horizon=4, top_k=3, ends=True)),
-    "at least three tokens": Asked(
-        request(horizon=5, top_k=4, min_tokens=3, stop_token_ids=(5, 6), ends=True), detect=0.5
-    ),
-    "seeds": Asked(NARROW, Drawing(seeded=True)),
-    "four texts a request": Asked(NARROW, Drawing(copies=4)),
-    "others beside": Asked(NARROW, Drawing(beside=True), COARSER),
-    "others beside, seeds": Asked(NARROW, Drawing(beside=True, seeded=True), COARSER),
-    "others beside, penalties": Asked(PENALISED, Drawing(beside=True), COARSER),
-    "one token": Asked(request(horizon=1)),
-    "prompt of one token": Asked(request((4,), horizon=4, top_k=2)),
-    "up to the last position": Asked(request(LATE, horizon=4, top_k=2)),
-    "log-probabilities asked for": Asked(request(horizon=4, top_k=2, logprobs=3)),
-    "greedy": Asked(request(horizon=8, temperature=0.0)),
-    "greedy, penalties": Asked(
-        request(horizon=8, temperature=0.0, presence_penalty=1.0, frequency_penalty=0.5, repetition_penalty=1.2)
-    ),
-    "greedy, at least five tokens": Asked(
-        request(horizon=8, temperature=0.0, min_tokens=5, stop_token_ids=(2, 5), ends=True)
-    ),
-    "greedy, bad words": Asked(request(horizon=8, temperature=0.0, _bad_words_token_ids=((0,), (2, 4), (1, 2)))),
-    "greedy, others beside": Asked(request(horizon=8, temperature=0.0), Drawing(beside=True)),
-}
-PLAIN_ONLY: Final[Mapping[str, Asked]] = {
-    "min-p 0.27": Asked(request(horizon=4, min_p=0.27)),
-    "logit bias": Asked(request(horizon=4, top_k=2, logit_bias={0: 2.0, 4: -1.0})),
-}
-"""What vLLM refuses beside speculation."""
+from specverify.reference import Tokens
+from specverify.subjects.decoding import DETECT, Row
 
 
 def _speculation(method: str, number: int = 2, **more: Any) -> tuple[tuple[str, Any], ...]:
@@ -101,7 +52,6 @@ OF_SCHEDULES: Final = (
 SCHEDULES: Final[Mapping[str, Way]] = {
     "plain, few tokens a step": Way(arguments=FEW_TOKENS),
     "plain, few blocks": Way(arguments=FEW_BLOCKS),
-    "plain, no asynchronous scheduling": Way(arguments=(("async_scheduling", False),)),
     "draft, four tokens": Way(_speculation("draft_model", 4)),
     "draft, few tokens a step": Way(DRAFT, FEW_TOKENS),
     "draft, probabilistic, few tokens a step": Way(PROBABLE, FEW_TOKENS),
@@ -120,15 +70,27 @@ OF_AS_IT_IS: Final = ("temperature 1", "top-p 0.7", "greedy", "greedy, penalties
 """The last raises, and ends its process."""
 
 
+PROMISES: Final = {"log-probabilities": told_logprobs, "a seed again": repeated_seeds}
+"""What is promised beside the law, asked of each text by itself."""
+
+
 def rows() -> dict[str, Row]:
     """Return name -> row; those of one way stand together, and share a process."""
     found = dict[str, Row]()
     for name, way in WAYS.items():
-        options = OPTIONS if way.speculation else {**OPTIONS, **PLAIN_ONLY}
+        options = repeating(OPTIONS) if way == WAYS["n-gram"] else OPTIONS
+        options = options if way.speculation else {**options, **PLAIN_ONLY}
         found |= {f"{name}/{option}": _row(way, asked) for option, asked in options.items()}
+        found |= {f"{name}/{promise}": _promise(way, keep) for promise, keep in PROMISES.items()}
     for ways, options in ((SCHEDULES, OF_SCHEDULES), (AS_IT_IS, OF_AS_IT_IS)):
         found |= {f"{name}/{option}": _row(way, OPTIONS[option]) for name, way in ways.items() for option in options}
     return found
+
+
+def _promise(way: Way, keep: Callable[[Way, Request, Sequence[int]], Sequence[Tokens]]) -> Row:
+    drawn = promises(way, request(horizon=8, top_k=4, logprobs=3), keep)
+    counted = partial(activity, way, drawn) if way.speculation else None
+    return Row(drawn, lambda: {RIGHT: 1.0}, detect=DETECT, activity=counted)
 
 
 def _row(way: Way, asked: Asked) -> Row:

@@ -13,6 +13,7 @@ from specverify.laws.llama import Array, Llama, LlamaSizes, random_llama
 SIZES: Final = LlamaSizes(vocabulary=8, width=64, inner=96, layers=2, heads=2, kv_heads=1, head_width=32)
 """The smallest heads that the attention of the CPU build takes."""
 SPREAD: Final = 2.0
+LETTERS: Final = ("a", "b", "c", "d", "e", "f", "g", "</s>")
 END: Final = 7
 POSITIONS: Final = 512
 NOISE: Final = 0.1
