@@ -28,8 +28,9 @@ ENVIRONMENT = {
     "HF_HUB_OFFLINE": "1",
     "VLLM_LOGGING_LEVEL": "ERROR",
     "VLLM_NO_USAGE_STATS": "1",
+    "TORCHDYNAMO_DISABLE": "1",
 }
-"""One process, one thread, nothing that goes out; set before vLLM is imported."""
+"""One process, one thread, nothing compiled, nothing that goes out; set before vLLM is imported."""
 os.environ.update(ENVIRONMENT)
 try:
     import torch

@@ -58,10 +58,12 @@ def law(asked: Request) -> dict[Tokens, float]:
 
 
 def _until_stop(asked: Request, text: Tokens) -> Tokens:
-    """Return a text up to the token that completes a stop string; the letters of the tokens are a, b, c ..."""
-    letters = "".join(map(LETTERS.__getitem__, text))
-    ends = [place + len(stop) for stop in asked.option("stop", ()) if (place := letters.find(stop)) >= 0]
-    return text[: min(ends, default=len(text))]
+    """Return a text up to the token that completes a stop string; an end is special, and has no letter."""
+    letters = ["" if token == END else LETTERS[token] for token in text]
+    for length in range(1, len(text) + 1):
+        if any(stop in "".join(letters[:length]) for stop in asked.option("stop", ())):
+            return text[:length]
+    return text
 
 
 def next_pmf(asked: Request) -> Callable[[Tokens], Any]:
