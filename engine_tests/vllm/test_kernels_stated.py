@@ -14,7 +14,7 @@ from specverify.engines.vllm.kernels import (
     sample_recovered_tokens,
 )
 
-ROWS = 6000
+ROWS = 3000
 P, Q = torch.tensor([0.5, 0.3, 0.2, 0.0]), torch.tensor([0.1, 0.2, 0.3, 0.4])
 
 
@@ -55,8 +55,8 @@ def test_drafts_and_recovered_tokens_have_the_law_of_the_target(padded):
     drafts = torch.multinomial(Q, ROWS, replacement=True)
     if padded:  # what the grammar forbids under the target is padding, and is rejected
         drafts[drafts == 3] = -1
-    assert (emitted(drafts, Q.expand(ROWS, 4)) - P).abs().sum() / 2 < 0.02
-    assert (emitted(torch.full((ROWS,), 2), None) - P).abs().sum() / 2 < 0.02
+    assert (emitted(drafts, Q.expand(ROWS, 4)) - P).abs().sum() / 2 < 0.04
+    assert (emitted(torch.full((ROWS,), 2), None) - P).abs().sum() / 2 < 0.04
 
 
 def test_a_planted_fault_in_the_recovered_tokens_is_seen():

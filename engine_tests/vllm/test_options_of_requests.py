@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 from functools import partial
+from itertools import product
 
 import numpy as np
 import pytest
@@ -21,15 +23,23 @@ OF_EVERY_REQUEST = {"max_tokens", "ignore_eos", "logprobs", "stop", "stop_token_
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_a_law_sums_to_one_and_has_texts_of_the_length_asked_for(name):
+def test_a_law_sums_to_one_and_has_texts_not_longer_than_asked_for(name):
     asked = ALL[name].request
     found = law(asked)
     assert sum(found.values()) == pytest.approx(1)
-    assert max(map(len, found)) == asked.option("max_tokens")
+    assert max(map(len, found)) <= asked.option("max_tokens")
 
 
-BEGINNINGS = ((), (6,), (2,), (6, 6), (2, 4), (1, 1), (7, 0))
+BEGINNINGS = [new for length in range(3) for new in product(range(8), repeat=length)]
+BEGINNINGS += [(4,) * 6, (1,) * 6, (4, 1) * 3, (0, 3) * 3]
 """New tokens so far, at some of which every option has an effect."""
+
+
+def far_apart(one, other, new):
+    """Return whether two requests go on by other pmfs; not where one of them is near a tie."""
+    with suppress(UnusableSubject):
+        return np.abs(next_pmf(one)(new) - next_pmf(other)(new)).max() > 1e-3
+    return False
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -39,8 +49,7 @@ def test_every_option_changes_the_law(name):
     for option, _ in asked.options:
         if option not in OF_EVERY_REQUEST:
             less = asked._replace(options=tuple(item for item in asked.options if item[0] != option))
-            pairs = [(next_pmf(asked)(new), next_pmf(less)(new)) for new in BEGINNINGS]
-            assert any(np.abs(one - other).max() > 1e-3 for one, other in pairs), option
+            assert any(far_apart(asked, less, new) for new in BEGINNINGS), option
 
 
 def test_prompts_that_repeat_themselves_have_laws_of_their_own():
@@ -56,9 +65,10 @@ def test_an_end_comes_after_the_tokens_that_are_asked_for_and_then_at_once():
 
 
 def test_an_end_that_goes_on_has_no_letter_in_a_stop_string():
-    found = law(request(horizon=4, top_k=3, stop=("ge",)))
-    assert all("ge" not in "".join("abcdefg"[token] for token in text[:-1] if token != END) for text in found)
-    assert any(text[-1] == 4 and text[-2:] != (6, 4) for text in found if len(text) < 4)
+    found = law(request(horizon=4, stop=("ge",)))
+    assert {(6, 4), (6, END, 4), (END, 6, 4)} <= set(found)
+    assert (6, 4, 0, 0) not in found
+    assert (6, 0, 4, 0) in found
 
 
 def test_penalties_count_the_new_tokens_and_repetition_the_prompt_too():
@@ -88,10 +98,9 @@ def drawn(found, seed, number):
 @pytest.mark.parametrize(
     ("name", "wrong"),
     [
-        ("at least three tokens", {"min_tokens": 4}),
         ("structured outputs", {"letters": (0, 1, 2, 6)}),
         ("all penalties", {"repetition_penalty": 1.0}),
-        ("bad words", {"_bad_words_token_ids": ((6,), (2, 4))}),
+        ("bad words", {"_bad_words_token_ids": ((2, 4), (1, 2))}),
         ("temperature 1", {"temperature": 1.4}),
         ("greedy, at least five tokens", {"min_tokens": 0}),
     ],
