@@ -2,8 +2,8 @@
 
     python vllm_cpu_expand.py
 
-Status 0 fixed, 1 present, 125 cannot be tested. The example is that of the function's own docstring. The stand-in of the
-kernel converts what it should write into to int64, and writes into the copy; only int64 is right.
+Status 0 fixed, 1 present, 125 cannot be tested. The example is that of the docstring of the function. The stand-in of
+the kernel converts its output to int64, and writes into the copy; only int64 is right.
 """
 
 import os

@@ -2,7 +2,7 @@
 
     python vllm_min_tokens.py
 
-Status 0 fixed, 1 present, 125 cannot be tested. A greedy text that has its first stop token behind ``min_tokens`` tokens
+Status 0 fixed, 1 present, 125 cannot be tested. A greedy text whose first stop token is behind ``min_tokens`` tokens
 must end there, as it does without the option.
 """
 

@@ -2,7 +2,7 @@
 
     python vllm_seed_probabilistic.py
 
-Status 0 fixed, 1 present, 125 cannot be tested. Each request is made twice with its seed; the control has greedy drafts.
+Status 0 fixed, 1 present, 125 cannot be tested. Each request is made twice with its seed; control: greedy drafts.
 A fault of the CPU build alone is mended first: it does not copy the temperature to drafted tokens.
 """
 

@@ -1,4 +1,4 @@
-"""vLLM 0.32.0: with drawn drafts a structured output has another law: what the grammar forbids is dropped, not rejected.
+"""vLLM 0.32.0: with drawn drafts a structured output has another law: forbidden drafts are dropped, not rejected.
 
     python vllm_structured_probabilistic.py
 
@@ -40,13 +40,13 @@ try:
         folders.append(tempfile.mkdtemp())
         LlamaForCausalLM(LlamaConfig(**sizes, **heads, eos_token_id=7)).save_pretrained(folders[-1])
         letters = Tokenizer(models.BPE({letter: i for i, letter in enumerate("abcdefgh")}, []))
-        PreTrainedTokenizerFast(tokenizer_object=letters, eos_token="h").save_pretrained(folders[-1])
+        PreTrainedTokenizerFast(tokenizer_object=letters, eos_token="h").save_pretrained(folders[-1])  # noqa: S106
     drafts = dict(method="draft_model", model=folders[1], num_speculative_tokens=1, draft_sample_method="probabilistic")
     llm = LLM(folders[0], speculative_config=drafts, dtype="float32", enforce_eager=True, max_num_seqs=64)
     allowed = [law(allowed_token_ids=[0, 1, 6]) for _ in range(2)]
     got = law(structured_outputs=StructuredOutputsParams(regex="[abg]{16}"))
     apart, chance = (sum(((each - allowed[0]) + (allowed[0] - each)).values()) / 8000 for each in (got, allowed[1]))
-    print(f"expected a total variation of less than 0.06 from the allowed tokens, got {apart:.3f}; control {chance:.3f}")
+    print(f"expected a total variation below 0.06 from the allowed tokens, got {apart:.3f}; control {chance:.3f}")
     sys.exit(125 if chance > 0.06 else int(apart > 0.06))
 except Exception as error:
     print(f"cannot be tested: {type(error).__name__}: {error}")
