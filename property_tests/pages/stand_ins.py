@@ -327,7 +327,6 @@ def vllm_expand(wrong):
     platform = SimpleNamespace(register_triton_kernel_overrides=lambda: None)
     return {
         "torch": module("torch", tensor=np.array, equal=np.array_equal, **kinds),
-        "vllm": module("vllm"),
         "vllm.platforms": module("it", current_platform=platform),
         "vllm.v1": module("it"),
         "vllm.v1.sample": module("it"),
