@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,9 @@ ALARM = 1e-6
 """Shared by all rows, and by all repeats of a seed."""
 
 
-def report(names: Sequence[str], seed: int, folder: Path, seconds: float, together: bool) -> list[dict[str, Any]]:
+def report(
+    names: Sequence[str], seed: int, folder: Path, seconds: float, *, together: bool = False
+) -> list[dict[str, Any]]:
     """Return the verdicts on subjects that say something, sampled with ``seed`` unless their reports are there."""
     folder.mkdir(parents=True, exist_ok=True)
     if together:
@@ -139,11 +142,11 @@ def main() -> None:
     given = parser.parse_args()
     work = given.work or Path(tempfile.mkdtemp())
     rows = [name for name in _rows(given.prefix) if given.only in name]
-    verdicts = report(rows, 0, work / given.prefix, given.seconds, given.together)
+    verdicts = report(rows, 0, work / given.prefix, given.seconds, together=given.together)
     wrong = [verdict["subject"] for verdict in verdicts if verdict["status"] == "refuted"]
     folders = ((seed, work / f"{given.prefix}-{seed}") for seed in REPEATS)
-    more = (given.seconds, given.together)
-    repeats = [report(wrong, seed, folder, *more) for seed, folder in folders] if wrong else []
+    sampled = partial(report, wrong, seconds=given.seconds, together=given.together)
+    repeats = [sampled(seed=seed, folder=folder) for seed, folder in folders] if wrong else []
     found = table(verdicts, repeats)
     if given.write is None:
         print(found)

@@ -56,6 +56,26 @@ def asked(monkeypatch):
     return commands
 
 
+def test_rows_of_one_way_share_a_process_and_one_that_ends_it_is_unusable(monkeypatch, tmp_path):
+    asked, names = [], ["vllm:all/plain/a", "vllm:all/plain/b", "vllm:all/draft/a"]
+
+    def run(command, check):
+        rows = [word for word in command if word.startswith("vllm:")]
+        asked.append(rows)
+        for name in rows:
+            if name == "vllm:all/plain/b":
+                return subprocess.CompletedProcess(command, -9)
+            file = SURVEY["report_file"](tmp_path, name)
+            file.write_text(json.dumps({"verdicts": [verdict(name.partition("/")[2], "holds")]}), "utf-8")
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    found = SURVEY["report"](names, 0, tmp_path, 9.0, together=True)
+    assert asked == [["vllm:all/plain/a", "vllm:all/plain/b"], ["vllm:all/draft/a"]]
+    assert [each["status"] for each in found] == ["holds", "unusable", "holds"]
+    assert found[1]["statement"] == "its process ended with status -9"
+
+
 def test_a_survey_goes_on_where_it_was_ended(asked, tmp_path):
     report, folder = SURVEY["report"], tmp_path / "work"
     with pytest.raises(KeyboardInterrupt):
@@ -78,3 +98,10 @@ def test_what_cannot_be_examined_ends_a_survey(asked, monkeypatch, tmp_path):
     monkeypatch.setattr(subprocess, "run", lambda command, check: None)
     with pytest.raises(SystemExit, match="mlx:all/a cannot be examined"):
         SURVEY["report"](["mlx:all/a"], 0, tmp_path, 9.0)
+
+
+def test_the_matrix_of_engines_counts_the_rows_of_their_pages():
+    matrix = runpy.run_path(str(Path(__file__).parents[2] / "engine_surveys" / "matrix.py"))["matrix"]()
+    page = (Path(__file__).parents[2] / "docs" / "engines.md").read_text("utf-8")
+    assert f"<!-- matrix -->\n{matrix}<!-- end -->\n" in page
+    assert "| [llama-cpp-python-0.3.36](findings/llama-cpp-python-0.3.36.md) | lookup | 17 | 16 | 1 | 0 | 0 |" in page

@@ -82,6 +82,8 @@ def rows() -> dict[str, Row]:
         options = options if way.speculation else {**options, **PLAIN_ONLY}
         found |= {f"{name}/{option}": _row(way, asked) for option, asked in options.items()}
         found |= {f"{name}/{promise}": _promise(way, keep) for promise, keep in PROMISES.items()}
+    plain = Way(arguments=FEW_TOKENS, mended=False)
+    found["plain, few tokens a step, as it is/others beside"] = _row(plain, OPTIONS["others beside"])
     for ways, names in ((SCHEDULES, OF_SCHEDULES), (AS_IT_IS, OF_AS_IT_IS)):
         found |= {f"{name}/{option}": _row(way, OPTIONS[option]) for name, way in ways.items() for option in names}
     return found
