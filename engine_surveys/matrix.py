@@ -21,7 +21,7 @@ def matrix() -> str:
     for page in sorted(DOCS.glob("findings/*.md")):
         counts: dict[str, Counter[str]] = {}
         for name, status in re.findall(
-            r"^\| ([^|]+?) \| (holds|refuted|unusable|unknown) \|", page.read_text("utf-8"), re.M
+            r"^\| ([^|]+?) \| (holds|refuted|unusable|unknown) \|", page.read_text("utf-8"), re.MULTILINE
         ):
             counts.setdefault(name.partition("/")[0], Counter())[status] += 1
         for way, found in counts.items() if "\n<!-- table -->\n" in page.read_text("utf-8") else ():

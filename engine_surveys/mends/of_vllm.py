@@ -1,7 +1,8 @@
-"""What mends each cause in vLLM that all platforms share; those of the CPU build alone are in the engine's folder."""
+"""What mends each cause in vLLM; the CPU build's own faults are mended as in the rows that are not *as they are*."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
@@ -35,7 +36,44 @@ def bonus_behind_drafts(library: Any) -> Any:
     return apply
 
 
+def of_the_cpu_build(where: str) -> Callable[[Any], Any]:
+    """Return what makes the mend of the engine's own table."""
+
+    def make(library: Any) -> Any:
+        from specverify.engines.vllm.mends import MENDS
+
+        (mend,) = (each for each in MENDS if each.where == where)
+        return mend.make(library)
+
+    return make
+
+
+def expanded(library: Any) -> Any:
+    """Return the caller of the kernel that loses its output, without the kernel."""
+    import torch
+
+    def expand(values, ends, number, replace_from=0, replace_to=0):
+        lengths = torch.diff(ends.long(), prepend=torch.zeros(1, dtype=torch.long))
+        return torch.where(values == replace_from, torch.full_like(values, replace_to), values).repeat_interleave(
+            lengths
+        )
+
+    return expand
+
+
+TOP_K = "vllm.v1.sample.ops.topk_topp_sampler"
+RUNNER = "vllm.v1.worker.gpu_model_runner"
+EXPANDED = Ours("vllm.v1.sample.rejection_sampler:expand_batch_to_tokens", expanded)
 OF_CAUSE: dict[str, tuple[Change, ...]] = {
+    "CPU build: temperature, top-k and top-p of drafted tokens are memory that nothing was written to": (EXPANDED,),
+    "CPU build: top-k raises in a step without drafts": (
+        EXPANDED,
+        Ours(f"{TOP_K}:apply_top_k_only", of_the_cpu_build(f"{TOP_K}.apply_top_k_only")),
+    ),
+    "CPU build: a seed raises where a prompt is read in several steps": tuple(
+        Ours(f"{RUNNER}:GPUModelRunner.{name}", of_the_cpu_build(f"{RUNNER}.GPUModelRunner.{name}"))
+        for name in ("_sample", "_bookkeeping_sync")
+    ),
     "min_tokens: the token after accepted drafts may be no end, whatever their number": (
         Ours("vllm.v1.sample.sampler:Sampler.apply_logits_processors", bonus_behind_drafts),
     ),
