@@ -308,7 +308,7 @@ def vllm_structured(wrong, steady=True):
 
     def generate(_, options, __):
         calls.append(0)
-        shifted = (wrong and hasattr(options, "structured_outputs")) or (not steady and len(calls) > 4000)
+        shifted = (wrong and hasattr(options, "structured_outputs")) or (not steady and len(calls) > 1500)
         return [len(calls) % (2 if shifted else 3)]
 
     more = {

@@ -2,8 +2,8 @@
 
     python vllm_structured_probabilistic.py
 
-Status 0 fixed, 1 present, 125 cannot be tested. Texts of the grammar [abg]{16} have the law of ``allowed_token_ids`` of
-those letters, which is the control; 0.06 is more than 4 000 texts of each differ by chance. The grammar is looked at
+Status 0 fixed, 1 present, 125 cannot be tested. Texts of the grammar [ae]{16} have the law of ``allowed_token_ids`` of
+those letters, which is the control; 1 500 texts of each do not differ by 0.1 by chance. The grammar is looked at
 before drafts are verified unless scheduling is asynchronous. A fault of the CPU build alone is mended first.
 """
 
@@ -28,14 +28,14 @@ try:
 
     def law(**more):
         options = SamplingParams(max_tokens=2, ignore_eos=True, **more)
-        answers = llm.generate([{"prompt_token_ids": [3, 1, 2, 3, 1]}] * 4000, options, use_tqdm=False)
+        answers = llm.generate([{"prompt_token_ids": [3, 1, 2, 3, 1]}] * 1500, options, use_tqdm=False)
         return Counter(tuple(each.outputs[0].token_ids) for each in answers)
 
     sizes = dict(vocab_size=8, hidden_size=64, intermediate_size=96, num_hidden_layers=2, initializer_range=0.3)
     heads = dict(num_attention_heads=2, num_key_value_heads=1, head_dim=32, max_position_embeddings=64)
     rejection_sampler.expand_batch_to_tokens = expand
     folders = []
-    for seed in (0, 1):
+    for seed in (2, 0):
         torch.manual_seed(seed)
         folders.append(tempfile.mkdtemp())
         LlamaForCausalLM(LlamaConfig(**sizes, **heads, eos_token_id=7)).save_pretrained(folders[-1])
@@ -43,11 +43,11 @@ try:
         PreTrainedTokenizerFast(tokenizer_object=letters, eos_token="h").save_pretrained(folders[-1])  # noqa: S106
     drafts = dict(method="draft_model", model=folders[1], num_speculative_tokens=1, draft_sample_method="probabilistic")
     llm = LLM(folders[0], speculative_config=drafts, dtype="float32", enforce_eager=True, max_num_seqs=64)
-    allowed = [law(allowed_token_ids=[0, 1, 6]) for _ in range(2)]
-    got = law(structured_outputs=StructuredOutputsParams(regex="[abg]{16}"))
-    apart, chance = (sum(((each - allowed[0]) + (allowed[0] - each)).values()) / 8000 for each in (got, allowed[1]))
-    print(f"expected a total variation below 0.06 from the allowed tokens, got {apart:.3f}; control {chance:.3f}")
-    sys.exit(125 if chance > 0.06 else int(apart > 0.06))
+    allowed = [law(allowed_token_ids=[0, 4]) for _ in range(2)]
+    got = law(structured_outputs=StructuredOutputsParams(regex="[ae]{16}"))
+    apart, chance = (sum(((each - allowed[0]) + (allowed[0] - each)).values()) / 3000 for each in (got, allowed[1]))
+    print(f"expected a total variation below 0.1 from the allowed tokens, got {apart:.3f}; control {chance:.3f}")
+    sys.exit(125 if chance > 0.1 else int(apart > 0.1))
 except Exception as error:
     print(f"cannot be tested: {type(error).__name__}: {error}")
     sys.exit(125)
