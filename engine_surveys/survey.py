@@ -28,12 +28,14 @@ from specverify.checks import check_named
 from specverify.report.data import as_data
 from specverify.run.catalogue import expanded
 from specverify.run.verify import verdict_of
+from specverify.subjects.decoding import NOTHING_DRAFTED
 from specverify.subjects.subject import UnusableSubject
 
 BEGIN, END = "<!-- table -->\n", "<!-- end -->\n"
 HEAD = "| what | verdict | samples | detectable TV | TV seen | beside |\n|---|---|---:|---:|---:|---|\n"
 CHECK_NAMES = ("samples_fit_law", "samples_agree")
 CHECKS = tuple(word for name in CHECK_NAMES for word in ("--check", name))
+NOT_COVERED = "not covered"
 REPEATS = (1, 2, 3)
 SUBJECT_SECONDS = 900
 ALARM = 1e-6
@@ -92,10 +94,11 @@ def _examine_together(names: Sequence[str], seed: int, folder: Path, seconds: fl
 
 def table(verdicts: list[dict[str, Any]], repeats: list[list[dict[str, Any]]]) -> str:
     """Return the rows, refuted ones first, then what is unknown or unusable."""
-    order = ["refuted", "unusable", "unknown", "holds"]
+    order = ["refuted", "unusable", "unknown", "holds", NOT_COVERED]
     again = [{verdict["subject"]: verdict["status"] for verdict in repeat} for repeat in repeats]
-    rows = [_row(verdict, again) for verdict in sorted(verdicts, key=lambda each: order.index(each["status"]))]
-    counts = ", ".join(f"{sum(each['status'] == name for each in verdicts)} {name}" for name in order)
+    rows = [_row(verdict, again) for verdict in sorted(verdicts, key=lambda each: order.index(_status(each)))]
+    statuses = [_status(each) for each in verdicts]
+    counts = ", ".join(f"{statuses.count(name)} {name}" for name in order if name in statuses or name != NOT_COVERED)
     seconds = sum(verdict["seconds"] for verdict in verdicts)
     return f"{counts}; {seconds:.0f} seconds.\n\n{HEAD}{''.join(rows)}"
 
@@ -109,7 +112,13 @@ def _row(verdict: dict[str, Any], again: list[dict[str, str]]) -> str:
     if verdict["status"] in {"unusable", "unknown"}:
         beside.append(verdict["statement"].replace("|", "/").partition("\n")[0][:200])
     numbers = (figures.get("samples", ""), *(_number(figures.get(key)) for key in ("tv_detectable", "tv_observed")))
-    return f"| {name} | {verdict['status']} | {' | '.join(map(str, numbers))} | {'; '.join(beside)} |\n"
+    return f"| {name} | {_status(verdict)} | {' | '.join(map(str, numbers))} | {'; '.join(beside)} |\n"
+
+
+def _status(verdict: dict[str, Any]) -> str:
+    """Return the status of a row; one that holds without any draft says nothing of speculation."""
+    idle = any(line.endswith(NOTHING_DRAFTED) for line in verdict["figures"].get("activity", ()))
+    return NOT_COVERED if idle and verdict["status"] == "holds" else str(verdict["status"])
 
 
 def _repeated(statuses: list[str]) -> str:

@@ -37,6 +37,14 @@ def test_repeats_that_are_all_decided_are_counted_alone():
     assert "refuted in 1 of 2 repeats; draft 1" in lines([wrong], [[wrong], [verdict("wrong", "holds")]])[4]
 
 
+def test_a_row_that_holds_without_a_draft_is_not_covered():
+    idle = verdict("idle", "holds")
+    idle["figures"]["activity"] = ["idle: nothing was drafted"]
+    said = lines([verdict("right", "holds"), idle], [])
+    assert said[0] == "0 refuted, 0 unusable, 0 unknown, 1 holds, 1 not covered; 3 seconds."
+    assert said[-1].startswith("| idle | not covered | 100 |")
+
+
 @pytest.fixture
 def asked(monkeypatch):
     """What was asked of ``specverify verify``, which is stood in for; it is ended at the row called ``ended``."""

@@ -26,6 +26,8 @@ SEEDS: Final = 300
 """With which it is asked whether speculation changes the text of a seed."""
 DETECT: Final = 0.05
 """Total variation that a sample must see."""
+NOTHING_DRAFTED: Final = "nothing was drafted"
+"""What a row's activity begins with if its sample says nothing of speculation."""
 Texts = Callable[[int, int], Sequence[Tokens]]
 """``texts(seed, number)`` -> so many independent texts, of one object of the engine, by its own random numbers."""
 

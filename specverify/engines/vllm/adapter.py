@@ -16,7 +16,7 @@ from specverify.engines.vllm.models import folder
 from specverify.engines.vllm.options import Request, raw_logprobs, request
 from specverify.engines.vllm.weights import LETTERS
 from specverify.reference import Tokens
-from specverify.subjects.decoding import Texts, seeds_of
+from specverify.subjects.decoding import NOTHING_DRAFTED, Texts, seeds_of
 
 ENVIRONMENT = {
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
@@ -188,7 +188,6 @@ LOGPROB = 1e-3
 """How far a log-probability in float32 may be from that in float64: a hundred times what it is."""
 ACTIVE = 128
 """Texts in which it is counted how much is drafted and accepted."""
-NOTHING_DRAFTED = "nothing was drafted"
 
 
 def activity(way: Way, draw: Texts) -> str:
