@@ -149,6 +149,8 @@ def engines(session: nox.Session) -> None:
         page = f"docs/findings/{PAGES[name]}.md"
         together = ["--together"] if name in TOGETHER else []
         session.run("python", "engine_surveys/survey.py", name, *together, "--write", page, env=environment)
+        if name == "vllm":
+            session.run("python", "engine_surveys/vllm_options.py", page, env=environment)
         if name in TESTED:
             tests = f"engine_surveys/{TESTED[name]}"
             session.run("pytest", tests, "-o", "addopts=", env=environment)  # its plugins are not installed

@@ -13,9 +13,9 @@ import pytest
 pytest.importorskip("vllm", reason="needs the engine: nox -s engines -- vllm")
 
 import torch
+import vllm._custom_ops  # noqa: F401 - loads the compiled functions
 from vllm.utils import cpu_triton_utils as stand_ins
 
-import specverify.engines.vllm.adapter  # noqa: F401 - sets the environment before vLLM is imported
 from specverify.engines.vllm import kernels
 
 CALLS, VOCABULARY, MOST = 1000, 8, 3
