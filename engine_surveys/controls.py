@@ -34,6 +34,7 @@ PREFIXES = {
     "openvino-genai": "openvino",
     "speculative-decoding": "lucidrains",
     "transformers-table": "hf",
+    "vllm-cpu": "vllm",
 }
 """Page -> what its subjects begin with, and its mends: ``mends.of_PREFIX``."""
 

@@ -5,6 +5,7 @@ Each function returns the modules by name; ``wrong`` has the defect. None of the
 
 from __future__ import annotations
 
+from functools import partial
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
@@ -247,6 +248,101 @@ def transformers_broken_off(wrong, drafting=True):
     return {"torch": _torch(), "transformers": module("it", LlamaConfig=lambda **_: None, LlamaForCausalLM=Llama)}
 
 
+def _vllm(generate, **more):
+    """Return vLLM, and what makes a model for it; ``generate(prompt, options, speculation)`` returns new tokens."""
+
+    class LLM:
+        def __init__(self, _, speculative_config=None, **__):
+            self.speculation = speculative_config or {}
+
+        def generate(self, asked, options, **_):
+            one = isinstance(asked, dict)
+            listed = [options] * len(asked) if isinstance(options, SimpleNamespace) else options
+            pairs = [(asked, options)] if one else zip(asked, listed, strict=True)
+            texts = [generate(each["prompt_token_ids"], given, self.speculation) for each, given in pairs]
+            return [SimpleNamespace(outputs=[SimpleNamespace(token_ids=text)]) for text in texts]
+
+    class Saved:
+        def __init__(self, *_, **__):
+            pass
+
+        def save_pretrained(self, _):
+            pass
+
+    of_transformers = {"LlamaConfig": Saved, "LlamaForCausalLM": Saved, "PreTrainedTokenizerFast": Saved}
+    return {
+        "transformers": module("transformers", **of_transformers),
+        "vllm": module("vllm", LLM=LLM, SamplingParams=SimpleNamespace),
+        **more,
+    }
+
+
+def _rejection_sampler():
+    return {"vllm.v1": module("it"), "vllm.v1.sample": module("it", rejection_sampler=module("it"))}
+
+
+def vllm_min_tokens(wrong):
+    def generate(prompt, options, _):
+        text = [(prompt[0] + place) % 8 for place in range(12)]
+        stop = getattr(options, "stop_token_ids", [None])[0]
+        return (
+            text[: text.index(stop) + 1 + (wrong and getattr(options, "min_tokens", 0) > 0)] if stop in text else text
+        )
+
+    return _vllm(generate, torch=_torch())
+
+
+def vllm_seed(wrong, seeded=True):
+    calls = []
+
+    def generate(_, options, speculation):
+        calls.append(0)
+        drawn = wrong and speculation["draft_sample_method"] == "probabilistic"
+        return [options.seed, len(calls) if drawn or not seeded else 0]
+
+    return _vllm(generate, torch=_torch(), **_rejection_sampler())
+
+
+def vllm_structured(wrong, steady=True):
+    calls = []
+
+    def generate(_, options, __):
+        calls.append(0)
+        shifted = (wrong and hasattr(options, "structured_outputs")) or (not steady and len(calls) > 1500)
+        return [len(calls) % (2 if shifted else 3)]
+
+    more = {
+        "tokenizers": module("it", Tokenizer=lambda _: None, models=SimpleNamespace(BPE=lambda *_: None)),
+        "vllm.sampling_params": module("it", StructuredOutputsParams=SimpleNamespace),
+    }
+    return _vllm(generate, torch=_torch(), **more, **_rejection_sampler())
+
+
+def vllm_expand(wrong):
+    def expand(values, ends, number):
+        written = np.repeat(values, np.diff(ends, prepend=0))
+        return written + (wrong and values.dtype != np.int64)
+
+    kinds = {"float32": np.dtype("f4"), "int32": np.dtype("i4"), "int64": np.dtype("i8")}
+    platform = SimpleNamespace(register_triton_kernel_overrides=lambda: None)
+    return {
+        "torch": module("torch", tensor=np.array, equal=np.array_equal, **kinds),
+        "vllm.platforms": module("it", current_platform=platform),
+        "vllm.v1": module("it"),
+        "vllm.v1.sample": module("it"),
+        "vllm.v1.sample.rejection_sampler": module("it", expand_batch_to_tokens=expand),
+    }
+
+
+def vllm_raises(option, said, wrong):
+    def generate(_, options, __):
+        if wrong and hasattr(options, option):
+            raise RuntimeError(said)
+        return [1]
+
+    return _vllm(generate)
+
+
 ENGINES = {
     "llama_min_tokens": llama,
     "litgpt_greedy_draft": litgpt,
@@ -260,5 +356,11 @@ ENGINES = {
     "transformers_broken_off": transformers_broken_off,
     "transformers_plain_padding": transformers,
     "transformers_plain_truncation": transformers,
+    "vllm_cpu_expand": vllm_expand,
+    "vllm_cpu_seed_in_steps": partial(vllm_raises, "seed", "CPU Generator does not use offset"),
+    "vllm_cpu_top_k": partial(vllm_raises, "top_k", "max(): Expected reduction dim to be specified"),
+    "vllm_min_tokens": vllm_min_tokens,
+    "vllm_seed_probabilistic": vllm_seed,
+    "vllm_structured_probabilistic": vllm_structured,
 }
 """By the name of the reproducer."""

@@ -17,6 +17,8 @@ import stand_ins
 FOLDER = Path(__file__).parents[2] / "docs" / "findings" / "reproducers"
 FIXED, PRESENT, UNTESTED = 0, 1, 125
 MOST_LINES = 60
+PACKAGES = {"mlx_lm.models", "litgpt.generate", "vllm.v1", "vllm.v1.sample"}
+"""Modules that are passed over where their submodules are there."""
 
 
 class OfAnotherVersion(ModuleType):
@@ -78,7 +80,7 @@ def test_the_defect_is_told_from_its_absence(status, capsys, name):
 @pytest.mark.parametrize("name", stand_ins.ENGINES)
 def test_an_engine_that_is_not_there_cannot_be_tested(status, capsys, name):
     modules = stand_ins.ENGINES[name](wrong=False)
-    for missing in modules.keys() - {"mlx_lm.models", "litgpt.generate"}:  # whose submodules are there
+    for missing in modules.keys() - PACKAGES:
         assert status(name, modules | {missing: None}) == UNTESTED
         assert "cannot be tested: ModuleNotFoundError" in capsys.readouterr().out
 
@@ -111,6 +113,11 @@ def cannot_be_made(*_, **__):
         ("transformers_broken_off", "transformers", "LlamaForCausalLM"),
         ("transformers_plain_padding", "transformers", "LlamaForCausalLM"),
         ("transformers_plain_truncation", "transformers", "LlamaForCausalLM"),
+        ("vllm_cpu_seed_in_steps", "transformers", "LlamaForCausalLM"),
+        ("vllm_cpu_top_k", "vllm", "LLM"),
+        ("vllm_min_tokens", "vllm", "LLM"),
+        ("vllm_seed_probabilistic", "transformers", "LlamaForCausalLM"),
+        ("vllm_structured_probabilistic", "vllm", "LLM"),
     ],
 )
 def test_a_model_that_cannot_be_made_cannot_be_tested(status, capsys, name, module, maker):

@@ -37,6 +37,14 @@ def test_repeats_that_are_all_decided_are_counted_alone():
     assert "refuted in 1 of 2 repeats; draft 1" in lines([wrong], [[wrong], [verdict("wrong", "holds")]])[4]
 
 
+def test_a_row_that_holds_without_a_draft_is_not_covered():
+    idle = verdict("idle", "holds")
+    idle["figures"]["activity"] = ["idle: nothing was drafted"]
+    said = lines([verdict("right", "holds"), idle], [])
+    assert said[0] == "0 refuted, 0 unusable, 0 unknown, 1 holds, 1 not covered; 3 seconds."
+    assert said[-1].startswith("| idle | not covered | 100 |")
+
+
 @pytest.fixture
 def asked(monkeypatch):
     """What was asked of ``specverify verify``, which is stood in for; it is ended at the row called ``ended``."""
@@ -54,6 +62,26 @@ def asked(monkeypatch):
 
     monkeypatch.setattr(subprocess, "run", run)
     return commands
+
+
+def test_rows_of_one_way_share_a_process_and_one_that_ends_it_is_unusable(monkeypatch, tmp_path):
+    asked, names = [], ["vllm:all/plain/a", "vllm:all/plain/b", "vllm:all/draft/a"]
+
+    def run(command, check):
+        rows = [word for word in command if word.startswith("vllm:")]
+        asked.append(rows)
+        for name in rows:
+            if name == "vllm:all/plain/b":
+                return subprocess.CompletedProcess(command, -9)
+            file = SURVEY["report_file"](tmp_path, name)
+            file.write_text(json.dumps({"verdicts": [verdict(name.partition("/")[2], "holds")]}), "utf-8")
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    found = SURVEY["report"](names, 0, tmp_path, 9.0, together=True)
+    assert asked == [["vllm:all/plain/a", "vllm:all/plain/b"], ["vllm:all/draft/a"]]
+    assert [each["status"] for each in found] == ["holds", "unusable", "holds"]
+    assert found[1]["statement"] == "its process ended with status -9"
 
 
 def test_a_survey_goes_on_where_it_was_ended(asked, tmp_path):
@@ -78,3 +106,10 @@ def test_what_cannot_be_examined_ends_a_survey(asked, monkeypatch, tmp_path):
     monkeypatch.setattr(subprocess, "run", lambda command, check: None)
     with pytest.raises(SystemExit, match="mlx:all/a cannot be examined"):
         SURVEY["report"](["mlx:all/a"], 0, tmp_path, 9.0)
+
+
+def test_the_matrix_of_engines_counts_the_rows_of_their_pages():
+    matrix = runpy.run_path(str(Path(__file__).parents[2] / "engine_surveys" / "matrix.py"))["matrix"]()
+    page = (Path(__file__).parents[2] / "docs" / "engines.md").read_text("utf-8")
+    assert f"<!-- matrix -->\n{matrix}<!-- end -->\n" in page
+    assert "| [llama-cpp-python-0.3.36](findings/llama-cpp-python-0.3.36.md) | lookup | 17 | 16 | 1 | 0 | 0 |" in page

@@ -26,6 +26,8 @@ SEEDS: Final = 300
 """With which it is asked whether speculation changes the text of a seed."""
 DETECT: Final = 0.05
 """Total variation that a sample must see."""
+NOTHING_DRAFTED: Final = "nothing was drafted"
+"""What a row's activity begins with if its sample says nothing of speculation."""
 Texts = Callable[[int, int], Sequence[Tokens]]
 """``texts(seed, number)`` -> so many independent texts, of one object of the engine, by its own random numbers."""
 
@@ -134,6 +136,8 @@ class Row(NamedTuple):
     """The same call without speculation. It is what they must agree with where no law is given; where one is, it is
     told how many texts are those of the same seed without speculation, which nobody promises."""
     detect: float = DETECT
+    activity: Callable[[], str] | None = None
+    """How much was drafted and accepted, where the engine counts it."""
 
 
 def row_subject(name: str, summary: str, row: Row) -> Subject:
@@ -143,7 +147,7 @@ def row_subject(name: str, summary: str, row: Row) -> Subject:
     if row.law is None:
         assert row.plain is not None
         return subject._replace(pairs=(SampledPair(name, sample, partial(_counts, row.plain), row.detect),))
-    activity = partial(_alike, row.texts, row.plain) if row.plain is not None else None
+    activity = row.activity or (partial(_alike, row.texts, row.plain) if row.plain is not None else None)
     return subject._replace(settings=(SampledSetting(name, sample, row.law, row.detect, activity=activity),))
 
 

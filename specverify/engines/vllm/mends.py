@@ -1,0 +1,135 @@
+"""Faults of the CPU build alone, each with its mend: code that GPUs do not run stands in the way of code that they do.
+
+A row whose name says ``mended`` is examined with all of them in place, and so judges what all platforms share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any, Final, NamedTuple
+
+from specverify.engines.vllm.kernels import NOTHING, STATEMENTS
+
+
+class Mend(NamedTuple):
+    """One fault of the CPU build, and what takes the place of the code that has it."""
+
+    cause: str
+    where: str
+    """A kernel as the dispatcher names it, or a function as ``module.name``."""
+    make: Callable[[Callable[..., Any]], Callable[..., Any]]
+    """``make(theirs)`` -> ours."""
+
+
+def _expanded(theirs: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a kernel that writes into the tensor it is given, also if that is no int64."""
+    return STATEMENTS[EXPAND]
+
+
+def _padding_rejected(theirs: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a kernel that rejects drafts of -1, which pad; the stand-in reads what is before the row instead."""
+    ours = STATEMENTS[RANDOM]
+
+    def launch(*given: Any) -> None:
+        drafts = given[2]
+        (ours if bool((drafts == NOTHING).any()) else theirs)(*given)
+
+    return launch
+
+
+def _of_rows(theirs: Callable[..., Any]) -> Callable[..., Any]:
+    """Return top-k that takes a step without any draft, such as one of prompts alone."""
+
+    @wraps(theirs)
+    def apply(logits: Any, k: Any) -> Any:
+        return theirs(logits, k) if len(logits) else logits
+
+    return apply
+
+
+def _states_kept(theirs: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a step of sampling after which the generator of a request whose sample is discarded is as before."""
+
+    @wraps(theirs)
+    def sample(runner: Any, *given: Any, **more: Any) -> Any:
+        batch = runner.input_batch
+        discarded = runner.discard_request_mask.np[: batch.num_reqs].nonzero()[0].tolist()
+        states = {i: batch.generators[i].get_state() for i in discarded if i in batch.generators}
+        done = theirs(runner, *given, **more)
+        for i, state in states.items():
+            batch.generators[i].set_state(state)
+        return done
+
+    return sample
+
+
+def _offsets_left(theirs: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the bookkeeping behind that step, without generators to turn back: a CPU's have no offset."""
+
+    @wraps(theirs)
+    def bookkeep(runner: Any, *given: Any, **more: Any) -> Any:
+        batch, held = runner.input_batch, runner.input_batch.generators
+        batch.generators = {}
+        try:
+            return theirs(runner, *given, **more)
+        finally:
+            batch.generators = held
+
+    return bookkeep
+
+
+EXPAND: Final = "vllm.v1.sample.rejection_sampler.expand_kernel"
+RANDOM: Final = "vllm.v1.sample.rejection_sampler.rejection_random_sample_kernel"
+TOP_K: Final = "vllm.v1.sample.ops.topk_topp_sampler.apply_top_k_only"
+SAMPLE: Final = "vllm.v1.worker.gpu_model_runner.GPUModelRunner._sample"
+BOOKKEEPING: Final = "vllm.v1.worker.gpu_model_runner.GPUModelRunner._bookkeeping_sync"
+OFFSETS: Final = "a request with a seed whose prompt is read in several steps raises"
+MENDS: Final = (
+    Mend("temperature, top-k and top-p of drafted tokens are memory that nothing was written to", EXPAND, _expanded),
+    Mend("top-k raises in a step without drafts", TOP_K, _of_rows),
+    Mend("a draft of -1, which pads, is looked up and may be accepted", RANDOM, _padding_rejected),
+    Mend(OFFSETS, SAMPLE, _states_kept),
+    Mend(OFFSETS, BOOKKEEPING, _offsets_left),
+)
+
+
+@contextmanager
+def mended(mends: tuple[Mend, ...] = MENDS) -> Iterator[None]:
+    """Have these in place while the block lasts."""
+    restored = [_put(mend.where, mend.make) for mend in mends]
+    try:
+        yield
+    finally:
+        for restore in reversed(restored):
+            restore()
+
+
+@contextmanager
+def in_place_of(kernels: Mapping[str, Callable[..., None]]) -> Iterator[None]:
+    """Have these kernels launched while the block lasts."""
+    restored = [_put(name, lambda theirs, ours=ours: ours) for name, ours in kernels.items()]  # type: ignore[misc]
+    try:
+        yield
+    finally:
+        for restore in reversed(restored):
+            restore()
+
+
+def _put(where: str, make: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Callable[[], None]:
+    """Put ``make(theirs)`` in the place of a function or of a stand-in, whoever holds it; return what undoes it."""
+    from vllm.triton_utils.dispatcher import KernelOverride, _resolve_kernel  # noqa: PLC0415 - after its environment
+
+    owner, name = _resolve_kernel(where)
+    held = getattr(owner, name)
+    if isinstance(held, KernelOverride):
+        theirs, by_name = held._impl, held._forward_by_name  # noqa: SLF001 - the wrapper is held in several modules
+        held._impl, held._forward_by_name = make(theirs), False  # noqa: SLF001
+
+        def restore() -> None:
+            held._impl, held._forward_by_name = theirs, by_name  # noqa: SLF001
+
+        return restore
+    setattr(owner, name, make(held))
+    return lambda: setattr(owner, name, held)

@@ -1,0 +1,101 @@
+"""What is examined of vLLM: every way to speculate, by every option that has a law; what is left out is in coverage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+from specverify.engines.vllm.adapter import (
+    RIGHT,
+    Way,
+    activity,
+    promises,
+    repeated_seeds,
+    texts,
+    told_logprobs,
+)
+from specverify.engines.vllm.asked import OPTIONS, PLAIN_ONLY, Asked, repeating
+from specverify.engines.vllm.options import Request, law, request
+from specverify.reference import Tokens
+from specverify.subjects.decoding import DETECT, Row
+
+
+def _speculation(method: str, number: int = 2, **more: Any) -> tuple[tuple[str, Any], ...]:
+    model = {"draft_model": "draft"}.get(method, method)
+    named = {} if method == "ngram" else {"model": model}
+    return tuple({"method": method, "num_speculative_tokens": number, **named, **more}.items())
+
+
+NGRAM: Final = _speculation("ngram", prompt_lookup_max=2, prompt_lookup_min=1)
+DRAFT: Final = _speculation("draft_model")
+PROBABLE: Final = _speculation("draft_model", draft_sample_method="probabilistic")
+FEW_TOKENS: Final = (("max_num_batched_tokens", 40), ("max_num_seqs", 32))
+FEW_BLOCKS: Final = (("num_gpu_blocks_override", 24),)
+WAYS: Final[Mapping[str, Way]] = {
+    "plain": Way(),
+    "draft": Way(DRAFT),
+    "draft, probabilistic": Way(PROBABLE),
+    "n-gram": Way(NGRAM),
+    "EAGLE": Way(_speculation("eagle")),
+    "EAGLE-3, five tokens": Way(_speculation("eagle3", model="eagle3 of five tokens")),
+    "Medusa": Way(_speculation("medusa")),
+}
+"""Examined by all options, with the faults of the CPU build alone mended."""
+OF_SCHEDULES: Final = (
+    "top-k 2",
+    "others beside",
+    "others beside, penalties",
+    "up to the last position",
+    "greedy, others beside",
+)
+SCHEDULES: Final[Mapping[str, Way]] = {
+    "plain, few tokens a step": Way(arguments=FEW_TOKENS),
+    "plain, few blocks": Way(arguments=FEW_BLOCKS),
+    "draft, four tokens": Way(_speculation("draft_model", 4)),
+    "draft, few tokens a step": Way(DRAFT, FEW_TOKENS),
+    "draft, probabilistic, few tokens a step": Way(PROBABLE, FEW_TOKENS),
+    "draft, probabilistic, few blocks": Way(PROBABLE, FEW_BLOCKS),
+    "draft, probabilistic, no prefix caching": Way(PROBABLE, (("enable_prefix_caching", False),)),
+    "n-gram, few tokens a step": Way(NGRAM, FEW_TOKENS),
+    "EAGLE, probabilistic": Way(_speculation("eagle", draft_sample_method="probabilistic")),
+    "EAGLE-3": Way(_speculation("eagle3")),
+}
+"""Examined where steps, blocks and drafts are cut otherwise."""
+AS_IT_IS: Final[Mapping[str, Way]] = {
+    "draft, as it is": Way(DRAFT, mended=False),
+    "n-gram, as it is": Way(NGRAM, mended=False),
+}
+OF_AS_IT_IS: Final = ("temperature 1", "top-p 0.7", "greedy", "greedy, penalties", "top-k 2")
+"""The last raises, and ends its process."""
+
+
+PROMISES: Final = {"log-probabilities": told_logprobs, "a seed again": repeated_seeds}
+"""What is promised beside the law, asked of each text by itself."""
+
+
+def rows() -> dict[str, Row]:
+    """Return name -> row; those of one way stand together, and share a process."""
+    found = dict[str, Row]()
+    for name, way in WAYS.items():
+        options = repeating(OPTIONS) if way == WAYS["n-gram"] else OPTIONS
+        options = options if way.speculation else {**options, **PLAIN_ONLY}
+        found |= {f"{name}/{option}": _row(way, asked) for option, asked in options.items()}
+        found |= {f"{name}/{promise}": _promise(way, keep) for promise, keep in PROMISES.items()}
+    plain = Way(arguments=FEW_TOKENS, mended=False)
+    found["plain, few tokens a step, as it is/others beside"] = _row(plain, OPTIONS["others beside"])
+    for ways, names in ((SCHEDULES, OF_SCHEDULES), (AS_IT_IS, OF_AS_IT_IS)):
+        found |= {f"{name}/{option}": _row(way, OPTIONS[option]) for name, way in ways.items() for option in names}
+    return found
+
+
+def _promise(way: Way, keep: Callable[[Way, Request, Sequence[int]], Sequence[Tokens]]) -> Row:
+    drawn = promises(way, request(horizon=8, top_k=4, logprobs=3), keep)
+    counted = partial(activity, way, drawn) if way.speculation else None
+    return Row(drawn, lambda: {RIGHT: 1.0}, detect=DETECT, activity=counted)
+
+
+def _row(way: Way, asked: Asked) -> Row:
+    drawn = texts(way, asked.request, asked.drawing)
+    counted = partial(activity, way, drawn) if way.speculation else None
+    return Row(drawn, partial(law, asked.request), detect=asked.detect, activity=counted)
