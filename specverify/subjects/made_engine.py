@@ -134,7 +134,7 @@ def made_subject(make: Make, name: str, summary: str = "an engine") -> Subject:
     ``make`` is called once here. Raises ``UnusableSubject`` if what it returns is no engine.
     """
     wide = partial(widened, make)
-    first = _as_made(make, wide(SCENARIOS[0]))
+    first = made_in(make, wide(SCENARIOS[0]))
     for decode in filter(None, (first.speculative, first.plain)):
         takes_prompt(decode)  # raises for arguments that nothing is passed to
     widest, unseen = wide(SCENARIOS[-1]), first._replace(observer=None)  # whose rounds are taken for whole ones
@@ -153,7 +153,7 @@ def made_subject(make: Make, name: str, summary: str = "an engine") -> Subject:
             ),
         ),
         settings=(
-            SampledSetting(f"{widest.name}, {SAMPLED}", partial(_counted, make), partial(_law, make, widest), DETECT),
+            SampledSetting(f"{widest.name}, {SAMPLED}", partial(_counted, make), partial(law_in_scenario, make, widest), DETECT),
         ),
         warm=partial(_warm, make),
         kind="engine",
@@ -165,7 +165,7 @@ def _program(make: Make, scenario: Scenario, like: Made, replays: int = REPLAYS)
     program = EngineProgram(
         scenario.name,
         partial(_opened, make, scenario, "speculative"),
-        partial(_law, make, scenario),
+        partial(law_in_scenario, make, scenario),
         replays=replays,
         rows=partial(_rows, scenario),
         trace=partial(_traced, make, scenario),
@@ -186,7 +186,7 @@ def _serving(make: Make, requests: Requests, like: Made) -> EngineProgram:
     return EngineProgram(
         requests.name,
         partial(_opened_serving, make, requests, "speculative"),
-        partial(_law_of_requests, make, requests),
+        partial(law_of_requests, make, requests),
         plain=None if like.plain is None else partial(_opened_serving, make, requests, "plain"),
         replays=LONG_REPLAYS,
         rows=partial(_rows_of_requests, requests),
@@ -211,7 +211,7 @@ def _made_once(make: Make, scenario: Scenario) -> Made:
     return _made(make, scenario)
 
 
-def _models(scenario: Scenario) -> EngineScenario:
+def models_in(scenario: Scenario) -> EngineScenario:
     task = handed_task(scenario, rational=False)
     if task.draft is None:
         raise UnusableSubject(f"the scenario {scenario.name} has no draft model")
@@ -221,12 +221,12 @@ def _models(scenario: Scenario) -> EngineScenario:
     )
 
 
-def _as_made(make: Make, scenario: Scenario, queries: Queries | None = None) -> Made:
+def made_in(make: Make, scenario: Scenario, queries: Queries | None = None) -> Made:
     """Return the engine in a scenario, its calls as they are. Raises ``UnusableSubject`` if it is none.
 
     What it asks of its models is appended to ``queries``.
     """
-    models = _models(scenario)
+    models = models_in(scenario)
     if queries is not None:
         models = models._replace(
             target=_recorded(models.target, "target", queries), draft=_recorded(models.draft, "draft", queries)
@@ -248,14 +248,14 @@ def _as_made(make: Make, scenario: Scenario, queries: Queries | None = None) -> 
 
 def _made(make: Make, scenario: Scenario) -> Made:
     """Return the engine in a scenario, its calls without arguments. Raises ``UnusableSubject`` if it is none."""
-    made = _as_made(make, scenario)
+    made = made_in(make, scenario)
     plain = _asked(make, made, "plain", scenario) if made.plain else None
     return made._replace(speculative=_asked(make, made, "speculative", scenario), plain=plain)
 
 
 def _asked(make: Make, made: Made, which: str, scenario: Scenario) -> Decode:
     """Return the call of one prompt, whose answer is its row of new tokens."""
-    form = _form(make, which)
+    form = form_in(make, which)
 
     def decode() -> Any:
         (row,) = texts_of(
@@ -272,11 +272,11 @@ def _asked(make: Make, made: Made, which: str, scenario: Scenario) -> Decode:
 
 
 @lru_cache(maxsize=MOST_PROGRAMS)
-def _form(make: Make, which: str) -> EngineForm:
+def form_in(make: Make, which: str) -> EngineForm:
     """Return how a call takes prompts and answers them, as it shows in a few scenarios."""
     calls = []
     for scenario in map(partial(widened, make), _PROBED):
-        batched = _as_made(make, scenario).batched
+        batched = made_in(make, scenario).batched
         calls.append(ProbedCall(partial(_fresh, make, which, scenario), (scenario.prompt,), batched, scenario.horizon))
         if batched and scenario.vocabulary > 2:
             calls.append(calls[-1]._replace(prompts=UNLIKE_PROMPTS))
@@ -287,7 +287,7 @@ _PROBED = (SCENARIOS[1], *SCENARIOS[2:5], SCENARIOS[-1])
 
 
 def _fresh(make: Make, which: str, scenario: Scenario) -> Callable[..., Any]:
-    decode: Callable[..., Any] = getattr(_as_made(make, scenario), which)
+    decode: Callable[..., Any] = getattr(made_in(make, scenario), which)
     return decode
 
 
@@ -299,7 +299,7 @@ def _opened(
         decode: Decode = getattr(_made(make, scenario), which)
         return decode
 
-    made = _as_made(make, scenario)
+    made = made_in(make, scenario)
     again = anew if takes_prompt(getattr(made, which)) else None
     with opened(_asked(make, made, which, scenario), (), forced_uniform, scenario.horizon, again) as program:
         yield program
@@ -310,10 +310,10 @@ def _opened_serving(
     make: Make, requests: Requests, which: str, forced_uniform: Forced = None
 ) -> Iterator[Callable[[Draws], Any]]:
     """Yield an engine that serves several requests."""
-    form = _form(make, which)
+    form = form_in(make, which)
 
     def anew() -> Decode:
-        made = _as_made(make, requests.scenario)
+        made = made_in(make, requests.scenario)
         return partial(served, requests, getattr(made, which), batched=made.batched, form=form)
 
     with opened(anew(), (), forced_uniform, anew=anew) as program:
@@ -333,12 +333,12 @@ def _traced(make: Make, scenario: Scenario, choices: tuple[int, ...]) -> Trace:
     queries: Queries = []
 
     def anew() -> Decode:
-        return _asked(make, _as_made(make, scenario, queries), "speculative", scenario)
+        return _asked(make, made_in(make, scenario, queries), "speculative", scenario)
 
     with opened(anew(), (), None, scenario.horizon, anew) as run:
         queries.clear()
         new = _first(run(Replayed(choices)))
-    models = _models(scenario)
+    models = models_in(scenario)
     return Trace(((scenario.prompt, new),), tuple(queries), models.draft, models.target)
 
 
@@ -346,10 +346,10 @@ def _traced_serving(make: Make, requests: Requests, choices: tuple[int, ...]) ->
     """Return the same of an engine that serves several requests."""
     queries: Queries = []
     texts: list[Tokens] = []
-    form = _form(make, "speculative")
+    form = form_in(make, "speculative")
 
     def anew() -> Decode:
-        made = _as_made(make, requests.scenario, queries)
+        made = made_in(make, requests.scenario, queries)
 
         def decode() -> Tokens:
             texts[:] = served_each(requests, made.speculative, batched=made.batched, form=form)
@@ -361,7 +361,7 @@ def _traced_serving(make: Make, requests: Requests, choices: tuple[int, ...]) ->
         queries.clear()
         run(Replayed(choices))
     prompts = (each.prompt for each in requests.each)
-    models = _models(requests.scenario)
+    models = models_in(requests.scenario)
     return Trace(tuple(zip(prompts, texts, strict=True)), tuple(queries), models.draft, models.target)
 
 
@@ -381,7 +381,7 @@ def _watched(make: Make, scenario: Scenario) -> Iterator[Watched]:
 
 
 @lru_cache(maxsize=MOST_PROGRAMS)
-def _law(make: Make, scenario: Scenario) -> Mapping[Tokens, float]:
+def law_in_scenario(make: Make, scenario: Scenario) -> Mapping[Tokens, float]:
     if _made(make, scenario).plain is None:
         return target_law(handed_task(scenario, rational=False), scenario.prompt)
     with _opened(make, scenario, "plain") as program:
@@ -389,13 +389,13 @@ def _law(make: Make, scenario: Scenario) -> Mapping[Tokens, float]:
 
 
 @lru_cache(maxsize=MOST_PROGRAMS)
-def _law_of_requests(make: Make, requests: Requests) -> Mapping[Tokens, float]:
-    return law_of_all(_law(make, each) for each in requests.each)
+def law_of_requests(make: Make, requests: Requests) -> Mapping[Tokens, float]:
+    return law_of_all(law_in_scenario(make, each) for each in requests.each)
 
 
 def _rows(scenario: Scenario, new: Tokens) -> Mapping[Tokens, Mapping[str, Pmf]]:
     """Return p and q after the prompt and after each of the new tokens but the last."""
-    models, tokens = _models(scenario), scenario.prompt + new
+    models, tokens = models_in(scenario), scenario.prompt + new
     texts = [tokens[:length] for length in range(len(scenario.prompt), max(len(tokens), len(scenario.prompt) + 1))]
     return {text: {"p": models.target(text), "q": models.draft(text)} for text in texts}
 
@@ -411,7 +411,7 @@ def _rows_of_requests(requests: Requests, new: Tokens) -> Mapping[Tokens, Mappin
 def _logits(scenario: Scenario, new: Tokens) -> Any:
     """Return the logits ``[vocabulary]`` of the target after the prompt and these new tokens."""
     with np.errstate(divide="ignore"):
-        return np.log(_models(scenario).target(scenario.prompt + new))
+        return np.log(models_in(scenario).target(scenario.prompt + new))
 
 
 def _counted(make: Make, number: int, seed: int) -> Counter[Tokens]:

@@ -15,10 +15,14 @@ from specverify.base.arguments import (
     check_rounding,
     check_takes,
 )
+from specverify.checks import Check
+from specverify.checks.promises.values import values_check
 from specverify.engines import found_engines, no_passes
 from specverify.foreign.guard import guarded
 from specverify.laws.near_ties import Logits
 from specverify.reference import Claim, Tokens
+from specverify.subjects.answering import answering_calls, answering_made, tokens_made
+from specverify.subjects.beside import without_values
 from specverify.subjects.call_arguments import missing_without_prompt, with_seeds
 from specverify.subjects.engine import ModelsWithPasses, engine_subject
 from specverify.subjects.made_engine import (
@@ -32,6 +36,7 @@ from specverify.subjects.made_engine import (
 from specverify.subjects.observer import Observer
 from specverify.testing.judged import judged
 from specverify.testing.plans import Judging, Plan, claiming, name_of, subject_plan
+from specverify.testing.promised import Returns, promised_values
 
 
 @judged
@@ -46,6 +51,7 @@ def check_engine(
     claims: Collection[Claim] | None = None,
     vocabulary: int | None = None,
     sampled: bool = False,
+    returns: Returns | None = None,
     **how: Unpack[Judging],
 ) -> Plan:
     """Examine a call that decodes with speculation against the same call without it, or against a law.
@@ -65,10 +71,16 @@ def check_engine(
     in it is told beside what ``rounding`` explains, which is how far off a probability of either pass may be,
     relatively. A near-tie is UNKNOWN, no bug and no proof of there being none.
 
+    ``returns`` names the values that are returned beside the tokens: ``("logprobs", "text")``, or what each is promised
+    to be, ``{"logprobs": "raw", "text": tokenizer.decode}``. ``"raw"`` is of the target's row as it is, ``"processed"``
+    of the law the token is drawn from, ``"plain"`` what the call without speculation returns beside the same tokens; a
+    function is called with the new tokens. They are compared on every path (see ``subjects.beside`` for their forms).
+
     ``vocabulary`` is the fewest tokens that the situations of a made engine have, for one that needs more than the two
     of the smallest, such as an end of its own: 2 to 8.
     """
-    name, checked = name_of(speculative), _to_be_read(observe)
+    name, checked, values = name_of(speculative), _to_be_read(observe), promised_values(returns)
+    names, promised = tuple(values), list[Check]()
     hint: Callable[[], str] = str
     known = greedy_logits(logits, rounding)
     if known is not None and (plain is None or isinstance(plain, Mapping)):
@@ -83,7 +95,10 @@ def check_engine(
         if vocabulary is not None:
             check_count(vocabulary, "vocabulary", least=2, most=MOST_TOKENS)
             make = WithVocabulary(make, vocabulary)
-        subject = made_subject(make, name, inspect.getdoc(speculative) or "an engine")
+        engine = tokens_made(make, names) if values else make
+        subject = made_subject(engine, name, inspect.getdoc(speculative) or "an engine")
+        if values:
+            promised.append(values_check(answering_made(make, names), values))
         hint = cache(partial(_alphabet_hint, make))
     else:
         if vocabulary is not None:
@@ -93,10 +108,15 @@ def check_engine(
             check_law(plain, "the law")
         else:
             _check_call(plain, "the call without speculation")
+        if values:
+            alone = None if isinstance(plain, Mapping) else plain
+            promised.append(values_check(answering_calls(speculative, alone, names), values))
+            speculative = without_values(speculative, names)
+            plain = plain if isinstance(plain, Mapping) else without_values(plain, names)
         subject = engine_subject(speculative, plain, name, _models(models), observer=checked, logits=known)
     if any(program.watch for program in subject.programs):
         subject = subject._replace(claims=subject.claims | {Claim.OPTIMAL_COUPLING})
-    return subject_plan(claiming(subject, claims), how, sampled=sampled, hint=hint)
+    return subject_plan(claiming(subject, claims), how, sampled=sampled, hint=hint, promises=tuple(promised))
 
 
 HINT_SECONDS = 5.0

@@ -158,11 +158,16 @@ def check_names(names: Any, what: str, known: Sequence[str]) -> None:
 
 
 def subject_plan(
-    subject: Subject, how: Judging, *, sampled: bool = False, hint: Callable[[], str] = lambda: ""
+    subject: Subject,
+    how: Judging,
+    *,
+    sampled: bool = False,
+    hint: Callable[[], str] = lambda: "",
+    promises: tuple[Check, ...] = (),
 ) -> Plan:
-    """Return the plan of a subject: every exact check, and with ``sampled`` the statistical ones too."""
+    """Return the plan of a subject: its exact checks and those of its ``promises``; ``sampled``: statistical ones too."""
     check_flag(sampled, "sampled")
-    checks = CHECKS if sampled else EXACT_CHECKS
+    checks = (*EXACT_CHECKS, *promises, *(CHECKS[len(EXACT_CHECKS) :] if sampled else ()))
     conditions = Conditions(false_alarm=how.get("alarm", ALARM))
     return checks_plan(subject, checks, conditions, how)._replace(sample_decides=sampled, hint=hint)
 

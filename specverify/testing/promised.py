@@ -1,0 +1,31 @@
+"""What an engine promises beside the law of its tokens, as the check functions take it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+from specverify.base.arguments import argument_error
+from specverify.checks.promises.values import KINDS, Kind
+
+Returns = Collection[str] | Mapping[str, str | Callable[..., Any]]
+"""Names of values that are returned beside the tokens, or name -> what is promised of it."""
+
+
+def promised_values(returns: Any) -> Mapping[str, Kind]:
+    """Return name -> what is promised of it, None where that is left out. Raises ``ValueError`` for anything else."""
+    if returns is None:
+        return {}
+    if isinstance(returns, str) or not isinstance(returns, Collection) or not returns:
+        expected = "names of returned values, such as (\'logprobs\',), or {\'logprobs\': \'raw\'}"
+        raise argument_error("returns", returns, expected)
+    for name in returns:
+        if not isinstance(name, str):
+            raise argument_error("a name in returns", name, "the name of a returned value, such as \'logprobs\'")
+    if not isinstance(returns, Mapping):
+        return dict.fromkeys(returns)
+    for name, kind in returns.items():
+        if not (kind is None or callable(kind) or kind in KINDS):
+            said = f"{', '.join(map(repr, KINDS))}, or a function of the new tokens"
+            raise argument_error(f"what returns says of {name}", kind, said)
+    return dict(returns)
