@@ -35,6 +35,7 @@ from specverify.subjects.made_engine import (
     EngineScenario,
     Made,
     Make,
+    Queries,
     WithVocabulary,
     form_in,
     law_in_scenario,
@@ -142,8 +143,9 @@ def _served(make: Make, requests: Requests, which: str, names: Sequence[str]) ->
     form = form_in(tokens_made(make, tuple(names)), which)
 
     def anew() -> Callable[[], tuple[Answer, ...]]:
-        made = made_in(make, requests.scenario)
-        return partial(_answers, requests, getattr(made, which), names, batched=made.batched, form=form)
+        queries: Queries = []
+        made = made_in(make, requests.scenario, queries)
+        return partial(_answers, requests, getattr(made, which), names, queries, batched=made.batched, form=form)
 
     return _program(anew)
 
@@ -162,6 +164,7 @@ def _answers(
     requests: Requests,
     decode: Callable[..., Any],
     names: Sequence[str],
+    queries: Queries,
     *,
     batched: bool,
     form: EngineForm = PLAIN_FORM,
@@ -173,9 +176,10 @@ def _answers(
         begin_request(seeded=seeded)
         given = [form.give(prompt) for prompt in prompts]
         answer = decode(given) if batched else decode(*given) if takes_prompt(decode) else decode()
-        found += answers_of(
+        answers = answers_of(
             answer, names, prompts, several=batched, form=form, horizon=scenario.horizon, ends=scenario.eos
         )
+        found += [each._replace(queries=tuple(queries)) for each in answers]
     return tuple(found)
 
 

@@ -70,6 +70,10 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "usage": ("usage",),
 }
 """Promised value -> where an answer holds it: names and places, the first that is there."""
+STATISTICS: Final = frozenset(
+    {"drafted", "accepted", "rounds", "accepted_per_position", "acceptance_rate", "tokens_per_round", "usage"}
+)
+"""Values that tell how the tokens came about; other values are functions of the tokens."""
 OF_TOKENS: Final = frozenset({"logprobs", "top_logprobs", "scores", "logits"})
 """Values of which there is one for each new token."""
 
@@ -83,6 +87,9 @@ class Answer(NamedTuple):
     """As the engine returned them; without an entry for a value that the answer does not hold."""
     length: int
     """New tokens of the whole answer, those beyond the horizon too."""
+    queries: Sequence[tuple[str, Tokens]] = ()
+    """What the engine asked its models until then, for earlier requests too: ``("draft", tokens)``, ``("target", tokens)``.
+    """
 
 
 class Parted(NamedTuple):

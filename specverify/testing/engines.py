@@ -16,7 +16,7 @@ from specverify.base.arguments import (
     check_takes,
 )
 from specverify.checks import Check
-from specverify.checks.promises.values import values_check
+from specverify.checks.promises import checks_of_returns
 from specverify.engines import found_engines, no_passes
 from specverify.foreign.guard import guarded
 from specverify.laws.near_ties import Logits
@@ -98,7 +98,7 @@ def check_engine(
         engine = tokens_made(make, names) if values else make
         subject = made_subject(engine, name, inspect.getdoc(speculative) or "an engine")
         if values:
-            promised.append(values_check(answering_made(make, names), values))
+            promised += checks_of_returns(answering_made(make, names), values)
         hint = cache(partial(_alphabet_hint, make))
     else:
         if vocabulary is not None:
@@ -110,7 +110,7 @@ def check_engine(
             _check_call(plain, "the call without speculation")
         if values:
             alone = None if isinstance(plain, Mapping) else plain
-            promised.append(values_check(answering_calls(speculative, alone, names), values))
+            promised += checks_of_returns(answering_calls(speculative, alone, names), values)
             speculative = without_values(speculative, names)
             plain = plain if isinstance(plain, Mapping) else without_values(plain, names)
         subject = engine_subject(speculative, plain, name, _models(models), observer=checked, logits=known)

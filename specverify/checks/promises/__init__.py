@@ -1,1 +1,21 @@
 """Checks of what an engine promises beside the law of its tokens: values, seeds, batches, statistics, constraints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from specverify.checks.check import Check
+from specverify.checks.promises.statistics import statistics_check
+from specverify.checks.promises.values import Kind, values_check
+from specverify.subjects.answering import Answering
+from specverify.subjects.beside import STATISTICS
+
+
+def checks_of_returns(answerings: Sequence[Answering], returns: Mapping[str, Kind]) -> tuple[Check, ...]:
+    """Return the checks of the values that an engine returns beside its tokens, by what is promised of each."""
+    values = {name: kind for name, kind in returns.items() if name not in STATISTICS}
+    statistics = {name: kind for name, kind in returns.items() if name in STATISTICS}
+    return (
+        *((values_check(answerings, values),) if values else ()),
+        *((statistics_check(answerings, statistics),) if statistics else ()),
+    )

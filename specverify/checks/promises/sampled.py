@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from specverify.base.verdict import Counterexample, Evidence, Status, Verdict
+from specverify.checks.promises.statistics import statistics_fault
 from specverify.checks.promises.values import (
     Kind,
     Known,
@@ -19,7 +20,7 @@ from specverify.checks.promises.values import (
 from specverify.laws.known_law import OTHERS
 from specverify.reference import Tokens
 from specverify.subjects.answering import Answer, Facts, answers_of
-from specverify.subjects.beside import OF_TOKENS
+from specverify.subjects.beside import OF_TOKENS, STATISTICS
 from specverify.subjects.sampler import Sampler
 from specverify.subjects.subject import UnusableSubject
 
@@ -53,14 +54,20 @@ def judge_values(
     for answer in answers_sampled(reference, names, seeds, largest) if reference else ():
         texts.setdefault(answer.new, answer.values)
     prefixes = {name: by_prefix(texts, name) for name in names if name in OF_TOKENS}
-    known = Known(_facts(law), promises, texts, prefixes)
+    of_tokens = {name: kind for name, kind in promises.items() if name not in STATISTICS}
+    statistics = {name: kind for name, kind in promises.items() if name in STATISTICS}
+    known = Known(_facts(law), of_tokens, texts, prefixes)
     seen, present, doubt = dict[Any, Any](), set[str](), None
     lacking = dict[str, Answer]()
     for answer in answers_sampled(sampler, names, seeds, largest):
         present |= answer.values.keys()
         for name in promises.keys() - answer.values.keys():
             lacking.setdefault(name, answer)
-        off = fault_of_values(answer, known) or changed_value(answer, 0, seen, promises)
+        off = (
+            fault_of_values(answer, known)
+            or changed_value(answer, 0, seen, of_tokens)
+            or statistics_fault(answer, None, statistics)
+        )
         if off is not None and not off.undecided:
             return _refuted(sampler, answer, off)
         doubt = doubt or off

@@ -1,0 +1,41 @@
+"""Values beside the tokens: planted bugs of one engine that returns everything, and engines of unlike kinds."""
+
+from functools import partial
+
+import pytest
+
+from specverify.mutants.promising import STATISTICS, VALUES, in_turn, returning, text_of
+from specverify.testing import SpeculationRefuted, check_engine
+
+ALL = {
+    "logprobs": "raw",
+    "top_logprobs": "processed",
+    "cumulative_logprob": "processed",
+    "scores": "processed",
+    "prompt_logprobs": "raw",
+    "text": text_of,
+    "chunks": text_of,
+    "snapshots": text_of,
+    "finish_reason": None,
+}
+
+
+def verdicts(make, returns, **how):
+    return {v.check: v for v in check_engine(make, returns=returns, on_fail=None, quick=True, **how)}
+
+
+def named(fault):
+    name = VALUES[fault][0]
+    return {name: ALL.get(name, "plain")}
+
+
+@pytest.mark.parametrize("fault", VALUES)
+def test_a_wrong_value_is_refuted_and_the_law_is_not(fault):
+    value = verdicts(partial(returning, fault), named(fault), checks=["law_is_target", "values_match"])
+    assert value["values_match"].status == "refuted", value["values_match"]
+    assert value["law_is_target"].status == "holds"
+
+
+def test_the_right_engine_holds_with_all_its_values():
+    value = verdicts(partial(returning, ""), {**ALL, "processed_logprobs": "plain"}, checks=["values_match"])
+    assert value["values_match"].status == "holds", value["values_match"]

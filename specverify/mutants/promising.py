@@ -1,0 +1,307 @@
+"""Engines whose law is right and which break another promise: a value beside the tokens, a statistic, a seed.
+
+``returning(fault, scenario)`` is one small engine at temperature 1/2 that returns everything beside its tokens; without
+a fault it is right. ``VALUES`` and ``STATISTICS`` are its faults, each with the record of the defect or "plausible".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from specverify.reference import Tokens
+from specverify.subjects.made_engine import EngineScenario, Made
+
+GAMMA, TOP, TEMPERATURE = 2, 2, 0.5
+PIECES = ("a", "bc", " d", "é", "f", "gh", "i", "j ")
+VALUES: Mapping[str, tuple[str, str]] = {
+    "raw read after temperature": ("logprobs", "vLLM PR #30846"),
+    "rows of another expansion": ("logprobs", "vLLM PR #33391"),
+    "row before": ("processed_logprobs", "vLLM PR #29216"),
+    "row behind": ("processed_logprobs", "plausible"),
+    "bonus by the last draft's row": ("processed_logprobs", "plausible"),
+    "before temperature": ("processed_logprobs", "plausible"),
+    "accepted by the draft's row": ("processed_logprobs", "plausible"),
+    "replaced by the residual": ("processed_logprobs", "plausible"),
+    "accepted by min(1, p/q)": ("processed_logprobs", "plausible"),
+    "accepted are certain": ("processed_logprobs", "llama.cpp issue #27972"),
+    "bonus has none": ("processed_logprobs", "plausible"),
+    "rejected kept in the list": ("processed_logprobs", "plausible"),
+    "no logarithm": ("processed_logprobs", "plausible"),
+    "sum counts rejected": ("cumulative_logprob", "plausible"),
+    "list of the first row": ("top_logprobs", "text-generation-inference PR #1497 (43393451)"),
+    "list of the draft": ("top_logprobs", "plausible"),
+    "least probable first": ("top_logprobs", "plausible"),
+    "list lacks the likeliest": ("top_logprobs", "plausible"),
+    "scores lack the bonus": ("scores", "plausible"),
+    "scores of the draft": ("scores", "plausible"),
+    "prompt shifted": ("prompt_logprobs", "vLLM issue #53488"),
+    "last piece held back": ("text", "plausible"),
+    "rejected in the text": ("text", "plausible"),
+    "last chunk lost": ("chunks", "plausible"),
+    "chunk sent twice": ("chunks", "plausible"),
+    "sent before verified": ("snapshots", "plausible"),
+    "rejected end is the reason": ("finish_reason", "plausible"),
+    "always length": ("finish_reason", "plausible"),
+}
+"""Fault -> (the value that shows it, its record)."""
+STATISTICS: Mapping[str, tuple[str, str]] = {
+    "bonus counted as accepted": ("accepted", "plausible"),
+    "rejected counted as accepted": ("accepted", "plausible"),
+    "rate of rounds": ("acceptance_rate", "plausible"),
+    "positions shifted": ("accepted_per_position", "plausible"),
+    "last round not counted": ("rounds", "plausible"),
+    "usage counts drafts": ("usage", "plausible"),
+    "usage of all requests": ("usage", "plausible"),
+}
+
+
+class _Emitted(NamedTuple):
+    token: int
+    text: Tokens
+    """Before it."""
+    row: Any
+    """Processed p."""
+    raw: Any
+    kind: str
+    """accepted, replaced or bonus."""
+    draft: Any = None
+
+
+class Engine:
+    """Decodes one request after another, and returns what it is asked for beside the tokens."""
+
+    def __init__(self, scenario: EngineScenario, fault: str = "", rng: Any = np.random) -> None:
+        """``rng`` has ``random()``."""
+        self.models, self.fault, self.rng = scenario, fault, rng
+        self.completed = 0
+
+    def plain(self, prompt: Tokens | None = None) -> tuple[Tokens, dict[str, Any]]:
+        """Decode without speculation."""
+        prompt = self.models.prompt if prompt is None else tuple(prompt)
+        emitted: list[_Emitted] = []
+        while not self._is_over(emitted):
+            text = prompt + tuple(item.token for item in emitted)
+            raw = self.models.target(text)
+            emitted.append(self._drawn(text, raw, "bonus"))
+        return self._answer(prompt, emitted, [], Engine(self.models))
+
+    def speculative(self, prompt: Tokens | None = None) -> tuple[Tokens, dict[str, Any]]:
+        """Decode with drafts."""
+        prompt = self.models.prompt if prompt is None else tuple(prompt)
+        emitted: list[_Emitted] = []
+        rounds: list[tuple[Tokens, list[_Emitted]]] = []
+        while not self._is_over(emitted):
+            text = prompt + tuple(item.token for item in emitted)
+            drafts: Tokens = ()
+            for _ in range(GAMMA):
+                q = self.models.draft(text + drafts)
+                drafts += (_inverse(q, self.rng.random()),)
+            new = self._verified(text, drafts)
+            rounds.append((drafts, new))
+            for item in new:
+                if not self._is_over(emitted):
+                    emitted.append(item)
+        return self._answer(prompt, emitted, rounds, self)
+
+    def _verified(self, text: Tokens, drafts: Tokens) -> list[_Emitted]:
+        new: list[_Emitted] = []
+        for token in drafts:
+            at = text + tuple(item.token for item in new)
+            q, raw = self.models.draft(at), self.models.target(at)
+            p = _processed(raw)
+            if self.rng.random() < p[token] / q[token]:
+                new.append(_Emitted(token, at, p, raw, "accepted", q))
+                continue
+            left = np.maximum(p - q, 0)
+            left = left if left.sum() > 0 else p
+            return [*new, _Emitted(_inverse(left / left.sum(), self.rng.random()), at, p, raw, "replaced", q)]
+        at = text + drafts
+        return [*new, self._drawn(at, self.models.target(at), "bonus")]
+
+    def _drawn(self, text: Tokens, raw: Any, kind: str) -> _Emitted:
+        p = _processed(raw)
+        return _Emitted(_inverse(p, self.rng.random()), text, p, raw, kind)
+
+    def _is_over(self, emitted: Sequence[_Emitted]) -> bool:
+        if len(emitted) >= self.models.horizon:
+            return True
+        return bool(emitted) and self.models.eos is not None and emitted[-1].token == self.models.eos
+
+    # What is returned.
+
+    def _answer(self, prompt: Tokens, emitted: list[_Emitted], rounds: Any, told: Engine) -> tuple[Tokens, dict[str, Any]]:
+        new = tuple(item.token for item in emitted)
+        self.completed += len(new)
+        return new, {
+            "logprobs": [_log(told._raw(place, emitted, rounds)) for place in range(len(new))],
+            "processed_logprobs": told._processed_list(emitted, rounds),
+            "cumulative_logprob": told._sum(emitted, rounds),
+            "top_logprobs": [told._top(place, emitted) for place in range(len(new))],
+            "scores": told._scores(emitted),
+            "prompt_logprobs": told._of_prompt(prompt),
+            **told._texts(new, rounds),
+            "finish_reason": told._reason(new, rounds),
+            **(told._statistics(prompt, new, rounds) if rounds else {}),
+        }
+
+    def _raw(self, place: int, emitted: list[_Emitted], rounds: Any) -> float:
+        item = emitted[place]
+        row = item.raw
+        if self.fault == "raw read after temperature":
+            row = item.row
+        elif self.fault == "rows of another expansion":
+            row = emitted[min(place + (item.kind == "accepted"), len(emitted) - 1)].raw
+        return float(row[item.token])
+
+    def _processed_list(self, emitted: list[_Emitted], rounds: Any) -> list[float | None]:
+        found: list[float | None] = []
+        for place, item in enumerate(emitted):
+            row: Any = item.row
+            if self.fault == "row before":
+                row = emitted[max(place - 1, 0)].row
+            elif self.fault == "row behind":
+                row = emitted[min(place + 1, len(emitted) - 1)].row
+            elif self.fault == "bonus by the last draft's row" and item.kind == "bonus":
+                row = emitted[max(place - 1, 0)].row
+            elif self.fault == "before temperature":
+                row = item.raw
+            elif self.fault == "accepted by the draft's row" and item.kind == "accepted":
+                row = item.draft
+            elif self.fault == "replaced by the residual" and item.kind == "replaced":
+                left = np.maximum(item.row - item.draft, 0)
+                row = left / left.sum() if left.sum() > 0 else row
+            mass = float(row[item.token])
+            if self.fault == "accepted by min(1, p/q)" and item.kind == "accepted":
+                mass = min(1.0, mass / float(item.draft[item.token]))
+            if self.fault == "accepted are certain" and item.kind == "accepted":
+                mass = 1.0
+            if self.fault == "bonus has none" and item.kind == "bonus":
+                continue
+            found.append(mass if self.fault == "no logarithm" else _log(mass))
+        if self.fault == "rejected kept in the list":
+            for drafts, new in rounds:
+                if new[-1].kind == "replaced":
+                    token = drafts[len(new) - 1]
+                    found.append(_log(float(new[-1].row[token])))
+        return found
+
+    def _sum(self, emitted: list[_Emitted], rounds: Any) -> float:
+        total = sum(_log(float(item.row[item.token])) for item in emitted)
+        if self.fault == "sum counts rejected":
+            for drafts, new in rounds:
+                if new[-1].kind == "replaced":
+                    total += _log(float(new[-1].draft[drafts[len(new) - 1]]))
+        return total
+
+    def _top(self, place: int, emitted: list[_Emitted]) -> list[tuple[int, float]]:
+        item = emitted[0] if self.fault == "list of the first row" else emitted[place]
+        row = item.draft if self.fault == "list of the draft" and item.draft is not None else item.row
+        order = sorted(range(len(row)), key=lambda token: (-row[token], token))
+        if self.fault == "list lacks the likeliest":
+            order = order[1:]
+        listed = [(token, _log(float(row[token]))) for token in order[:TOP]]
+        return listed[::-1] if self.fault == "least probable first" else listed
+
+    def _scores(self, emitted: list[_Emitted]) -> list[Any]:
+        rows = []
+        for item in emitted:
+            if self.fault == "scores lack the bonus" and item.kind == "bonus" and len(emitted) > 1:
+                continue
+            row = item.draft if self.fault == "scores of the draft" and item.kind == "accepted" else item.row
+            with np.errstate(divide="ignore"):
+                rows.append(np.log(row))
+        return rows
+
+    def _of_prompt(self, prompt: Tokens) -> list[float | None]:
+        shift = 1 if self.fault == "prompt shifted" else 0
+        found: list[float | None] = [None]
+        for place in range(1, len(prompt)):
+            found.append(_log(float(self.models.target(prompt[: max(place - shift, 0)])[prompt[place]])))
+        return found
+
+    def _texts(self, new: Tokens, rounds: Any) -> dict[str, Any]:
+        pieces = [PIECES[token % len(PIECES)] for token in new]
+        chunks, snapshots = list(pieces), ["".join(pieces[:end]) for end in range(1, len(pieces) + 1)]
+        text = "".join(pieces)
+        if self.fault == "last piece held back" and len(pieces) > 1:
+            text = "".join(pieces[:-1])
+        if self.fault == "last chunk lost" and len(chunks) > 1:
+            chunks = chunks[:-1]
+        if self.fault == "chunk sent twice" and len(chunks) > 1:
+            chunks = [chunks[0], *chunks]
+        for drafts, emitted in rounds:
+            if emitted[-1].kind == "replaced":
+                rejected = PIECES[drafts[len(emitted) - 1] % len(PIECES)]
+                if self.fault == "rejected in the text":
+                    text += rejected
+                if self.fault == "sent before verified":
+                    snapshots = [rejected, *snapshots]
+                break
+        return {"text": text, "chunks": chunks, "snapshots": snapshots}
+
+    def _reason(self, new: Tokens, rounds: Any) -> str:
+        end = self.models.eos
+        if self.fault == "always length" or end is None:
+            return "length"
+        if self.fault == "rejected end is the reason" and any(end in drafts for drafts, _ in rounds):
+            return "stop"
+        return "stop" if end in new else "length"
+
+    def _statistics(self, prompt: Tokens, new: Tokens, rounds: Any) -> dict[str, Any]:
+        accepted = [sum(item.kind == "accepted" for item in emitted) for _, emitted in rounds]
+        counted = len(rounds) - (self.fault == "last round not counted") * (len(rounds) > 1)
+        by_position = [sum(count > place for count in accepted) for place in range(GAMMA)]
+        total, drafted = sum(accepted), sum(len(drafts) for drafts, _ in rounds)
+        if self.fault == "bonus counted as accepted":
+            total += len(rounds)
+        if self.fault == "rejected counted as accepted":
+            total = drafted
+        if self.fault == "positions shifted":
+            by_position = [0, *by_position[:-1]]
+        rate = total / drafted
+        if self.fault == "rate of rounds":
+            rate = sum(count > 0 for count in accepted) / len(rounds)
+        done = len(new) + (drafted if self.fault == "usage counts drafts" else 0)
+        done = self.completed if self.fault == "usage of all requests" else done
+        return {
+            "accepted": total,
+            "drafted": drafted,
+            "rounds": counted,
+            "acceptance_rate": rate,
+            "accepted_per_position": by_position,
+            "usage": {"prompt_tokens": len(prompt), "completion_tokens": done, "total_tokens": len(prompt) + done},
+        }
+
+
+def _processed(raw: Any) -> Any:
+    powers = np.asarray(raw, dtype=np.float64) ** (1 / TEMPERATURE)
+    return powers / powers.sum()
+
+
+def _inverse(pmf: Any, uniform: Any) -> int:
+    return int(np.searchsorted(np.cumsum(pmf) / np.sum(pmf), uniform, side="right"))
+
+
+def _log(mass: float) -> float:
+    return math.log(mass) if mass > 0 else -math.inf
+
+
+def text_of(new: Tokens) -> str:
+    """Return the text of new tokens."""
+    return "".join(PIECES[token % len(PIECES)] for token in new)
+
+
+def returning(fault: str, scenario: EngineScenario) -> Made:
+    """Return the engine with a fault, or without one, in a scenario."""
+    engine = Engine(scenario, fault)
+    return Made(engine.speculative, engine.plain, stops=True)
+
+
+def in_turn(fault: str, scenario: EngineScenario) -> Made:
+    """Return the same engine, whose calls take the prompt."""
+    engine, plain = Engine(scenario, fault), Engine(scenario)
+    return Made(lambda prompt: engine.speculative(prompt), lambda prompt: plain.plain(prompt))
