@@ -17,6 +17,7 @@ from specverify.base.arguments import (
 )
 from specverify.checks import Check
 from specverify.checks.promises import checks_of_returns
+from specverify.checks.promises.pairs import PROMISES, pair_checks
 from specverify.engines import found_engines, no_passes
 from specverify.foreign.guard import guarded
 from specverify.laws.near_ties import Logits
@@ -34,9 +35,10 @@ from specverify.subjects.made_engine import (
     made_subject,
 )
 from specverify.subjects.observer import Observer
+from specverify.subjects.paired import paired_calls, paired_made
 from specverify.testing.judged import judged
 from specverify.testing.plans import Judging, Plan, claiming, name_of, subject_plan
-from specverify.testing.promised import Returns, promised_values
+from specverify.testing.promised import Returns, promised_pairs, promised_values
 
 
 @judged
@@ -52,6 +54,7 @@ def check_engine(
     vocabulary: int | None = None,
     sampled: bool = False,
     returns: Returns | None = None,
+    promises: Collection[str] = (),
     **how: Unpack[Judging],
 ) -> Plan:
     """Examine a call that decodes with speculation against the same call without it, or against a law.
@@ -76,11 +79,16 @@ def check_engine(
     of the law the token is drawn from, ``"plain"`` what the call without speculation returns beside the same tokens; a
     function is called with the new tokens. They are compared on every path (see ``subjects.beside`` for their forms).
 
+    ``promises`` names what pairs of runs decide: ``"seed"`` (two calls with one seed return one text),
+    ``"seed-as-plain"`` (with speculation and without), ``"batch"`` (a text does not depend on neighbours, slot, order or
+    requests before it), ``"resume"`` (a text that is cut and continued is the uncut one). An engine that promises
+    nothing is asked nothing.
+
     ``vocabulary`` is the fewest tokens that the situations of a made engine have, for one that needs more than the two
     of the smallest, such as an end of its own: 2 to 8.
     """
     name, checked, values = name_of(speculative), _to_be_read(observe), promised_values(returns)
-    names, promised = tuple(values), list[Check]()
+    names, promised, pairs = tuple(values), list[Check](), promised_pairs(promises, PROMISES)
     hint: Callable[[], str] = str
     known = greedy_logits(logits, rounding)
     if known is not None and (plain is None or isinstance(plain, Mapping)):
@@ -99,6 +107,7 @@ def check_engine(
         subject = made_subject(engine, name, inspect.getdoc(speculative) or "an engine")
         if values:
             promised += checks_of_returns(answering_made(make, names), values)
+        promised += pair_checks(paired_made(engine), pairs) if pairs else ()
         hint = cache(partial(_alphabet_hint, make))
     else:
         if vocabulary is not None:
@@ -113,6 +122,8 @@ def check_engine(
             promised += checks_of_returns(answering_calls(speculative, alone, names), values)
             speculative = without_values(speculative, names)
             plain = plain if isinstance(plain, Mapping) else without_values(plain, names)
+        if pairs:
+            promised += pair_checks(paired_calls(speculative, None if isinstance(plain, Mapping) else plain), pairs)
         subject = engine_subject(speculative, plain, name, _models(models), observer=checked, logits=known)
     if any(program.watch for program in subject.programs):
         subject = subject._replace(claims=subject.claims | {Claim.OPTIMAL_COUPLING})

@@ -186,7 +186,9 @@ def checks_plan(subject: Subject, checks: tuple[Check, ...], conditions: Conditi
         examine,
         how,
         applicable=tuple(check.name for check in checks if not_applicable(subject, check) is None),
-        statistical=frozenset(check.name for check in checks if check.evidence is Evidence.STATISTICAL),
+        statistical=frozenset(
+            check.name for check in checks if check.evidence is Evidence.STATISTICAL and check in CHECKS
+        ),
     )
 
 

@@ -29,3 +29,15 @@ def promised_values(returns: Any) -> Mapping[str, Kind]:
             said = f"{', '.join(map(repr, KINDS))}, or a function of the new tokens"
             raise argument_error(f"what returns says of {name}", kind, said)
     return dict(returns)
+
+
+def promised_pairs(promises: Any, known: Collection[str]) -> frozenset[str]:
+    """Return the names of the promises that pairs of runs decide. Raises ``ValueError`` for any other name."""
+    if promises is None:
+        return frozenset()
+    if isinstance(promises, str) or not isinstance(promises, Collection):
+        raise argument_error("promises", promises, f"a collection of some of {', '.join(map(repr, known))}")
+    for name in promises:
+        if name not in known:
+            raise argument_error("a promise", name, f"one of {', '.join(map(repr, known))}")
+    return frozenset(promises)

@@ -8,6 +8,7 @@ from typing import Any, Unpack
 
 from specverify.base.arguments import argument_error, check_callable, is_token, shown
 from specverify.base.verdict import Status, Verdict
+from specverify.checks.promises.pairs import OF_PROMISE, judge_seeds
 from specverify.checks.promises.sampled import judge_values, tokens_sampled
 from specverify.foreign.guard import guarded
 from specverify.foreign.places import place_of_error
@@ -19,9 +20,11 @@ from specverify.subjects.subject import UnusableSubject
 from specverify.testing.engines import greedy_logits
 from specverify.testing.judged import judged
 from specverify.testing.plans import ALARM, Judging, Plan, name_of
-from specverify.testing.promised import Returns, promised_values
+from specverify.testing.promised import Returns, promised_pairs, promised_values
 
 OF_A_LAW, OF_A_REFERENCE = ("samples_fit_law", "samples_are_supported"), ("samples_fit_reference",)
+OF_SEEDS = ("seed", "seed-as-plain")
+"""What a sampler may promise of its seeds."""
 SampleCall = Callable[..., Any]
 """``sample(seed, n)``, or ``sample(seed, n, prefix)`` where laws are given by prefix."""
 
@@ -42,6 +45,7 @@ def check_sampler(
     rounding: float = 1e-6,
     seed: int = 0,
     returns: Returns | None = None,
+    promises: Collection[str] = (),
     **how: Unpack[Judging],
 ) -> Plan:
     """Judge a black box by its samples; ``sample(seed, n)`` returns n sequences of token ids.
@@ -74,9 +78,14 @@ def check_sampler(
     ``{"tokens": rows, "logprobs": rows, ...}`` or with n objects. Log-probabilities are compared with those of ``law``,
     other values with what ``reference`` answers for the same tokens, and all of them with those of equal tokens.
 
+    ``promises`` may have ``"seed"``, two calls with one seed return the same, and ``"seed-as-plain"``, ``reference``
+    returns the same.
+
     Raises ``ValueError`` for arguments that cannot be.
     """
-    values = promised_values(returns)
+    values, pairs = promised_values(returns), promised_pairs(promises, OF_SEEDS)
+    if "seed-as-plain" in pairs and reference is None:
+        raise argument_error("reference", None, "the sampler without speculation, where \'seed-as-plain\' is promised")
     check_callable(sample, "sample", arguments=2 if law_after is None else 3)
     if reference is not None:
         check_callable(reference, "reference", arguments=2)
@@ -92,11 +101,12 @@ def check_sampler(
         other = None if other is None else other._replace(sample=tokens_sampled(other.sample, tuple(values)))
 
     def work() -> Sequence[Verdict]:
-        if valued is None:
-            return of_tokens()
         seeds = seeds_of([plan.seed, 2])
-        beside = judge_values(valued[0], values, seeds, plan.largest_call, law=law, reference=valued[1])
-        return [beside] if beside.status is Status.REFUTED else [*of_tokens(), beside]
+        beside = judge_seeds(Sampler(name, sample), pairs, seeds, plan.largest_call, other)
+        if valued is not None:
+            beside.append(judge_values(valued[0], values, seeds, plan.largest_call, law=law, reference=valued[1]))
+        refuted = [verdict for verdict in beside if verdict.status is Status.REFUTED]
+        return refuted or [*of_tokens(), *beside]
 
     def of_tokens() -> Sequence[Verdict]:
         if law_after is not None:
@@ -114,6 +124,7 @@ def check_sampler(
         *(("acceptance_fits_law",) if acceptance is not None else ()),
         *(("rows_are_independent",) if largest_call > 1 else ()),
         "calls_are_independent",
+        *(OF_PROMISE[promise].check for promise in OF_SEEDS if promise in pairs),
         *(("values_match",) if values else ()),
     )
     return Plan(
