@@ -305,3 +305,125 @@ def in_turn(fault: str, scenario: EngineScenario) -> Made:
     """Return the same engine, whose calls take the prompt."""
     engine, plain = Engine(scenario, fault), Engine(scenario)
     return Made(lambda prompt: engine.speculative(prompt), lambda prompt: plain.plain(prompt))
+
+
+SEEDS: Mapping[str, tuple[str, str]] = {
+    "coins of the library": ("seed", "plausible"),
+    "generator kept between calls": ("seed", "plausible"),
+    "seed joined with the number of calls": ("seed", "plausible"),
+    "seed left out for the bonus": ("seed", "plausible"),
+    "draws not given back": ("seed-as-plain", "onnxruntime-genai PR #2528"),
+    "a coin for each draft": ("seed-as-plain", "plausible"),
+    "bonus of a stream of its own": ("seed-as-plain", "plausible"),
+    "position counted in rounds": ("seed-as-plain", "plausible"),
+    "one stream for all rows": ("batch", "plausible"),
+    "seed by the slot": ("batch", "plausible"),
+    "seed of the first row": ("batch", "plausible"),
+    "state of the request before": ("batch", "plausible"),
+    "stream begins again": ("resume", "plausible"),
+    "position behind the prompt": ("resume", "plausible"),
+    "prompt's last token left out": ("resume", "plausible"),
+    "seed of the prompt's length": ("resume", "plausible"),
+}
+"""Fault -> (the promise that it breaks, its record)."""
+
+
+DRAFTS_UNSEEDED = "drafts draw without a seed"
+"""No fault: the text is that of the seed whatever is drafted."""
+
+
+class SeededEngine:
+    """Decodes by agreement: the uniform of (seed, position) draws from p, and a draft is kept where it is that token.
+
+    So a seed gives one text, with speculation and without, in any batch, and behind a cut.
+    """
+
+    def __init__(self, scenario: EngineScenario, fault: str = "") -> None:
+        """Begin with nothing kept."""
+        self.models, self.fault = scenario, fault
+        self.kept: Any = None
+        self.before = 0
+
+    def decode(self, prompts: Sequence[Tokens], seeds: Sequence[int], *, drafts: bool = True) -> list[Tokens]:
+        """Return the new tokens of each prompt."""
+        shared = np.random.default_rng(seeds[0])
+        found = []
+        for slot, (prompt, seed) in enumerate(zip(prompts, seeds, strict=True)):
+            own = {"seed by the slot": seed + slot, "seed of the first row": seeds[0]}.get(self.fault, seed)
+            if self.fault in {"state of the request before", "seed joined with the number of calls"}:
+                own += self.before
+            if self.fault == "seed of the prompt's length":
+                own += len(prompt)
+            stream = shared if self.fault == "one stream for all rows" else np.random.default_rng(own)
+            if self.fault == "generator kept between calls":
+                self.kept = stream = self.kept or stream
+            self.before += 1
+            found.append(self._text(tuple(prompt), own, stream, drafts=drafts))
+        return found
+
+    def _uniform(self, seed: int, position: int, stream: Any) -> float:
+        in_stream = {"one stream for all rows", "generator kept between calls", "stream begins again"}
+        if self.fault in in_stream:
+            return float(stream.random())
+        return float(np.random.default_rng((seed, position)).random())
+
+    def _text(self, prompt: Tokens, seed: int, stream: Any, *, drafts: bool) -> Tokens:
+        new: Tokens = ()
+        rounds = 0
+        while len(new) < self.models.horizon:
+            text = prompt + new
+            if self.fault == "prompt's last token left out" and not new and len(prompt) > 3:
+                text = prompt[:-1]
+            guesses: Tokens = ()
+            for _ in range(GAMMA if drafts else 0):
+                q = self.models.draft(text + guesses)
+                unseeded = self.fault == DRAFTS_UNSEEDED
+                guesses += (_inverse(q, np.random.random()) if unseeded else int(np.argmax(q)),)
+            lost = 0
+            for place in range(len(guesses) + 1):
+                position = len(prompt) + len(new)
+                if self.fault == "position behind the prompt":
+                    position = len(new)
+                if self.fault == "position counted in rounds" and drafts:
+                    position = rounds * (GAMMA + 1) + place
+                if self.fault == "draws not given back" and drafts:
+                    position += self.lost(rounds)
+                if self.fault == "bonus of a stream of its own" and drafts and place == len(guesses):
+                    position += 1000
+                if self.fault == "a coin for each draft" and drafts:
+                    position *= 2
+                uniform = self._uniform(seed, position, stream)
+                if self.fault == "coins of the library" and place < len(guesses):
+                    uniform = np.random.random()
+                if self.fault == "seed left out for the bonus" and place == len(guesses):
+                    uniform = np.random.random()
+                token = _inverse(self.models.target(text + guesses[:place]), uniform)
+                new += (token,)
+                if place == len(guesses) or token != guesses[place]:
+                    lost = len(guesses) - place
+                    break
+            rounds += 1
+            self.given = self.lost(rounds - 1) + lost
+        return new[: self.models.horizon]
+
+    def lost(self, rounds: int) -> int:
+        """Return how many draws were taken for places behind a disagreement, in the rounds of this text."""
+        return self.given if rounds else 0
+
+    given = 0
+
+
+def seeded_engine(fault: str, scenario: EngineScenario) -> Made:
+    """Return the engine that draws by seeds, with a fault or without one."""
+    engine, plain = SeededEngine(scenario, fault), SeededEngine(scenario)
+    promise = SEEDS.get(fault, ("batch", ""))[0]
+    if promise == "batch":
+        return Made(
+            lambda prompts, seeds: engine.decode(prompts, seeds),
+            lambda prompts, seeds: plain.decode(prompts, seeds, drafts=False),
+            batched=True,
+        )
+    return Made(
+        lambda prompt, seed: engine.decode([prompt], [seed])[0],
+        lambda prompt, seed: plain.decode([prompt], [seed], drafts=False)[0],
+    )
