@@ -36,12 +36,15 @@ from specverify.laws.law import target_law
 from specverify.laws.near_ties import Logits
 from specverify.laws.paths import Undecided
 from specverify.laws.scenarios import Scenario, handed_task
+from specverify.laws.size_scenarios import Sizes, size_scenarios
 from specverify.reference import Draws, LanguageModel, Pmf, Tokens
 from specverify.subjects.call_arguments import run_seeds, sample_seeds, takes_prompt, with_seeds
 from specverify.subjects.engine import DETECT, LOSSLESS, SAMPLED, Decode, opened, tokens_of, watched
 from specverify.subjects.engine_forms import UNLIKE_PROMPTS, EngineForm, ProbedCall, form_of_calls
 from specverify.subjects.observer import Observer
 from specverify.subjects.requests import (
+    MANY_ROWS,
+    MOST_ROWS,
     Requests,
     each_text,
     law_of_all,
@@ -68,6 +71,8 @@ class EngineScenario(NamedTuple):
     """New tokens to decode."""
     eos: int | None = None
     """The token that ends a text, and is its last one; None where none does: always, but for ``Made(stops=True)``."""
+    gamma: int | None = None
+    """Drafts of a round, where the caller asked for so many with ``Sizes(gamma=)``; else the engine's own choice."""
 
 
 class Made(NamedTuple):
@@ -103,7 +108,7 @@ certain but for a few rows.
 CERTAIN_SCENARIOS = (*LONG_SCENARIOS, *WRITTEN_OUT)
 MOST_PATHS = 4000
 """Of a scenario, in which an engine that drafts many tokens whatever the horizon has more."""
-REPLAYS, LONG_REPLAYS = 20, 4
+REPLAYS, LONG_REPLAYS, SIZE_REPLAYS = 20, 4, 1
 """Replays of each program in another state of the world: some 450 of an engine together."""
 
 
@@ -128,10 +133,31 @@ def widened(make: Make | WithVocabulary, scenario: Scenario) -> Scenario:
     return make.widen(scenario) if isinstance(make, WithVocabulary) else scenario
 
 
-def made_subject(make: Make, name: str, summary: str = "an engine") -> Subject:
+class WithGamma(NamedTuple):
+    """What makes an engine that drafts so many tokens a round."""
+
+    make: Make
+    gamma: int
+
+    def __call__(self, scenario: EngineScenario) -> Any:
+        """Make the engine."""
+        return self.make(scenario._replace(gamma=self.gamma))
+
+
+def with_gamma(make: Make | WithVocabulary, gamma: int) -> Any:
+    """Return ``make`` for engines that draft so many tokens a round; ``make`` itself for 0."""
+    if not gamma:
+        return make
+    if isinstance(make, WithVocabulary):
+        drafting: Any = WithGamma(make.make, gamma)
+        return make._replace(make=drafting)
+    return WithGamma(make, gamma)
+
+
+def made_subject(make: Make, name: str, summary: str = "an engine", sizes: Sizes = Sizes()) -> Subject:
     """Return the subject of an engine that ``make`` makes; it claims to be lossless unless told otherwise.
 
-    ``make`` is called once here. Raises ``UnusableSubject`` if what it returns is no engine.
+    ``sizes`` are examined beside those that every engine meets. ``make`` is called once here. Raises ``UnusableSubject`` if what it returns is no engine.
     """
     wide = partial(widened, make)
     first = made_in(make, wide(SCENARIOS[0]))
@@ -146,10 +172,16 @@ def made_subject(make: Make, name: str, summary: str = "an engine") -> Subject:
         programs=(
             *(_program(make, wide(scenario), first) for scenario in SCENARIOS),
             *(_program(make, wide(scenario), first, LONG_REPLAYS) for scenario in CERTAIN_SCENARIOS),
+            *(
+                _program(with_gamma(make, sizes.gamma), wide(scenario), first, SIZE_REPLAYS)._replace(of_size=True)
+                for scenario in size_scenarios(sizes)
+            ),
             *(_program(make, scenario, unseen) for scenario in map(wide, ENDING_SCENARIOS) if first.stops),
             *(
                 _serving(make, requests._replace(scenario=wide(requests.scenario)), first)
-                for requests in requests_for(first.speculative, batched=first.batched, stops=first.stops)
+                for requests in requests_for(
+                    first.speculative, batched=first.batched, stops=first.stops, rows=sizes.rows
+                )
             ),
         ),
         settings=(
@@ -191,6 +223,7 @@ def _serving(make: Make, requests: Requests, like: Made) -> EngineProgram:
         replays=LONG_REPLAYS,
         rows=partial(_rows_of_requests, requests),
         split=lambda new: tuple(each_text(requests, new)),
+        of_size=requests in MANY_ROWS or len(requests.each) > MOST_ROWS,
         each="row" if requests.at_once and not requests.rows else "request",
         alone=lambda index: _program(make, requests.each[index], like),
         trace=partial(_traced_serving, make, requests),

@@ -20,6 +20,7 @@ options of ``plans.Judging``:
 process: the command line examines in processes of their own.
 """
 
+from specverify.laws.size_scenarios import Sizes
 from specverify.subjects.hard_calls import hard_calls
 from specverify.subjects.made_engine import EngineScenario, Made
 from specverify.subjects.observer import Observer
@@ -48,6 +49,7 @@ __all__ = [
     "LogitsCall",
     "Made",
     "Observer",
+    "Sizes",
     "SpeculationRefuted",
     "SpeculationUndecided",
     "SpeculationWarning",

@@ -21,6 +21,7 @@ from specverify.checks.promises.pairs import PROMISES, pair_checks
 from specverify.engines import found_engines, no_passes
 from specverify.foreign.guard import guarded
 from specverify.laws.near_ties import Logits
+from specverify.laws.size_scenarios import Sizes
 from specverify.reference import Claim, Tokens
 from specverify.subjects.answering import answering_calls, answering_made, tokens_made
 from specverify.subjects.beside import without_values
@@ -38,7 +39,7 @@ from specverify.subjects.observer import Observer
 from specverify.subjects.paired import paired_calls, paired_made
 from specverify.testing.judged import judged
 from specverify.testing.plans import Judging, Plan, claiming, name_of, subject_plan
-from specverify.testing.promised import Returns, promised_pairs, promised_values
+from specverify.testing.promised import Returns, checked_sizes, promised_pairs, promised_values
 
 
 @judged
@@ -55,6 +56,7 @@ def check_engine(
     sampled: bool = False,
     returns: Returns | None = None,
     promises: Collection[str] = (),
+    sizes: Sizes | None = None,
     **how: Unpack[Judging],
 ) -> Plan:
     """Examine a call that decodes with speculation against the same call without it, or against a law.
@@ -84,6 +86,11 @@ def check_engine(
     requests before it), ``"resume"`` (a text that is cut and continued is the uncut one). An engine that promises
     nothing is asked nothing.
 
+    ``sizes``, such as ``Sizes(horizon=256, rows=16, vocabulary=151_936)``, are examined beside those that every made
+    engine meets: texts of 132 tokens, prompts that end at and beside the powers of two up to 128, nine rows. They have
+    one path each, so large ones are cheap. ``gamma`` is handed to ``make`` as ``scenario.gamma``
+    in all of these.
+
     ``vocabulary`` is the fewest tokens that the situations of a made engine have, for one that needs more than the two
     of the smallest, such as an end of its own: 2 to 8.
     """
@@ -103,8 +110,9 @@ def check_engine(
         if vocabulary is not None:
             check_count(vocabulary, "vocabulary", least=2, most=MOST_TOKENS)
             make = WithVocabulary(make, vocabulary)
+        asked = checked_sizes(sizes)
         engine = tokens_made(make, names) if values else make
-        subject = made_subject(engine, name, inspect.getdoc(speculative) or "an engine")
+        subject = made_subject(engine, name, inspect.getdoc(speculative) or "an engine", asked)
         if values:
             promised += checks_of_returns(answering_made(make, names), values)
         promised += pair_checks(paired_made(engine), pairs) if pairs else ()
@@ -112,6 +120,8 @@ def check_engine(
     else:
         if vocabulary is not None:
             raise argument_error("vocabulary", vocabulary, "it to be left out with two calls: it is for make(scenario)")
+        if sizes is not None:
+            raise argument_error("sizes", sizes, "them to be left out with two calls: they are for make(scenario)")
         _check_call(speculative, "the call with speculation")
         if isinstance(plain, Mapping):
             check_law(plain, "the law")

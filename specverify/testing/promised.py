@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from specverify.base.arguments import argument_error
+from specverify.base.arguments import argument_error, check_count
 from specverify.checks.promises.values import KINDS, Kind
+from specverify.laws.size_scenarios import Sizes
 
 Returns = Collection[str] | Mapping[str, str | Callable[..., Any]]
 """Names of values that are returned beside the tokens, or name -> what is promised of it."""
@@ -41,3 +42,18 @@ def promised_pairs(promises: Any, known: Collection[str]) -> frozenset[str]:
         if name not in known:
             raise argument_error("a promise", name, f"one of {', '.join(map(repr, known))}")
     return frozenset(promises)
+
+
+MOST_SIZE = 1 << 20
+
+
+def checked_sizes(sizes: Any) -> Sizes:
+    """Return the sizes that are asked for. Raises ``ValueError`` for what are none."""
+    if sizes is None:
+        return Sizes()
+    if not isinstance(sizes, Sizes):
+        raise argument_error("sizes", sizes, "Sizes(...), such as Sizes(horizon=256)")
+    for name, size in sizes._asdict().items():
+        if size:
+            check_count(size, f"the {name} of sizes", least=2 if name == "vocabulary" else 1, most=MOST_SIZE)
+    return sizes
