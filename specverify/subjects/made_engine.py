@@ -375,6 +375,11 @@ def _traced(make: Make, scenario: Scenario, choices: tuple[int, ...]) -> Trace:
     return Trace(((scenario.prompt, new),), tuple(queries), models.draft, models.target)
 
 
+def traced_runs(make: Any, scenario: Scenario) -> Trace:
+    """Return what the first path in a scenario decodes, and asks of its models."""
+    return _traced(make, widened(make, scenario), ())
+
+
 def _traced_serving(make: Make, requests: Requests, choices: tuple[int, ...]) -> Trace:
     """Return the same of an engine that serves several requests."""
     queries: Queries = []

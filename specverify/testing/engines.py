@@ -17,6 +17,7 @@ from specverify.base.arguments import (
 )
 from specverify.checks import Check
 from specverify.checks.promises import checks_of_returns
+from specverify.checks.promises.drafts import drafts_check
 from specverify.checks.promises.pairs import PROMISES, pair_checks
 from specverify.engines import found_engines, no_passes
 from specverify.foreign.guard import guarded
@@ -83,7 +84,9 @@ def check_engine(
 
     ``promises`` names what pairs of runs decide: ``"seed"`` (two calls with one seed return one text),
     ``"seed-as-plain"`` (with speculation and without), ``"batch"`` (a text does not depend on neighbours, slot, order or
-    requests before it), ``"resume"`` (a text that is cut and continued is the uncut one). An engine that promises
+    requests before it), ``"resume"`` (a text that is cut and continued is the uncut one);
+    and ``"drafts"``, every draft is the choice of ``scenario.draft`` after the text as it is, as of a chain: a stale
+    draft cache is seen so without an observer. An engine that promises
     nothing is asked nothing.
 
     ``sizes``, such as ``Sizes(horizon=256, rows=16, vocabulary=151_936)``, are examined beside those that every made
@@ -95,7 +98,7 @@ def check_engine(
     of the smallest, such as an end of its own: 2 to 8.
     """
     name, checked, values = name_of(speculative), _to_be_read(observe), promised_values(returns)
-    names, promised, pairs = tuple(values), list[Check](), promised_pairs(promises, PROMISES)
+    names, promised, pairs = tuple(values), list[Check](), promised_pairs(promises, (*PROMISES, DRAFTS))
     hint: Callable[[], str] = str
     known = greedy_logits(logits, rounding)
     if known is not None and (plain is None or isinstance(plain, Mapping)):
@@ -115,11 +118,14 @@ def check_engine(
         subject = made_subject(engine, name, inspect.getdoc(speculative) or "an engine", asked)
         if values:
             promised += checks_of_returns(answering_made(make, names), values)
-        promised += pair_checks(paired_made(engine), pairs) if pairs else ()
+        promised += pair_checks(paired_made(engine), pairs) if pairs - {DRAFTS} else ()
+        promised += [drafts_check(engine)] if DRAFTS in pairs else []
         hint = cache(partial(_alphabet_hint, make))
     else:
         if vocabulary is not None:
             raise argument_error("vocabulary", vocabulary, "it to be left out with two calls: it is for make(scenario)")
+        if DRAFTS in pairs:
+            raise argument_error("promises", promises, f"no {DRAFTS!r} with two calls: it is of make(scenario)")
         if sizes is not None:
             raise argument_error("sizes", sizes, "them to be left out with two calls: they are for make(scenario)")
         _check_call(speculative, "the call with speculation")
@@ -141,6 +147,8 @@ def check_engine(
 
 
 HINT_SECONDS = 5.0
+DRAFTS = "drafts"
+"""The promise that drafts are those of the draft model of the scenario."""
 
 
 def _alphabet_hint(make: Any) -> str:
