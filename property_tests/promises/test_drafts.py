@@ -42,14 +42,14 @@ WRONG = {
     "keeps rejected drafts": lambda text, drafts, before: before[: len(text)] + text[len(before) :] + drafts
     if len(before) > len(text)
     else before + drafts,
-    "never sees the bonus": lambda text, drafts, before: text[: max(len(text) // 3 * 3, 1)] + drafts,
+    "skips every third token": lambda text, drafts, before: tuple(t for i, t in enumerate(text) if i % 3 != 2) + drafts,
     "forgets the prompt": lambda text, drafts, before: (text[3:] or text) + drafts,
 }
 RIGHT = {gamma: engine(lambda text, drafts, before: text + drafts, gamma) for gamma in (1, 2, 3, 5)}
 
 
 def found(make):
-    (verdict,) = (v for v in check_engine(make, promises={"drafts"}, checks=[CHECK], on_fail=None) if v.check == CHECK)
+    (verdict,) = (v for v in check_engine(make, promises={"drafts"}, checks=[CHECK], on_fail=None, quick=True) if v.check == CHECK)
     return verdict
 
 
@@ -63,6 +63,12 @@ def test_drafts_of_another_text_are_refuted_where_the_draft_model_is_promised(fa
 @pytest.mark.parametrize("gamma", RIGHT)
 def test_right_chains_hold(gamma):
     assert found(RIGHT[gamma]).status == "holds"
+
+
+def test_drafts_for_a_place_that_is_decided_are_no_pass():
+    verdict = found(engine(lambda text, drafts, before: text[:-1], gamma=1))
+    assert verdict.status == "unknown"
+    assert "decided already" in verdict.statement
 
 
 def test_an_engine_that_never_asks_the_draft_model_is_unknown():

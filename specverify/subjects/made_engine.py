@@ -37,7 +37,7 @@ from specverify.laws.near_ties import Logits
 from specverify.laws.paths import Undecided
 from specverify.laws.scenarios import Scenario, handed_task
 from specverify.laws.size_scenarios import Sizes, size_scenarios
-from specverify.reference import Draws, LanguageModel, Pmf, Tokens
+from specverify.reference import Draws, LanguageModel, Pmf, Site, Tokens
 from specverify.subjects.call_arguments import run_seeds, sample_seeds, takes_prompt, with_seeds
 from specverify.subjects.engine import DETECT, LOSSLESS, SAMPLED, Decode, opened, tokens_of, watched
 from specverify.subjects.engine_forms import UNLIKE_PROMPTS, EngineForm, ProbedCall, form_of_calls
@@ -363,6 +363,10 @@ def _recorded(model: LanguageModel, name: str, queries: Queries) -> LanguageMode
 
 def _traced(make: Make, scenario: Scenario, choices: tuple[int, ...]) -> Trace:
     """Return what one run in a scenario decodes, and asks of its models."""
+    return _traced_with(make, scenario, Replayed(choices))
+
+
+def _traced_with(make: Make, scenario: Scenario, draws: Draws) -> Trace:
     queries: Queries = []
 
     def anew() -> Decode:
@@ -370,14 +374,22 @@ def _traced(make: Make, scenario: Scenario, choices: tuple[int, ...]) -> Trace:
 
     with opened(anew(), (), None, scenario.horizon, anew) as run:
         queries.clear()
-        new = _first(run(Replayed(choices)))
+        new = _first(run(draws))
     models = models_in(scenario)
     return Trace(((scenario.prompt, new),), tuple(queries), models.draft, models.target)
 
 
-def traced_runs(make: Any, scenario: Scenario) -> Trace:
-    """Return what the first path in a scenario decodes, and asks of its models."""
-    return _traced(make, widened(make, scenario), ())
+class _Likeliest:
+    """Answers each draw with its likeliest outcome."""
+
+    def categorical(self, pmf: Pmf, site: Site) -> int:
+        """Return the likeliest outcome."""
+        return int(np.argmax(pmf))
+
+
+def likeliest_trace(make: Any, scenario: Scenario) -> Trace:
+    """Return what the run of the likeliest outcomes decodes in a scenario, and asks of its models."""
+    return _traced_with(make, widened(make, scenario), _Likeliest())
 
 
 def _traced_serving(make: Make, requests: Requests, choices: tuple[int, ...]) -> Trace:

@@ -17,7 +17,7 @@ from specverify.checks.check import Case, Check, Conditions
 from specverify.laws.certain_tables import open_after
 from specverify.laws.scenarios import Scenario, handed_task
 from specverify.reference import Tokens
-from specverify.subjects.made_engine import traced_runs
+from specverify.subjects.made_engine import likeliest_trace
 from specverify.subjects.subject import KernelSetting, Subject, Trace
 
 NEVER: Final = 10_000
@@ -40,6 +40,8 @@ class Asked(NamedTuple):
     """Those that are no beginning of the text."""
     strange_targets: tuple[Tokens, ...]
     """Texts that the target was asked about which are none."""
+    ahead: int
+    """Texts behind the prompt that the draft model was asked about before the target was."""
 
 
 def asked_of(trace: Trace, scenario: Scenario) -> Asked:
@@ -50,16 +52,26 @@ def asked_of(trace: Trace, scenario: Scenario) -> Asked:
         text += (int(target(text).argmax()),)
     of = {name: tuple(tokens for model, tokens in trace.queries if model == name) for name in ("draft", "target")}
     strange = {name: tuple(t for t in texts if t != text[: len(t)]) for name, texts in of.items()}
-    return Asked(text, of["draft"], strange["draft"], strange["target"])
+    first: dict[Tokens, str] = {}
+    for model, tokens in trace.queries:
+        first.setdefault(tokens, model)
+    ahead = sum(model == "draft" and len(tokens) > len(prompt) for tokens, model in first.items())
+    return Asked(text, of["draft"], strange["draft"], strange["target"], ahead)
 
 
 def examine(make: Callable[..., object], scenario: Scenario, _: Conditions) -> Examination:
     """Look for a text that only a draft of another text explains."""
-    found = asked_of(traced_runs(make, scenario), scenario)
+    found = asked_of(likeliest_trace(make, scenario), scenario)
     if not found.drafts:
         said = "the draft model of the scenario was never asked, so no draft was examined"
         return Examination(said, unknown=True, rational=False)
     strange = found.strange_drafts or found.strange_targets
+    if not strange and found.ahead == 0:
+        said = (
+            "the draft model is asked about every text behind the prompt after the target was: its drafts may be made "
+            "for a place that is decided already, from a text that lacks its last token"
+        )
+        return Examination(said, unknown=True, rational=False)
     if not strange:
         return Examination("every draft is the draft model's choice after the text as it is", rational=False)
     first = strange[0]
