@@ -14,6 +14,7 @@ from specverify.intercept.aside import aside
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.streams import begin_request
 from specverify.laws.ending_scenarios import ENDING_SCENARIOS
+from specverify.laws.size_scenarios import size_scenarios
 from specverify.reference import Draws, LanguageModel, Tokens
 from specverify.subjects.beside import (
     OF_TOKENS,
@@ -89,14 +90,18 @@ def _called(call: Callable[[], Any], names: Sequence[str]) -> Run:
 
 def answering_made(make: Make, names: Sequence[str]) -> tuple[Answering, ...]:
     """Return a made engine in each of its scenarios, and serving several requests."""
+    first = made_in(make, widened(make, SCENARIOS[0]))
+    return tuple(_answering(make, requests, first, names) for requests in situations(make))
+
+
+def situations(make: Make) -> tuple[Requests, ...]:
+    """Return every scenario of a made engine, and every list of requests that it serves, as requests."""
     wide = partial(widened, make)
     first = made_in(make, wide(SCENARIOS[0]))
-    alone = [*SCENARIOS, *CERTAIN_SCENARIOS, *(ENDING_SCENARIOS if first.stops else ())]
+    alone = [*SCENARIOS, *CERTAIN_SCENARIOS, *size_scenarios(), *(ENDING_SCENARIOS if first.stops else ())]
     several = requests_for(first.speculative, batched=first.batched, stops=first.stops)
-    return tuple(
-        _answering(make, requests._replace(scenario=wide(requests.scenario)), first, names)
-        for requests in (*(Requests(scenario, ()) for scenario in alone), *several)
-    )
+    every = (*(Requests(scenario, ()) for scenario in alone), *several)
+    return tuple(requests._replace(scenario=wide(requests.scenario)) for requests in every)
 
 
 def _answering(make: Make, requests: Requests, like: Made, names: Sequence[str]) -> Answering:

@@ -18,7 +18,7 @@ An engine that takes a network gets ``scenario.target`` as one in a few lines: l
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
 from itertools import product
@@ -38,6 +38,7 @@ from specverify.laws.paths import Undecided
 from specverify.laws.scenarios import Scenario, handed_task
 from specverify.laws.size_scenarios import Sizes, size_scenarios
 from specverify.reference import Draws, LanguageModel, Pmf, Site, Tokens
+from specverify.reference.arguments import shown
 from specverify.subjects.call_arguments import run_seeds, sample_seeds, takes_prompt, with_seeds
 from specverify.subjects.engine import DETECT, LOSSLESS, SAMPLED, Decode, opened, tokens_of, watched
 from specverify.subjects.engine_forms import UNLIKE_PROMPTS, EngineForm, ProbedCall, form_of_calls
@@ -88,6 +89,9 @@ class Made(NamedTuple):
     """Whether its calls take a list of prompts, of unlike lengths, and return a row of new tokens for each."""
     stops: bool = False
     """Whether it ends a text with ``scenario.eos``, if that is a token; then it meets scenarios in which it is one."""
+    allowed: Callable[[Tokens], Any] | None = None
+    """``allowed(new)``: what a constraint lets follow the new tokens of a request, a mask ``[vocabulary]``, or weights that p
+    is multiplied with, such as exp(bias). Then the law is that of p times the mask, and nothing else may come out."""
 
 
 Make = Callable[[EngineScenario], Callable[..., Any] | Made | tuple[Callable[..., Any], Callable[..., Any]]]
@@ -164,25 +168,26 @@ def made_subject(make: Make, name: str, summary: str = "an engine", sizes: Sizes
     for decode in filter(None, (first.speculative, first.plain)):
         takes_prompt(decode)  # raises for arguments that nothing is passed to
     widest, unseen = wide(SCENARIOS[-1]), first._replace(observer=None)  # whose rounds are taken for whole ones
+    served = requests_for(first.speculative, batched=first.batched, stops=first.stops, rows=sizes.rows)
+    requests = [each._replace(scenario=wide(each.scenario)) for each in served]
+
+    def in_each(scenarios: Iterable[Scenario]) -> list[Scenario]:
+        return [scenario for scenario in map(wide, scenarios) if first.allowed is None or _has_law(make, scenario)]
+
     return Subject(
         name=name,
         summary=summary,
         claims=LOSSLESS,
         rational=False,
         programs=(
-            *(_program(make, wide(scenario), first) for scenario in SCENARIOS),
-            *(_program(make, wide(scenario), first, LONG_REPLAYS) for scenario in CERTAIN_SCENARIOS),
+            *(_program(make, scenario, first) for scenario in in_each(SCENARIOS)),
+            *(_program(make, scenario, first, LONG_REPLAYS) for scenario in in_each(CERTAIN_SCENARIOS)),
             *(
-                _program(with_gamma(make, sizes.gamma), wide(scenario), first, SIZE_REPLAYS)._replace(of_size=True)
-                for scenario in size_scenarios(sizes)
+                _program(with_gamma(make, sizes.gamma), scenario, first, SIZE_REPLAYS)._replace(of_size=True)
+                for scenario in in_each(size_scenarios(sizes))
             ),
-            *(_program(make, scenario, unseen) for scenario in map(wide, ENDING_SCENARIOS) if first.stops),
-            *(
-                _serving(make, requests._replace(scenario=wide(requests.scenario)), first)
-                for requests in requests_for(
-                    first.speculative, batched=first.batched, stops=first.stops, rows=sizes.rows
-                )
-            ),
+            *(_program(make, scenario, unseen) for scenario in in_each(ENDING_SCENARIOS) if first.stops),
+            *(_serving(make, each, first) for each in requests if in_each(each.each) == list(each.each)),
         ),
         settings=(
             SampledSetting(f"{widest.name}, {SAMPLED}", partial(_counted, make), partial(law_in_scenario, make, widest), DETECT),
@@ -203,9 +208,9 @@ def _program(make: Make, scenario: Scenario, like: Made, replays: int = REPLAYS)
         trace=partial(_traced, make, scenario),
         most_paths=MOST_PATHS,
     )
-    if like.plain is None:
+    if like.plain is None and like.allowed is None:
         program = program._replace(logits=Logits(partial(_logits, scenario), rounding=0.0))
-    else:
+    if like.plain is not None:
         program = program._replace(plain=partial(_opened, make, scenario, "plain"))
     if like.observer is None:
         return program
@@ -432,8 +437,12 @@ def _watched(make: Make, scenario: Scenario) -> Iterator[Watched]:
 
 @lru_cache(maxsize=MOST_PROGRAMS)
 def law_in_scenario(make: Make, scenario: Scenario) -> Mapping[Tokens, float]:
-    if _made(make, scenario).plain is None:
-        return target_law(handed_task(scenario, rational=False), scenario.prompt)
+    made = _made(make, scenario)
+    if made.plain is None:
+        task = handed_task(scenario, rational=False)
+        if made.allowed is not None:
+            task = task._replace(target=constrained(task.target, made.allowed, scenario.prompt))
+        return target_law(task, scenario.prompt)
     with _opened(make, scenario, "plain") as program:
         return complete_law(program)
 
@@ -441,6 +450,68 @@ def law_in_scenario(make: Make, scenario: Scenario) -> Mapping[Tokens, float]:
 @lru_cache(maxsize=MOST_PROGRAMS)
 def law_of_requests(make: Make, requests: Requests) -> Mapping[Tokens, float]:
     return law_of_all(law_in_scenario(make, each) for each in requests.each)
+
+
+def constrained(target: LanguageModel, allowed: Callable[[Tokens], Any], prompt: Tokens) -> LanguageModel:
+    """Return the target under a constraint. Raises ``NothingAllowed`` where it leaves a row no probability."""
+
+    def row(tokens: Tokens) -> Pmf:
+        mask = allowed_after(allowed, tokens[len(prompt) :])
+        p = target(tokens)
+        if mask.shape != p.shape:
+            raise UnusableSubject(f"allowed({tokens[len(prompt):]}) has shape {mask.shape}, expected {p.shape}")
+        masked = p * mask
+        total = masked.sum()
+        if not total > 0:
+            raise NothingAllowed
+        return masked / total
+
+    return row
+
+
+def allowed_after(allowed: Callable[[Tokens], Any], new: Tokens) -> Any:
+    """Return the weights ``[vocabulary]`` of a constraint after new tokens. Raises ``UnusableSubject`` for none."""
+    given = allowed(new)
+    try:
+        weights = np.asarray(given.tolist() if hasattr(given, "tolist") else given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise UnusableSubject(f"allowed({new}) returned {shown(given)}, expected a mask [vocabulary]") from None
+    if weights.ndim != 1 or not np.isfinite(weights).all() or (weights < 0).any():
+        raise UnusableSubject(f"allowed({new}) returned {shown(given)}, expected a mask [vocabulary], or weights")
+    return weights
+
+
+class NothingAllowed(Exception):  # noqa: N818 - it is no error of the engine's
+    """A constraint leaves a row without probability, so that it has no law."""
+
+
+def _has_law(make: Make, scenario: Scenario) -> bool:
+    """Return whether the constraint of an engine leaves every row of a scenario something."""
+    made = made_in(make, scenario)
+    if made.allowed is None:
+        return True
+    task = handed_task(scenario, rational=False)
+    try:
+        target_law(task._replace(target=constrained(task.target, made.allowed, scenario.prompt)), scenario.prompt)
+    except NothingAllowed:
+        return False
+    return True
+
+
+def constraint_of(make: Make) -> bool:
+    """Return whether an engine declares a constraint."""
+    return made_in(make, widened(make, SCENARIOS[0])).allowed is not None
+
+
+def forbidden_by(make: Make, scenario: Scenario, new: Tokens) -> tuple[int, Tokens] | None:
+    """Return the place of the first new token that the constraint of an engine forbids, and what it allows there."""
+    allowed = made_in(make, scenario).allowed
+    for place, token in enumerate(new if allowed is not None else ()):
+        assert allowed is not None
+        weights = allowed_after(allowed, new[:place])
+        if not (token < len(weights) and weights[token] > 0):
+            return place, tuple(int(other) for other in np.flatnonzero(weights))
+    return None
 
 
 def _rows(scenario: Scenario, new: Tokens) -> Mapping[Tokens, Mapping[str, Pmf]]:

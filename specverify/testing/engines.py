@@ -17,6 +17,7 @@ from specverify.base.arguments import (
 )
 from specverify.checks import Check
 from specverify.checks.promises import checks_of_returns
+from specverify.checks.promises.constraint import constraint_check
 from specverify.checks.promises.drafts import drafts_check
 from specverify.checks.promises.pairs import PROMISES, pair_checks
 from specverify.engines import found_engines, no_passes
@@ -24,7 +25,7 @@ from specverify.foreign.guard import guarded
 from specverify.laws.near_ties import Logits
 from specverify.laws.size_scenarios import Sizes
 from specverify.reference import Claim, Tokens
-from specverify.subjects.answering import answering_calls, answering_made, tokens_made
+from specverify.subjects.answering import answering_calls, answering_made, situations, tokens_made
 from specverify.subjects.beside import without_values
 from specverify.subjects.call_arguments import missing_without_prompt, with_seeds
 from specverify.subjects.engine import ModelsWithPasses, engine_subject
@@ -34,6 +35,7 @@ from specverify.subjects.made_engine import (
     Made,
     WithVocabulary,
     alphabet_hint,
+    constraint_of,
     made_subject,
 )
 from specverify.subjects.observer import Observer
@@ -120,6 +122,8 @@ def check_engine(
             promised += checks_of_returns(answering_made(make, names), values)
         promised += pair_checks(paired_made(engine), pairs) if pairs - {DRAFTS} else ()
         promised += [drafts_check(engine)] if DRAFTS in pairs else []
+        if constraint_of(engine):
+            promised.append(constraint_check(engine, {each.name: each.each for each in situations(engine)}))
         hint = cache(partial(_alphabet_hint, make))
     else:
         if vocabulary is not None:

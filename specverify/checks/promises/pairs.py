@@ -213,8 +213,10 @@ def _check(promise: Promise, pairings: Sequence[Pairing]) -> Check:
     by_name = {pairing.name: pairing for pairing in pairings if open_to_promise(promise, pairing)}
 
     def cases(subject: Subject) -> Iterator[Case]:
+        known = {program.name for program in subject.programs}
         for name, pairing in by_name.items():
-            yield Case(subject, KernelSetting(name), partial(examine, promise, pairing))
+            if name in known:
+                yield Case(subject, KernelSetting(name), partial(examine, promise, pairing))
 
     return Check(
         name=promise.check,
