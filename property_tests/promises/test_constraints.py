@@ -85,12 +85,12 @@ def verdicts(make):
     return {v.check: v for v in found}
 
 
-
-
 def of_any_size(allowed):
     def make_of(make):
         def made(s):
-            return make(lambda new: np.array(([*np.asarray(allowed(new), dtype=float)] + [1.0] * s.vocabulary)[: s.vocabulary]))(s)
+            return make(
+                lambda new: np.array(([*np.asarray(allowed(new), dtype=float)] + [1.0] * s.vocabulary)[: s.vocabulary])
+            )(s)
 
         return made
 

@@ -39,9 +39,9 @@ def engine(read, gamma=2, verify=None):
 
 WRONG = {
     "lacks the last token": lambda text, drafts, before: text[:-1] + drafts,
-    "keeps rejected drafts": lambda text, drafts, before: before[: len(text)] + text[len(before) :] + drafts
-    if len(before) > len(text)
-    else before + drafts,
+    "keeps rejected drafts": lambda text, drafts, before: (
+        before[: len(text)] + text[len(before) :] + drafts if len(before) > len(text) else before + drafts
+    ),
     "skips every third token": lambda text, drafts, before: tuple(t for i, t in enumerate(text) if i % 3 != 2) + drafts,
     "forgets the prompt": lambda text, drafts, before: (text[3:] or text) + drafts,
 }
@@ -49,7 +49,9 @@ RIGHT = {gamma: engine(lambda text, drafts, before: text + drafts, gamma) for ga
 
 
 def found(make):
-    (verdict,) = (v for v in check_engine(make, promises={"drafts"}, checks=[CHECK], on_fail=None, quick=True) if v.check == CHECK)
+    (verdict,) = (
+        v for v in check_engine(make, promises={"drafts"}, checks=[CHECK], on_fail=None, quick=True) if v.check == CHECK
+    )
     return verdict
 
 

@@ -48,7 +48,7 @@ def agreeing(scenario, uniforms, drafts=True):
         draft = int(np.argmax(scenario.draft(text))) if drafts else None
         new += (inverse(uniforms(), scenario.target(text)),)
         if draft == new[-1]:
-            new += (inverse(uniforms(), scenario.target(text + (draft,))),)
+            new += (inverse(uniforms(), scenario.target((*text, draft))),)
     return new[: scenario.horizon]
 
 
@@ -143,7 +143,10 @@ def test_samplers_are_judged_by_rows_of_one_seed():
     right = sampler(lambda seed, row: (seed, row))
     how = {"reference": plain, "tolerance": 0.3, "promises": {"seed", "seed-as-plain"}, "on_fail": None}
     assert {v.status for v in check_sampler(right, **how)} == {"holds"}
-    for seed_of, check in ((lambda seed, row: None, "seed_repeats"), (lambda seed, row: (seed, row, 1), "seed_as_plain")):
+    for seed_of, check in (
+        (lambda seed, row: None, "seed_repeats"),
+        (lambda seed, row: (seed, row, 1), "seed_as_plain"),
+    ):
         found = check_sampler(sampler(seed_of), **how)
         assert check in {v.check for v in found if v.status == "refuted"}
 

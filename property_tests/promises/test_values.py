@@ -4,8 +4,8 @@ from functools import partial
 
 import pytest
 
-from specverify.mutants.promising import STATISTICS, VALUES, in_turn, returning, text_of
-from specverify.testing import SpeculationRefuted, check_engine
+from specverify.mutants.promising import VALUES, returning, text_of
+from specverify.testing import check_engine
 
 ALL = {
     "logprobs": "raw",

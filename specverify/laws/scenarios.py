@@ -17,7 +17,6 @@ from specverify.laws.rounded_tables import ROUNDED, rounded_pair
 from specverify.laws.tables import SHAPES, as_dtype, one_hot_rows, table_pair, unchangeable
 from specverify.reference import LanguageModel, Task, Tokens
 
-
 LARGE = 1024
 """A vocabulary from which on certain rows are written as floats at once."""
 

@@ -62,4 +62,6 @@ def long_prompt(length: int) -> Tokens:
 
 def many_rows(rows: int) -> tuple[Tokens, ...]:
     """Return the prompts of a batch of so many rows, of unlike lengths, two of them alike."""
-    return tuple(long_prompt(1 + (5 * row) % 7 + row // 7) if row != rows - 1 else long_prompt(1) for row in range(rows))
+    return tuple(
+        long_prompt(1 + (5 * row) % 7 + row // 7) if row != rows - 1 else long_prompt(1) for row in range(rows)
+    )

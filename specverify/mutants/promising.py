@@ -133,7 +133,9 @@ class Engine:
 
     # What is returned.
 
-    def _answer(self, prompt: Tokens, emitted: list[_Emitted], rounds: Any, told: Engine) -> tuple[Tokens, dict[str, Any]]:
+    def _answer(
+        self, prompt: Tokens, emitted: list[_Emitted], rounds: Any, told: Engine
+    ) -> tuple[Tokens, dict[str, Any]]:
         new = tuple(item.token for item in emitted)
         self.completed += len(new)
         return new, {
@@ -304,7 +306,7 @@ def returning(fault: str, scenario: EngineScenario) -> Made:
 def in_turn(fault: str, scenario: EngineScenario) -> Made:
     """Return the same engine, whose calls take the prompt."""
     engine, plain = Engine(scenario, fault), Engine(scenario)
-    return Made(lambda prompt: engine.speculative(prompt), lambda prompt: plain.plain(prompt))
+    return Made(engine.speculative, plain.plain)
 
 
 SEEDS: Mapping[str, tuple[str, str]] = {
@@ -419,7 +421,7 @@ def seeded_engine(fault: str, scenario: EngineScenario) -> Made:
     promise = SEEDS.get(fault, ("batch", ""))[0]
     if promise == "batch":
         return Made(
-            lambda prompts, seeds: engine.decode(prompts, seeds),
+            engine.decode,
             lambda prompts, seeds: plain.decode(prompts, seeds, drafts=False),
             batched=True,
         )

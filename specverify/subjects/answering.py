@@ -227,4 +227,14 @@ def parts_of(value: Value, name: str) -> Sequence[Any] | None:
     return value.value if name in OF_TOKENS and not isinstance(value.value, Unreadable) else None
 
 
-__all__ = ["Answer", "Answering", "Facts", "Run", "Value", "answering_calls", "answering_made", "answers_of", "tokens_made"]
+__all__ = [
+    "Answer",
+    "Answering",
+    "Facts",
+    "Run",
+    "Value",
+    "answering_calls",
+    "answering_made",
+    "answers_of",
+    "tokens_made",
+]

@@ -71,7 +71,9 @@ def with_seed_named(function: Callable[..., Any]) -> Callable[..., Any]:
     named = [
         item.name
         for item in signature.parameters.values()
-        if not _is_required(item) and item.kind not in _VARIADIC | {_Parameter.POSITIONAL_ONLY} and _names_seed(item.name)
+        if not _is_required(item)
+        and item.kind not in _VARIADIC | {_Parameter.POSITIONAL_ONLY}
+        and _names_seed(item.name)
     ]
     if not named:
         return function

@@ -190,7 +190,9 @@ def made_subject(make: Make, name: str, summary: str = "an engine", sizes: Sizes
             *(_serving(make, each, first) for each in requests if in_each(each.each) == list(each.each)),
         ),
         settings=(
-            SampledSetting(f"{widest.name}, {SAMPLED}", partial(_counted, make), partial(law_in_scenario, make, widest), DETECT),
+            SampledSetting(
+                f"{widest.name}, {SAMPLED}", partial(_counted, make), partial(law_in_scenario, make, widest), DETECT
+            ),
         ),
         warm=partial(_warm, make),
         kind="engine",
@@ -459,7 +461,7 @@ def constrained(target: LanguageModel, allowed: Callable[[Tokens], Any], prompt:
         mask = allowed_after(allowed, tokens[len(prompt) :])
         p = target(tokens)
         if mask.shape != p.shape:
-            raise UnusableSubject(f"allowed({tokens[len(prompt):]}) has shape {mask.shape}, expected {p.shape}")
+            raise UnusableSubject(f"allowed({tokens[len(prompt) :]}) has shape {mask.shape}, expected {p.shape}")
         masked = p * mask
         total = masked.sum()
         if not total > 0:

@@ -110,9 +110,7 @@ def _of_made(make: Make, scenario: Scenario, which: str) -> Served:
 
     def texts(prompts: Sequence[Tokens], seeds: Sequence[int], state: int) -> tuple[Tokens, ...]:
         with seeded(state if takes else seeds[0]), given_seeds(seeds):
-            rows = texts_of(
-                call, prompts, batched=made.batched, form=form, horizon=scenario.horizon, eos=scenario.eos
-            )
+            rows = texts_of(call, prompts, batched=made.batched, form=form, horizon=scenario.horizon, eos=scenario.eos)
             return tuple(tokens_of(row)[: scenario.horizon] for row in rows)
 
     return Served(texts)

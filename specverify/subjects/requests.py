@@ -188,7 +188,9 @@ MOST_ROWS: Final = 9
 """Rows of the largest batch that every batched engine meets."""
 MANY_ROWS: Final = (
     *map(_of_rows, (5, 8, MOST_ROWS)),
-    Requests(Scenario(open_after(2), 2, (0, 1, 0), 2, seed=230), ((1, 0, 0), (0, 0, 1), (1, 1, 0), (0, 1), (0, 1)), True),
+    Requests(
+        Scenario(open_after(2), 2, (0, 1, 0), 2, seed=230), ((1, 0, 0), (0, 0, 1), (1, 1, 0), (0, 1), (0, 1)), True
+    ),
 )
 """Batches of more rows than the others; in the last one the fifth and the sixth row alone are open, and alike."""
 

@@ -38,6 +38,7 @@ from specverify.testing.judged import (
 )
 from specverify.testing.kernels import check_kernel
 from specverify.testing.samplers import check_sampler
+from specverify.testing.servers import server_sampler
 from specverify.testing.verifiers import check_decoder, check_verifier
 from specverify.trust.calibrate import Calibration, calibrate
 
@@ -65,4 +66,5 @@ __all__ = [
     "check_verifier",
     "hard_calls",
     "parametrize_with_checks",
+    "server_sampler",
 ]

@@ -18,11 +18,11 @@ def promised_values(returns: Any) -> Mapping[str, Kind]:
     if returns is None:
         return {}
     if isinstance(returns, str) or not isinstance(returns, Collection) or not returns:
-        expected = "names of returned values, such as (\'logprobs\',), or {\'logprobs\': \'raw\'}"
+        expected = "names of returned values, such as ('logprobs',), or {'logprobs': 'raw'}"
         raise argument_error("returns", returns, expected)
     for name in returns:
         if not isinstance(name, str):
-            raise argument_error("a name in returns", name, "the name of a returned value, such as \'logprobs\'")
+            raise argument_error("a name in returns", name, "the name of a returned value, such as 'logprobs'")
     if not isinstance(returns, Mapping):
         return dict.fromkeys(returns)
     for name, kind in returns.items():

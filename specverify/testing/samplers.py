@@ -85,7 +85,7 @@ def check_sampler(
     """
     values, pairs = promised_values(returns), promised_pairs(promises, OF_SEEDS)
     if "seed-as-plain" in pairs and reference is None:
-        raise argument_error("reference", None, "the sampler without speculation, where \'seed-as-plain\' is promised")
+        raise argument_error("reference", None, "the sampler without speculation, where 'seed-as-plain' is promised")
     check_callable(sample, "sample", arguments=2 if law_after is None else 3)
     if reference is not None:
         check_callable(reference, "reference", arguments=2)

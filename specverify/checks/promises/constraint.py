@@ -39,7 +39,9 @@ def examine(make: Make, scenarios: tuple[Scenario, ...], program: EngineProgram,
             )
             let = (f"setting {program.name}", f"new tokens {new} with probability {short(mass)}")
             example = Counterexample(let, fault, fault=fault)
-            return Examination(f"{program.name}: {fault}", True, rational=False, counterexample=example, figures=figures)
+            return Examination(
+                f"{program.name}: {fault}", True, rational=False, counterexample=example, figures=figures
+            )
     return Examination("nothing comes out that the constraint forbids", rational=False, figures=figures)
 
 

@@ -37,7 +37,6 @@ def share_seen(pairs: int) -> float:
     return -math.log(MISS) / pairs if pairs else 1.0
 
 
-
 class Parted(NamedTuple):
     """Two texts that should be one."""
 

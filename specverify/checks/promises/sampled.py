@@ -105,9 +105,7 @@ class _Constant:
 
 def _refuted(sampler: Sampler, answer: Answer, off: Off) -> Verdict:
     example = Counterexample((f"an answer with tokens {answer.new}",), off.fault, off.because, fault=off.fault)
-    return Verdict(
-        sampler.name, CHECK, Status.REFUTED, off.fault, evidence=Evidence.EQUAL, counterexample=example
-    )
+    return Verdict(sampler.name, CHECK, Status.REFUTED, off.fault, evidence=Evidence.EQUAL, counterexample=example)
 
 
 def tokens_sampled(sample: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:
@@ -115,7 +113,7 @@ def tokens_sampled(sample: Callable[..., Any], names: Sequence[str]) -> Callable
 
     def alone(seed: int, number: int, *prefix: Tokens) -> Any:
         answer = sample(seed, number, *prefix)
-        kept = [item for item in answers_of(answer, names, ((),) * number, several=True)]
+        kept = list(answers_of(answer, names, ((),) * number, several=True))
         rows = [item.new for item in kept]
         if isinstance(answer, Mapping) and "accepted" in answer:
             return {"tokens": rows, "accepted": answer["accepted"]}

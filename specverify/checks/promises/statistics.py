@@ -11,6 +11,7 @@ with its own numbers alone. Not covered: accepted drafts that are left out where
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -33,7 +34,9 @@ def statistics_fault(answer: Answer, facts: Facts | None, promises: Mapping[str,
     for name, value in given.items():
         if isinstance(value, Unreadable) or (name not in _OF_MAPPINGS and not _is_number(value, name)):
             said = value.said if isinstance(value, Unreadable) else repr(value)
-            return Off(f"the reported {name} are {said}, expected {_EXPECTED.get(name, 'a whole number of at least 0')}")
+            return Off(
+                f"the reported {name} are {said}, expected {_EXPECTED.get(name, 'a whole number of at least 0')}"
+            )
     return (
         _usage(given.get("usage"), answer, facts)
         or _counts(given, answer)
@@ -85,7 +88,7 @@ def _counts(given: Mapping[str, Any], answer: Answer) -> Off | None:
     if positions is not None:
         if accepted is not None and sum(positions) != accepted:
             return Off(f"the accepted drafts by position sum to {sum(positions)}, and {accepted} are reported")
-        for place, (before, after) in enumerate(zip(positions, positions[1:], strict=False), start=2):
+        for place, (before, after) in enumerate(itertools.pairwise(positions), start=2):
             if after > before:
                 return Off(
                     f"{after} drafts are reported as accepted at position {place} and {before} at position {place - 1}: "

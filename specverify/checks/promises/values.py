@@ -7,6 +7,7 @@ equal tokens have equal values, however they were drafted, and the values are th
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
@@ -32,9 +33,13 @@ OF_ROWS: Final = frozenset({"logprobs", "top_logprobs", "cumulative_logprob", "s
 MOST_PATHS = 4000
 MOST_TOKENS = 64
 """Those of the largest scenario whose values are compared."""
+MOST_EXPONENT = 100
 FORBIDDEN = 1e-6
 """A token of probability 0 is given less than this, such as by the smallest number of a dtype in the place of -inf."""
-SAME_REASONS: Final = (frozenset({"stop", "eos", "eos_token", "end"}), frozenset({"length", "max_tokens", "max_length"}))
+SAME_REASONS: Final = (
+    frozenset({"stop", "eos", "eos_token", "end"}),
+    frozenset({"length", "max_tokens", "max_length"}),
+)
 
 
 class Off(NamedTuple):
@@ -156,7 +161,9 @@ def changed_value(answer: Answer, place: int, seen: dict[Any, Any], promises: Ma
     """Return the first value that is another one than on a path before, though the tokens are the same."""
     for name in promises.keys() & answer.values.keys():
         value = answer.values[name]
-        entries = enumerate(value.value[: len(answer.new)]) if name in OF_TOKENS else [(len(answer.new) - 1, value.value)]
+        entries = (
+            enumerate(value.value[: len(answer.new)]) if name in OF_TOKENS else [(len(answer.new) - 1, value.value)]
+        )
         for at, entry in entries:
             whole = name not in OF_TOKENS
             key = (place, name, answer.new[: at + 1], whole, answer.length if whole else 0)
@@ -269,9 +276,16 @@ def _compare_logprobs(name: str, kind: Kind, value: Value, answer: Answer, known
                 continue
             return Off(
                 f"the log-probability of new token {place + 1} is {one}, expected {other}: {_source(kind)}",
-                _explanations(found, place, answer, known),
+                (*_explanations(found, place, answer, known), *_ratio(found, expected)),
             )
     return doubt
+
+
+def _ratio(found: float, expected: float) -> tuple[str, ...]:
+    """Return the weight that a gradient gives the token in the place of 1."""
+    if not (math.isfinite(found) and abs(found - expected) < MOST_EXPONENT):
+        return ()
+    return (f"exp(returned - recomputed) is {short(math.exp(found - expected))}, expected 1",)
 
 
 def _between(found: float, expected: float, value: Value) -> str:
@@ -399,7 +413,7 @@ def _wrong_list(entry: Ranked, emitted: int, spacing: float, row: Any, expected:
 def _swapped(listed: Sequence[tuple[int, float]], emitted: int, spacing: float) -> tuple[int, int] | None:
     """Return two tokens in the wrong order; the emitted token may stand before all others."""
     first_apart = listed[1:] if listed and listed[0][0] == emitted else listed
-    for (one, more), (other, less) in zip(first_apart, first_apart[1:], strict=False):
+    for (one, more), (other, less) in itertools.pairwise(first_apart):
         if less > more + explained(spacing, more):
             return one, other
     return None
@@ -413,7 +427,9 @@ def _least_of_others(inner: Sequence[tuple[int, float]], emitted: int) -> float:
 def _rank_fits(rank: int, token: int, masses: Mapping[int, float], spacing: float) -> bool:
     margin = math.sqrt(spacing)
     above = sum(mass > masses[token] + margin for mass in masses.values())
-    equal = sum(abs(mass - masses[token]) <= margin for other, mass in masses.items() if other != token and mass > -math.inf)
+    equal = sum(
+        abs(mass - masses[token]) <= margin for other, mass in masses.items() if other != token and mass > -math.inf
+    )
     return above + 1 <= rank <= above + 1 + equal or masses[token] == -math.inf
 
 
@@ -438,7 +454,9 @@ def _compare_rows(name: str, kind: Kind, value: Value, answer: Answer, known: Kn
             if off := _off_by(one, other, value.spacing):
                 said = f"the {name} of new token {place + 1} give token {at} {short(one)}, expected {short(other)}"
                 if off == "wrong":
-                    return Off(f"{said}: {_source(kind)}", _explanations(_log_softmax(found)[token], place, answer, known))
+                    return Off(
+                        f"{said}: {_source(kind)}", _explanations(_log_softmax(found)[token], place, answer, known)
+                    )
                 doubt = doubt or Off(f"{said}, which rounding may explain", (), True)
     return doubt
 
@@ -477,7 +495,7 @@ def _compare_text(name: str, kind: Kind, value: Value, answer: Answer, known: Kn
         return None  # it goes on behind the horizon
     found = value.value
     if name == "snapshots":
-        for before, after in zip(found, found[1:], strict=False):
+        for before, after in itertools.pairwise(found):
             if not after.startswith(before):
                 return Off(f"the stream withdraws text that it has sent: {before!r} is followed by {after!r}")
         found = found[-1] if found else ""
@@ -513,8 +531,14 @@ def _compare_finish(name: str, kind: Kind, value: Value, answer: Answer, known: 
     expected = SAME_REASONS[0 if ended else 1]
     if str(value.value).lower() in expected:
         return None
-    why = f"ends with the end-of-sequence token {answer.new[-1]}" if ended else f"has the {facts.horizon} tokens asked for"
-    return Off(f"the finish reason is {value.value!r}, and the text {why}: expected {min(expected, key=len)!r} or the like")
+    why = (
+        f"ends with the end-of-sequence token {answer.new[-1]}"
+        if ended
+        else f"has the {facts.horizon} tokens asked for"
+    )
+    return Off(
+        f"the finish reason is {value.value!r}, and the text {why}: expected {min(expected, key=len)!r} or the like"
+    )
 
 
 def _compare_prompt(name: str, kind: Kind, value: Value, answer: Answer, known: Known) -> Off | None:
@@ -561,7 +585,9 @@ def _compare_other(name: str, kind: Kind, value: Value, answer: Answer, known: K
 def _alike(one: Any, other: Any, spacing: float) -> bool:
     """Return whether two values are equal, floats up to rounding."""
     if isinstance(one, float) and isinstance(other, int | float):
-        return one == other or (one < math.log(FORBIDDEN) and other == -math.inf) or abs(one - other) <= math.sqrt(spacing)
+        return (
+            one == other or (one < math.log(FORBIDDEN) and other == -math.inf) or abs(one - other) <= math.sqrt(spacing)
+        )
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         return one.keys() == other.keys() and all(_alike(one[key], other[key], spacing) for key in one)
     if isinstance(one, tuple | list) and isinstance(other, tuple | list):
@@ -609,8 +635,6 @@ def _refuted(answering: Answering, answer: Answer, known: Known, off: Off, runs:
 def _row_line(target: LanguageModel | None, draft: LanguageModel | None, text: Tokens) -> str:
     said = "" if target is None else f"p = {short_row(list(target(text)))}"
     return f"after {text}: {said}" + ("" if draft is None else f"  q = {short_row(list(draft(text)))}")
-
-
 
 
 def values_check(answerings: Sequence[Answering], promises: Mapping[str, Kind]) -> Check:
