@@ -101,8 +101,9 @@ def tokenizer_of_llguidance(vocabulary):
     import llguidance
 
     class Tokenizer:
-        eos_token_id, bos_token_id, special_token_ids = vocabulary, None, [vocabulary]
-        tokens = [*(letter.encode() for letter in LETTERS[:vocabulary]), b"<end>"]
+        def __init__(self):
+            self.eos_token_id, self.bos_token_id, self.special_token_ids = vocabulary, None, [vocabulary]
+            self.tokens = [*(letter.encode() for letter in LETTERS[:vocabulary]), b"<end>"]
 
         def __call__(self, text):
             return [self.tokens.index(bytes([byte])) for byte in (text.encode() if isinstance(text, str) else text)]

@@ -36,26 +36,27 @@ CONSTRAINTS = {"grammar": no_repeat, "bad word": bad_word, "minimum": minimum, "
 
 
 def engine(allowed, *, rows=None, follows=None, masked_drafts=True, residual=None):
-    """``rows(place)`` is whether row ``place`` of a round is masked; ``follows(new, drafts)`` what the mask has read."""
+    """``rows(place)`` is whether that row of a round is masked; ``follows(new, drafts)`` what the mask has read."""
 
     def make(s):
         def masked(p, new):
             weights = np.array(p) * np.asarray(allowed(new), dtype=float)
             return weights / weights.sum() if weights.sum() > 0 else np.array(p)
 
+        read = follows or (lambda new, extra, lost: new + extra)
+
         def decode():
             new, lost = (), ()
             while len(new) < s.horizon:
-                read = (lambda extra: follows(new, extra, lost)) if follows else (lambda extra: new + extra)
                 drafts, qs = (), []
                 for _ in range(GAMMA):
                     q = s.draft(s.prompt + new + drafts)
-                    qs.append(masked(q, read(drafts)) if masked_drafts else np.array(q))
+                    qs.append(masked(q, read(new, drafts, lost)) if masked_drafts else np.array(q))
                     drafts += (int(np.random.choice(s.vocabulary, p=qs[-1])),)
                 kept = ()
                 for place, token in enumerate(drafts):
                     raw = s.target(s.prompt + new + kept)
-                    p = masked(raw, read(kept)) if rows is None or rows(place) else np.array(raw)
+                    p = masked(raw, read(new, kept, lost)) if rows is None or rows(place) else np.array(raw)
                     if np.random.random() < p[token] / qs[place][token]:
                         kept += (token,)
                         continue
@@ -66,7 +67,7 @@ def engine(allowed, *, rows=None, follows=None, masked_drafts=True, residual=Non
                     break
                 else:
                     raw = s.target(s.prompt + new + kept)
-                    p = masked(raw, read(kept)) if rows is None or rows(GAMMA) else np.array(raw)
+                    p = masked(raw, read(new, kept, lost)) if rows is None or rows(GAMMA) else np.array(raw)
                     kept += (int(np.random.choice(s.vocabulary, p=p)),)
                     lost = ()
                 new += kept

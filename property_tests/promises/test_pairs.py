@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from specverify.checks.promises.pairs import OF_PROMISE, PROMISES
 from specverify.mutants.promising import DRAFTS_UNSEEDED, SEEDS, seeded_engine
+from specverify.promises.pairs import OF_PROMISE, PROMISES
 from specverify.testing import Made, check_engine, check_sampler
 
 CHECK = {name: promise.check for name, promise in OF_PROMISE.items()}

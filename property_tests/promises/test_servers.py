@@ -136,7 +136,7 @@ def test_a_seed_that_is_ignored_is_refuted():
 
 @pytest.mark.parametrize(("fault", "status"), [("", "holds"), ("last chunk lost", "refuted")])
 def test_the_chunks_of_a_stream_add_up(fault, status, monkeypatch):
-    monkeypatch.setattr("specverify.checks.promises.sampled.SAMPLES", 50)
+    monkeypatch.setattr("specverify.promises.sampled.SAMPLES", 50)
     with server(fault) as url:
         sample = server_sampler(url, (3, 1), 2, stream=True)
         found = check_sampler(sample, returns={"chunks": text_of, "logprobs": None}, **{**HOW, "tolerance": 0.45})

@@ -25,8 +25,8 @@ from specverify.subjects.subject import EngineProgram, InScenario, Subject
 
 IN_FLOAT64 = "Let it compute in float64 where it is examined, or let samples decide (sampled=True)"
 NOT_EXAMINED = (
-    "drafts and their acceptance were not examined: a draft from a stale cache leaves the law as it is; pass an Observer, "
-    "or promises={'drafts'} for make(scenario)"
+    "drafts and their acceptance were not examined: a draft from a stale cache leaves the law as it is; pass an "
+    "Observer, or promises={'drafts'} for make(scenario)"
 )
 WORTH_SHARING = 1000
 """Runs below which starting processes, each importing the engine, costs more than it saves."""

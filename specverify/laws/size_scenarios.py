@@ -37,7 +37,11 @@ class Sizes(NamedTuple):
     """Tokens of the vocabulary, in a text of a few certain rows."""
 
 
-def size_scenarios(sizes: Sizes = Sizes()) -> tuple[Scenario, ...]:
+NO_SIZES: Final = Sizes()
+"""Nothing beside what every engine meets."""
+
+
+def size_scenarios(sizes: Sizes = NO_SIZES) -> tuple[Scenario, ...]:
     """Return the long texts and prompts that every made engine meets, and those that are asked for."""
     prompts = (*EDGES, *_beside(sizes.prompt))
     scenarios = [Scenario(CERTAIN, 4, (0,), MOST + _PASSED, seed=seed) for seed in (210, 211)]

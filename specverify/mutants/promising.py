@@ -139,7 +139,7 @@ class Engine:
         new = tuple(item.token for item in emitted)
         self.completed += len(new)
         return new, {
-            "logprobs": [_log(told._raw(place, emitted, rounds)) for place in range(len(new))],
+            "logprobs": [_log(told._raw(place, emitted)) for place in range(len(new))],
             "processed_logprobs": told._processed_list(emitted, rounds),
             "cumulative_logprob": told._sum(emitted, rounds),
             "top_logprobs": [told._top(place, emitted) for place in range(len(new))],
@@ -150,7 +150,7 @@ class Engine:
             **(told._statistics(prompt, new, rounds) if rounds else {}),
         }
 
-    def _raw(self, place: int, emitted: list[_Emitted], rounds: Any) -> float:
+    def _raw(self, place: int, emitted: list[_Emitted]) -> float:
         item = emitted[place]
         row = item.raw
         if self.fault == "raw read after temperature":
@@ -162,27 +162,9 @@ class Engine:
     def _processed_list(self, emitted: list[_Emitted], rounds: Any) -> list[float | None]:
         found: list[float | None] = []
         for place, item in enumerate(emitted):
-            row: Any = item.row
-            if self.fault == "row before":
-                row = emitted[max(place - 1, 0)].row
-            elif self.fault == "row behind":
-                row = emitted[min(place + 1, len(emitted) - 1)].row
-            elif self.fault == "bonus by the last draft's row" and item.kind == "bonus":
-                row = emitted[max(place - 1, 0)].row
-            elif self.fault == "before temperature":
-                row = item.raw
-            elif self.fault == "accepted by the draft's row" and item.kind == "accepted":
-                row = item.draft
-            elif self.fault == "replaced by the residual" and item.kind == "replaced":
-                left = np.maximum(item.row - item.draft, 0)
-                row = left / left.sum() if left.sum() > 0 else row
-            mass = float(row[item.token])
-            if self.fault == "accepted by min(1, p/q)" and item.kind == "accepted":
-                mass = min(1.0, mass / float(item.draft[item.token]))
-            if self.fault == "accepted are certain" and item.kind == "accepted":
-                mass = 1.0
             if self.fault == "bonus has none" and item.kind == "bonus":
                 continue
+            mass = self._mass(item, self._row(place, emitted))
             found.append(mass if self.fault == "no logarithm" else _log(mass))
         if self.fault == "rejected kept in the list":
             for drafts, new in rounds:
@@ -190,6 +172,28 @@ class Engine:
                     token = drafts[len(new) - 1]
                     found.append(_log(float(new[-1].row[token])))
         return found
+
+    def _row(self, place: int, emitted: list[_Emitted]) -> Any:
+        """Return the row that the logarithm of a place is read from."""
+        item, before = emitted[place], emitted[max(place - 1, 0)].row
+        left = item.row if item.draft is None else np.maximum(item.row - item.draft, 0)
+        wrong = {
+            "row before": before,
+            "row behind": emitted[min(place + 1, len(emitted) - 1)].row,
+            "bonus by the last draft's row": before if item.kind == "bonus" else item.row,
+            "before temperature": item.raw,
+            "accepted by the draft's row": item.draft if item.kind == "accepted" else item.row,
+            "replaced by the residual": left / left.sum() if item.kind == "replaced" and left.sum() > 0 else item.row,
+        }
+        return wrong.get(self.fault, item.row)
+
+    def _mass(self, item: _Emitted, row: Any) -> float:
+        mass = float(row[item.token])
+        if item.kind != "accepted":
+            return mass
+        if self.fault == "accepted by min(1, p/q)":
+            return min(1.0, mass / float(item.draft[item.token]))
+        return 1.0 if self.fault == "accepted are certain" else mass
 
     def _sum(self, emitted: list[_Emitted], rounds: Any) -> float:
         total = sum(_log(float(item.row[item.token])) for item in emitted)
@@ -220,10 +224,8 @@ class Engine:
 
     def _of_prompt(self, prompt: Tokens) -> list[float | None]:
         shift = 1 if self.fault == "prompt shifted" else 0
-        found: list[float | None] = [None]
-        for place in range(1, len(prompt)):
-            found.append(_log(float(self.models.target(prompt[: max(place - shift, 0)])[prompt[place]])))
-        return found
+        rows = [self.models.target(prompt[: max(place - shift, 0)]) for place in range(1, len(prompt))]
+        return [None, *(_log(float(row[token])) for row, token in zip(rows, prompt[1:], strict=True))]
 
     def _texts(self, new: Tokens, rounds: Any) -> dict[str, Any]:
         pieces = [PIECES[token % len(PIECES)] for token in new]
@@ -379,34 +381,35 @@ class SeededEngine:
             guesses: Tokens = ()
             for _ in range(GAMMA if drafts else 0):
                 q = self.models.draft(text + guesses)
-                unseeded = self.fault == DRAFTS_UNSEEDED
-                guesses += (_inverse(q, np.random.random()) if unseeded else int(np.argmax(q)),)
+                uniform = np.random.random() if self.fault == DRAFTS_UNSEEDED else None  # noqa: NPY002 - no fault
+                guesses += (int(np.argmax(q)) if uniform is None else _inverse(q, uniform),)
             lost = 0
             for place in range(len(guesses) + 1):
-                position = len(prompt) + len(new)
-                if self.fault == "position behind the prompt":
-                    position = len(new)
-                if self.fault == "position counted in rounds" and drafts:
-                    position = rounds * (GAMMA + 1) + place
-                if self.fault == "draws not given back" and drafts:
-                    position += self.lost(rounds)
-                if self.fault == "bonus of a stream of its own" and drafts and place == len(guesses):
-                    position += 1000
-                if self.fault == "a coin for each draft" and drafts:
-                    position *= 2
-                uniform = self._uniform(seed, position, stream)
-                if self.fault == "coins of the library" and place < len(guesses):
-                    uniform = np.random.random()
-                if self.fault == "seed left out for the bonus" and place == len(guesses):
-                    uniform = np.random.random()
+                last = place == len(guesses)
+                position = self._position(len(prompt), len(new), rounds, place, last=last) if drafts else None
+                uniform = self._uniform(seed, len(prompt) + len(new) if position is None else position, stream)
+                if self.fault == ("seed left out for the bonus" if last else "coins of the library"):
+                    uniform = np.random.random()  # noqa: NPY002 - the fault
                 token = _inverse(self.models.target(text + guesses[:place]), uniform)
                 new += (token,)
-                if place == len(guesses) or token != guesses[place]:
+                if last or token != guesses[place]:
                     lost = len(guesses) - place
                     break
             rounds += 1
             self.given = self.lost(rounds - 1) + lost
         return new[: self.models.horizon]
+
+    def _position(self, prompt: int, new: int, rounds: int, place: int, *, last: bool) -> int:
+        """Return the number of a place in the stream of a seed."""
+        right = prompt + new
+        wrong = {
+            "position behind the prompt": new,
+            "position counted in rounds": rounds * (GAMMA + 1) + place,
+            "draws not given back": right + self.lost(rounds),
+            "bonus of a stream of its own": right + 1000 * last,
+            "a coin for each draft": 2 * right,
+        }
+        return wrong.get(self.fault, right)
 
     def lost(self, rounds: int) -> int:
         """Return how many draws were taken for places behind a disagreement, in the rounds of this text."""

@@ -50,7 +50,8 @@ def in_quick(conditions: Conditions) -> Conditions:
 def quick_cases(kind: str, check: Check, cases: Iterable[Case]) -> Chosen:
     """Return the cases of a check that the plan of this kind of subject names, in the order of the plan.
 
-    The laws of engines at sizes of their own are compared besides. Where the plan names none of them, as of scenarios of the caller's own, cases at even distances stand in.
+    The laws of engines at sizes of their own are compared besides. Where the plan names none of them, as of scenarios
+    of the caller's own, cases at even distances stand in.
     """
     listed, plan = list(cases), quick_plans().get(kind)
     if plan is None:

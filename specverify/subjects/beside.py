@@ -88,8 +88,7 @@ class Answer(NamedTuple):
     length: int
     """New tokens of the whole answer, those beyond the horizon too."""
     queries: Sequence[tuple[str, Tokens]] = ()
-    """What the engine asked its models until then, for earlier requests too: ``("draft", tokens)``, ``("target", tokens)``.
-    """
+    """What the engine asked its models until then, for earlier requests too: ``("draft", tokens)``, say."""
 
 
 class Parted(NamedTuple):
@@ -330,21 +329,18 @@ def _flat(row: Any) -> Any:
 def plain_value(value: Any) -> Any:
     """Return a value as numbers, strings, and tuples and dictionaries of them."""
     value = known(value)
-    if value is None or isinstance(value, str | bool):
+    if value is None or isinstance(value, str | bool | int | float):
         return value
+    if hasattr(value, "ndim"):
+        rows = value if value.ndim > 1 else elements_of_row(value.reshape(-1))
+        return tuple(map(plain_value, rows)) if value.ndim else plain_value(value.item())
+    if hasattr(value, "_asdict"):
+        value = value._asdict()
+    elif hasattr(value, "__dict__") and not isinstance(value, Mapping | Sequence):
+        value = {key: item for key, item in vars(value).items() if not key.startswith("_")}
     if isinstance(value, Mapping):
         return {key: plain_value(item) for key, item in value.items()}
-    if hasattr(value, "_asdict"):
-        return plain_value(value._asdict())
-    if hasattr(value, "ndim") and value.ndim > 0:
-        return tuple(plain_value(row) for row in (value if value.ndim > 1 else elements_of_row(value)))
-    if isinstance(value, Sequence):
-        return tuple(map(plain_value, value))
-    if hasattr(value, "item"):
-        return plain_value(value.item())
-    if hasattr(value, "__dict__"):
-        return {key: plain_value(item) for key, item in vars(value).items() if not key.startswith("_")}
-    return value
+    return tuple(map(plain_value, value)) if isinstance(value, Sequence) else value
 
 
 def spacing_of(value: Any) -> float:

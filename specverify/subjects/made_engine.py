@@ -36,7 +36,7 @@ from specverify.laws.law import target_law
 from specverify.laws.near_ties import Logits
 from specverify.laws.paths import Undecided
 from specverify.laws.scenarios import Scenario, handed_task
-from specverify.laws.size_scenarios import Sizes, size_scenarios
+from specverify.laws.size_scenarios import NO_SIZES, Sizes, size_scenarios
 from specverify.reference import Draws, LanguageModel, Pmf, Site, Tokens
 from specverify.reference.arguments import shown
 from specverify.subjects.call_arguments import run_seeds, sample_seeds, takes_prompt, with_seeds
@@ -90,8 +90,8 @@ class Made(NamedTuple):
     stops: bool = False
     """Whether it ends a text with ``scenario.eos``, if that is a token; then it meets scenarios in which it is one."""
     allowed: Callable[[Tokens], Any] | None = None
-    """``allowed(new)``: what a constraint lets follow the new tokens of a request, a mask ``[vocabulary]``, or weights that p
-    is multiplied with, such as exp(bias). Then the law is that of p times the mask, and nothing else may come out."""
+    """``allowed(new)``: what a constraint lets follow the new tokens of a request, a mask ``[vocabulary]``, or weights
+    that p is multiplied with, such as exp(bias). The law is that of p times the mask; nothing else may come out."""
 
 
 Make = Callable[[EngineScenario], Callable[..., Any] | Made | tuple[Callable[..., Any], Callable[..., Any]]]
@@ -158,10 +158,11 @@ def with_gamma(make: Make | WithVocabulary, gamma: int) -> Any:
     return WithGamma(make, gamma)
 
 
-def made_subject(make: Make, name: str, summary: str = "an engine", sizes: Sizes = Sizes()) -> Subject:
+def made_subject(make: Make, name: str, summary: str = "an engine", sizes: Sizes = NO_SIZES) -> Subject:
     """Return the subject of an engine that ``make`` makes; it claims to be lossless unless told otherwise.
 
-    ``sizes`` are examined beside those that every engine meets. ``make`` is called once here. Raises ``UnusableSubject`` if what it returns is no engine.
+    ``sizes`` are examined beside those that every engine meets. ``make`` is called once here. Raises
+    ``UnusableSubject`` if what it returns is no engine.
     """
     wide = partial(widened, make)
     first = made_in(make, wide(SCENARIOS[0]))
@@ -252,6 +253,7 @@ def _made_once(make: Make, scenario: Scenario) -> Made:
 
 
 def models_in(scenario: Scenario) -> EngineScenario:
+    """Return what an engine is made for in a scenario. Raises ``UnusableSubject`` without a draft model."""
     task = handed_task(scenario, rational=False)
     if task.draft is None:
         raise UnusableSubject(f"the scenario {scenario.name} has no draft model")
@@ -389,7 +391,7 @@ def _traced_with(make: Make, scenario: Scenario, draws: Draws) -> Trace:
 class _Likeliest:
     """Answers each draw with its likeliest outcome."""
 
-    def categorical(self, pmf: Pmf, site: Site) -> int:
+    def categorical(self, pmf: Pmf, site: Site) -> int:  # noqa: ARG002 - as every interpreter takes it
         """Return the likeliest outcome."""
         return int(np.argmax(pmf))
 
@@ -439,6 +441,7 @@ def _watched(make: Make, scenario: Scenario) -> Iterator[Watched]:
 
 @lru_cache(maxsize=MOST_PROGRAMS)
 def law_in_scenario(make: Make, scenario: Scenario) -> Mapping[Tokens, float]:
+    """Return the law that an engine promises in a scenario: the plain call's, or the target's under its constraint."""
     made = _made(make, scenario)
     if made.plain is None:
         task = handed_task(scenario, rational=False)
@@ -451,6 +454,7 @@ def law_in_scenario(make: Make, scenario: Scenario) -> Mapping[Tokens, float]:
 
 @lru_cache(maxsize=MOST_PROGRAMS)
 def law_of_requests(make: Make, requests: Requests) -> Mapping[Tokens, float]:
+    """Return the law of the texts of several requests, laid end to end."""
     return law_of_all(law_in_scenario(make, each) for each in requests.each)
 
 

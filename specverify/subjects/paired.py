@@ -36,8 +36,8 @@ class Served(NamedTuple):
     """One engine that serves requests, made for one comparison."""
 
     texts: Callable[[Sequence[Tokens], Sequence[int], int], tuple[Tokens, ...]]
-    """``texts(prompts, seeds, state)``: the new tokens of each prompt, served in one call where the engine can; ``state``
-    is that of the generators which belong to nobody."""
+    """``texts(prompts, seeds, state)``: the new tokens of each prompt, served in one call where the engine can;
+    ``state`` is the seed of the generators of the libraries."""
 
 
 class Pairing(NamedTuple):

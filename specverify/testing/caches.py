@@ -37,10 +37,10 @@ def check_cache(
     ``list(cache)``, are used. ``length(cache)`` is what the cache says of itself; ``fork(cache)`` makes a copy that
     shares nothing that can change. A function may change the cache or return another one of its type.
 
-    ``window`` is the number of the last tokens that a sliding window reads: ``read(cache)`` returns those,
-    also behind a crop that takes back the up to nine drafts of a round. With
-    ``recurrent`` the cache is a state: ``read(cache)`` returns it as an array, which is compared with that of a new cache
-    fed the kept tokens, and a crop undoes no more than the append before it. ``paged`` is the size of a page.
+    ``window`` is the number of the last tokens that a sliding window reads: ``read(cache)`` returns those, also behind
+    a crop that takes back the up to nine drafts of a round. With ``recurrent`` the cache is a state: ``read(cache)``
+    returns it as an array, which is compared with that of a new cache fed the kept tokens, and a crop undoes no more
+    than the append before it. ``paged`` is the size of a page.
 
     Every order of four small operations is tried, and rounds of speculation until the cache is full. For keys and
     values write a token's id into them, and read it back: ``docs/pytest.md`` has an example.

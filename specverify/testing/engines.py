@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache, partial
-from typing import Any, Unpack
+from typing import Any, NamedTuple, Unpack
 
 from specverify.base.arguments import (
     argument_error,
@@ -16,14 +16,15 @@ from specverify.base.arguments import (
     check_takes,
 )
 from specverify.checks import Check
-from specverify.checks.promises import checks_of_returns
-from specverify.checks.promises.constraint import constraint_check
-from specverify.checks.promises.drafts import drafts_check
-from specverify.checks.promises.pairs import PROMISES, pair_checks
 from specverify.engines import found_engines, no_passes
 from specverify.foreign.guard import guarded
 from specverify.laws.near_ties import Logits
 from specverify.laws.size_scenarios import Sizes
+from specverify.promises import checks_of_returns
+from specverify.promises.constraint import constraint_check
+from specverify.promises.drafts import drafts_check
+from specverify.promises.pairs import PROMISES, pair_checks
+from specverify.promises.values import Kind
 from specverify.reference import Claim, Tokens
 from specverify.subjects.answering import answering_calls, answering_made, situations, tokens_made
 from specverify.subjects.beside import without_values
@@ -85,11 +86,10 @@ def check_engine(
     function is called with the new tokens. They are compared on every path (see ``subjects.beside`` for their forms).
 
     ``promises`` names what pairs of runs decide: ``"seed"`` (two calls with one seed return one text),
-    ``"seed-as-plain"`` (with speculation and without), ``"batch"`` (a text does not depend on neighbours, slot, order or
-    requests before it), ``"resume"`` (a text that is cut and continued is the uncut one);
-    and ``"drafts"``, every draft is the choice of ``scenario.draft`` after the text as it is, as of a chain: a stale
-    draft cache is seen so without an observer. An engine that promises
-    nothing is asked nothing.
+    ``"seed-as-plain"`` (with speculation and without), ``"batch"`` (a text does not depend on neighbours, slot, order
+    or requests before it), ``"resume"`` (a text that is cut and continued is the uncut one). ``"drafts"``: every draft
+    is the choice of ``scenario.draft`` after the text as it is, as of a chain; a stale draft cache is seen so without
+    an observer. An engine that promises nothing is asked nothing.
 
     ``sizes``, such as ``Sizes(horizon=256, rows=16, vocabulary=151_936)``, are examined beside those that every made
     engine meets: texts of 132 tokens, prompts that end at and beside the powers of two up to 128, nine rows. They have
@@ -99,8 +99,8 @@ def check_engine(
     ``vocabulary`` is the fewest tokens that the situations of a made engine have, for one that needs more than the two
     of the smallest, such as an end of its own: 2 to 8.
     """
-    name, checked, values = name_of(speculative), _to_be_read(observe), promised_values(returns)
-    names, promised, pairs = tuple(values), list[Check](), promised_pairs(promises, (*PROMISES, DRAFTS))
+    name, checked = name_of(speculative), _to_be_read(observe)
+    stated = Stated(promised_values(returns), promised_pairs(promises, (*PROMISES, DRAFTS)))
     hint: Callable[[], str] = str
     known = greedy_logits(logits, rounding)
     if known is not None and (plain is None or isinstance(plain, Mapping)):
@@ -115,39 +115,62 @@ def check_engine(
         if vocabulary is not None:
             check_count(vocabulary, "vocabulary", least=2, most=MOST_TOKENS)
             make = WithVocabulary(make, vocabulary)
-        asked = checked_sizes(sizes)
-        engine = tokens_made(make, names) if values else make
-        subject = made_subject(engine, name, inspect.getdoc(speculative) or "an engine", asked)
-        if values:
-            promised += checks_of_returns(answering_made(make, names), values)
-        promised += pair_checks(paired_made(engine), pairs) if pairs - {DRAFTS} else ()
-        promised += [drafts_check(engine)] if DRAFTS in pairs else []
-        if constraint_of(engine):
-            promised.append(constraint_check(engine, {each.name: each.each for each in situations(engine)}))
+        engine = tokens_made(make, tuple(stated.values)) if stated.values else make
+        subject = made_subject(engine, name, inspect.getdoc(speculative) or "an engine", checked_sizes(sizes))
+        promised = _checks_of_made(make, engine, stated)
         hint = cache(partial(_alphabet_hint, make))
     else:
-        if vocabulary is not None:
-            raise argument_error("vocabulary", vocabulary, "it to be left out with two calls: it is for make(scenario)")
-        if DRAFTS in pairs:
-            raise argument_error("promises", promises, f"no {DRAFTS!r} with two calls: it is of make(scenario)")
-        if sizes is not None:
-            raise argument_error("sizes", sizes, "them to be left out with two calls: they are for make(scenario)")
+        for given, what in ((vocabulary, "vocabulary"), (sizes, "sizes")):
+            if given is not None:
+                raise argument_error(what, given, "it to be left out with two calls: it is for make(scenario)")
+        if DRAFTS in stated.pairs:
+            raise argument_error("promises", promises, f"no {DRAFTS!r} with two calls: it is for make(scenario)")
         _check_call(speculative, "the call with speculation")
         if isinstance(plain, Mapping):
             check_law(plain, "the law")
         else:
             _check_call(plain, "the call without speculation")
-        if values:
-            alone = None if isinstance(plain, Mapping) else plain
-            promised += checks_of_returns(answering_calls(speculative, alone, names), values)
-            speculative = without_values(speculative, names)
-            plain = plain if isinstance(plain, Mapping) else without_values(plain, names)
-        if pairs:
-            promised += pair_checks(paired_calls(speculative, None if isinstance(plain, Mapping) else plain), pairs)
-        subject = engine_subject(speculative, plain, name, _models(models), observer=checked, logits=known)
+        fast, slow, promised = _checks_of_calls(speculative, plain, stated)
+        subject = engine_subject(fast, slow, name, _models(models), observer=checked, logits=known)
     if any(program.watch for program in subject.programs):
         subject = subject._replace(claims=subject.claims | {Claim.OPTIMAL_COUPLING})
-    return subject_plan(claiming(subject, claims), how, sampled=sampled, hint=hint, promises=tuple(promised))
+    return subject_plan(claiming(subject, claims), how, sampled=sampled, hint=hint, promises=promised)
+
+
+class Stated(NamedTuple):
+    """What the caller states of an engine beside its law."""
+
+    values: Mapping[str, Kind]
+    pairs: frozenset[str]
+
+
+def _checks_of_made(make: Any, engine: Any, stated: Stated) -> tuple[Check, ...]:
+    """Return the checks of what a made engine promises; ``engine`` is ``make`` for tokens alone."""
+    names, found = tuple(stated.values), list[Check]()
+    if stated.values:
+        found += checks_of_returns(answering_made(make, names), stated.values)
+    if stated.pairs - {DRAFTS}:
+        found += pair_checks(paired_made(engine), stated.pairs)
+    if DRAFTS in stated.pairs:
+        found.append(drafts_check(engine))
+    if constraint_of(engine):
+        found.append(constraint_check(engine, {each.name: each.each for each in situations(engine)}))
+    return tuple(found)
+
+
+def _checks_of_calls(
+    fast: Callable[..., Any], slow: Callable[[], Any] | Mapping[Tokens, float], stated: Stated
+) -> tuple[Callable[..., Any], Callable[[], Any] | Mapping[Tokens, float], tuple[Check, ...]]:
+    """Return two calls for tokens alone, and the checks of what they promise."""
+    names, found = tuple(stated.values), list[Check]()
+    if stated.values:
+        alone = None if isinstance(slow, Mapping) else slow
+        found += checks_of_returns(answering_calls(fast, alone, names), stated.values)
+        fast = without_values(fast, names)
+        slow = slow if isinstance(slow, Mapping) else without_values(slow, names)
+    if stated.pairs:
+        found += pair_checks(paired_calls(fast, None if isinstance(slow, Mapping) else slow), stated.pairs)
+    return fast, slow, tuple(found)
 
 
 HINT_SECONDS = 5.0

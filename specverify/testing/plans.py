@@ -165,7 +165,7 @@ def subject_plan(
     hint: Callable[[], str] = lambda: "",
     promises: tuple[Check, ...] = (),
 ) -> Plan:
-    """Return the plan of a subject: its exact checks and those of its ``promises``; ``sampled``: statistical ones too."""
+    """Return the plan of a subject: its exact checks, those of its ``promises``, if ``sampled`` those that sample."""
     check_flag(sampled, "sampled")
     checks = (*EXACT_CHECKS, *promises, *(CHECKS[len(EXACT_CHECKS) :] if sampled else ()))
     conditions = Conditions(false_alarm=how.get("alarm", ALARM))

@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from specverify.base.arguments import argument_error, check_count
-from specverify.checks.promises.values import KINDS, Kind
 from specverify.laws.size_scenarios import Sizes
+from specverify.promises.values import KINDS, Kind
 
 Returns = Collection[str] | Mapping[str, str | Callable[..., Any]]
 """Names of values that are returned beside the tokens, or name -> what is promised of it."""

@@ -8,10 +8,10 @@ from typing import Any, Unpack
 
 from specverify.base.arguments import argument_error, check_callable, is_token, shown
 from specverify.base.verdict import Status, Verdict
-from specverify.checks.promises.pairs import OF_PROMISE, judge_seeds
-from specverify.checks.promises.sampled import judge_values, tokens_sampled
 from specverify.foreign.guard import guarded
 from specverify.foreign.places import place_of_error
+from specverify.promises.pairs import OF_PROMISE, judge_seeds
+from specverify.promises.sampled import judge_values, tokens_sampled
 from specverify.reference import Tokens
 from specverify.run.greedy import judged_greedily
 from specverify.run.samplers import SamplingPlan, check_plan, sampled_verdicts, seeds_of
@@ -74,9 +74,9 @@ def check_sampler(
     ``new``, or a mapping from the likeliest tokens to their logarithms. Where the only text of a sampler is not the
     only one of what it is judged by, a gap that ``rounding`` explains is UNKNOWN: a near-tie, which may be no bug.
 
-    ``returns`` names the values that an answer holds beside the tokens, as in ``check_engine``: the sampler answers with
-    ``{"tokens": rows, "logprobs": rows, ...}`` or with n objects. Log-probabilities are compared with those of ``law``,
-    other values with what ``reference`` answers for the same tokens, and all of them with those of equal tokens.
+    ``returns`` names the values that an answer holds beside the tokens, as in ``check_engine``: the sampler answers
+    with ``{"tokens": rows, "logprobs": rows, ...}`` or with n objects. Log-probabilities are compared with those of
+    ``law``, other values with what ``reference`` answers for the same tokens, all of them with those of equal tokens.
 
     ``promises`` may have ``"seed"``, two calls with one seed return the same, and ``"seed-as-plain"``, ``reference``
     returns the same.

@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
+from specverify.base.verdict import Evidence
 from specverify.checks.check import Check
-from specverify.checks.promises.statistics import statistics_check
-from specverify.checks.promises.values import Kind, values_check
+from specverify.promises.statistics import statistics_check
+from specverify.promises.values import Kind, values_check
 from specverify.subjects.answering import Answering
 from specverify.subjects.beside import STATISTICS
+
+PROMISED: Final[Mapping[str, Evidence]] = {
+    "values_match": Evidence.EQUAL,
+    "statistics_match": Evidence.EQUAL,
+    "seed_repeats": Evidence.STATISTICAL,
+    "seed_as_plain": Evidence.STATISTICAL,
+    "batch_is_alone": Evidence.STATISTICAL,
+    "resume_continues": Evidence.STATISTICAL,
+    "drafts_follow_the_text": Evidence.EQUAL,
+    "constraint_is_kept": Evidence.EXACT,
+}
+"""Name of a check of a promise -> the strength of its evidence."""
 
 
 def checks_of_returns(answerings: Sequence[Answering], returns: Mapping[str, Kind]) -> tuple[Check, ...]:

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from specverify.base.verdict import Counterexample, Evidence, Status, Verdict
-from specverify.checks.promises.statistics import statistics_fault
-from specverify.checks.promises.values import (
+from specverify.laws.known_law import OTHERS
+from specverify.promises.statistics import statistics_fault
+from specverify.promises.values import (
     Kind,
     Known,
     Off,
@@ -17,7 +18,6 @@ from specverify.checks.promises.values import (
     fault_of_values,
     listed_names,
 )
-from specverify.laws.known_law import OTHERS
 from specverify.reference import Tokens
 from specverify.subjects.answering import Answer, Facts, answers_of
 from specverify.subjects.beside import OF_TOKENS, STATISTICS
@@ -48,7 +48,7 @@ def judge_values(
     law: Any = None,
     reference: Sampler | None = None,
 ) -> Verdict:
-    """Return the verdict on the values of a black box: by its law, by a reference, and of equal tokens by each other."""
+    """Return the verdict on the values of a black box, by its law, a reference, and the values of equal tokens."""
     names = tuple(promises)
     texts: dict[Tokens, Mapping[str, Any]] = {}
     for answer in answers_sampled(reference, names, seeds, largest) if reference else ():

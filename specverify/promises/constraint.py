@@ -1,4 +1,4 @@
-"""No token comes out that a declared constraint forbids, on any path; the law of the masked target is ``law_is_target``.
+"""No token comes out that a declared constraint forbids; ``law_is_target`` compares with the law of the masked target.
 
 A mask that is applied to some rows and not to others, or that has followed a rejected draft, lets a token out that the
 grammar, a list of bad words, a minimum length or a budget forbids behind the tokens before it.

@@ -132,6 +132,7 @@ def _known(answering: Answering, promises: Mapping[str, Kind]) -> list[Known]:
 
 
 def by_prefix(texts: Mapping[Tokens, Mapping[str, Value]], name: str) -> dict[Tokens, Any]:
+    """Return new tokens up to a place -> the element of a value at that place."""
     found: dict[Tokens, Any] = {}
     for new, values in texts.items():
         given = values.get(name)
@@ -192,7 +193,7 @@ def explained(spacing: float, logarithm: float) -> float:
 
 
 def _off_by(value: float, expected: float, spacing: float) -> str:
-    """Return "" where a logarithm is the expected one, "undecided" where rounding may explain the rest, else "wrong"."""
+    """Return "" for the expected logarithm, "undecided" where rounding may explain the difference, else "wrong"."""
     if expected == -math.inf or math.isnan(value):
         return "" if value == -math.inf or value < math.log(FORBIDDEN) else "wrong"
     off = abs(value - expected)
@@ -324,19 +325,26 @@ def _explanations(found: float, place: int, answer: Answer, known: Known) -> tup
                 row = rows(text[:other])
                 candidates.append((f"that of {words} at new token {other + 1}", _log(row[token])))
                 candidates.append((f"the one of new token {other + 1}, {text[other]}", _log(row[text[other]])))
-    if facts.draft is not None and facts.target is not None:
-        p, q = facts.target(facts.prompt + text[:place]), facts.draft(facts.prompt + text[:place])
-        left = [max(float(a) - float(b), 0.0) for a, b in zip(p, q, strict=True)]
-        candidates.append(("that of the draft's row", _log(q[token])))
-        if sum(left) > 0:
-            candidates.append(("that of the residual, and not of p", _log(left[token] / sum(left))))
-        if q[token] > 0:
-            candidates.append(("min(1, p/q), the probability of acceptance", _log(min(1.0, p[token] / q[token]))))
+    candidates += _of_draft(facts, text[:place], token)
     said = [words for words, value in candidates if math.isfinite(value) and abs(value - found) < 1e-6]
     if not said and found < math.log(FORBIDDEN):
         said = [words for words, value in candidates if value == -math.inf]
         return (f"a token of probability 0 has such a value: {said[0]}",) if said else ()
     return (f"it is {said[0]}",) if said else ()
+
+
+def _of_draft(facts: Facts, before: Tokens, token: int) -> list[tuple[str, float]]:
+    """Return what rows of the draft model give a token behind new tokens."""
+    if facts.draft is None or facts.target is None:
+        return []
+    p, q = facts.target(facts.prompt + before), facts.draft(facts.prompt + before)
+    left = [max(float(a) - float(b), 0.0) for a, b in zip(p, q, strict=True)]
+    found = [("that of the draft's row", _log(q[token]))]
+    if sum(left) > 0:
+        found.append(("that of the residual, and not of p", _log(left[token] / sum(left))))
+    if q[token] > 0:
+        found.append(("min(1, p/q), the probability of acceptance", _log(min(1.0, p[token] / q[token]))))
+    return found
 
 
 def _compare_cumulative(name: str, kind: Kind, value: Value, answer: Answer, known: Known) -> Off | None:
@@ -380,15 +388,33 @@ def _wrong_list(entry: Ranked, emitted: int, spacing: float, row: Any, expected:
     """Return what is wrong with a list of the most probable tokens: an entry, the order, or a more probable token."""
     if len(set(entry.tokens)) < len(entry.tokens):
         return Off(f"has a token twice: {list(entry.tokens)}")
-    doubt = None
-    if row is None and expected is None:
-        masses: Mapping[int, float] = {}
-    elif row is None:
-        assert expected is not None
-        masses = dict(zip(expected.tokens, expected.logprobs, strict=True))
-    else:
+    masses: Mapping[int, float] = {}
+    if row is not None:
         masses = {token: _log(mass) for token, mass in enumerate(row)}
-    for token, found in zip(entry.tokens, entry.logprobs, strict=True):
+    elif expected is not None:
+        masses = dict(zip(expected.tokens, expected.logprobs, strict=True))
+    inner = list(zip(entry.tokens, entry.logprobs, strict=True))
+    wrong = _wrong_entry(inner, emitted, spacing, masses)
+    if wrong is not None and not wrong.undecided:
+        return wrong
+    if entry.ordered and (swapped := _swapped(inner, emitted, spacing)):
+        return Off(f"names {swapped[0]} before {swapped[1]}, which is more probable")
+    least = _least_of_others(inner, emitted) + math.sqrt(spacing)
+    left_out = [token for token, mass in masses.items() if token not in entry.tokens and mass > least]
+    if left_out:
+        return Off(f"leaves out token {left_out[0]}, which is more probable than one that it names")
+    for token, rank in zip(entry.tokens, entry.ranks, strict=False):
+        if rank is not None and row is not None and not _rank_fits(rank, token, masses, spacing):
+            return Off(f"gives token {token} the rank {rank}")
+    return wrong
+
+
+def _wrong_entry(
+    inner: Sequence[tuple[int, float]], emitted: int, spacing: float, masses: Mapping[int, float]
+) -> Off | None:
+    """Return the first entry of a list that has another logarithm; one that rounding may explain where no other has."""
+    doubt = None
+    for token, found in inner:
         if token not in masses:
             if masses and token != emitted:
                 return Off(f"has the token {token}, expected one of {sorted(masses)}")
@@ -398,15 +424,6 @@ def _wrong_list(entry: Ranked, emitted: int, spacing: float, row: Any, expected:
             if off == "wrong":
                 return Off(f"gives token {token} {one}, expected {other}")
             doubt = doubt or Off(f"gives token {token} {one}, expected {other}, which rounding may explain", (), True)
-    inner = list(zip(entry.tokens, entry.logprobs, strict=True))
-    if entry.ordered and (swapped := _swapped(inner, emitted, spacing)):
-        return Off(f"names {swapped[0]} before {swapped[1]}, which is more probable")
-    for token, expected_log in masses.items():
-        if token not in entry.tokens and expected_log > _least_of_others(inner, emitted) + math.sqrt(spacing):
-            return Off(f"leaves out token {token}, which is more probable than one that it names")
-    for token, rank in zip(entry.tokens, entry.ranks, strict=False):
-        if rank is not None and row is not None and not _rank_fits(rank, token, masses, spacing):
-            return Off(f"gives token {token} the rank {rank}")
     return doubt
 
 

@@ -1,8 +1,8 @@
 """Every draft is the draft model's choice after the text as it is: read off what the models are asked.
 
 The output does not show a draft made from a stale cache, which only costs acceptance. The models of a made engine are
-tables, so what they are asked is seen. In these scenarios p = q is one-hot in every text, and depends on all of the text:
-a chain whose drafts are those of the draft model has every draft accepted, and asks neither model about any other text.
+tables, so what they are asked is seen. In these scenarios p = q is one-hot in every text, and depends on all of it: a
+chain whose drafts are those of the draft model has every draft accepted, and asks neither model about any other text.
 An engine that promises no drafts of the draft model may do otherwise, as trees, look-ups, windows and padding do.
 """
 

@@ -1,12 +1,12 @@
 """Reported statistics are those of the run: drafted and accepted tokens, rates, counts by position, usage.
 
-They tell how the tokens came about, so they are compared with each other, with the tokens, and with what the engine asked
-of the draft model that it was made for. Let R be the rounds, A the accepted drafts and L the new tokens of a chain or a
-tree. A round emits its accepted drafts and one token more, so A + R >= L - 1 (the first token may be drawn by the
-prefill). A draft is proposed after a text that the draft model was asked about, for this request or before, so A is at
-most the number of different texts asked about at which p and q have a token in common; and no more drafts are accepted
-than reach one token behind the longest text asked about. An engine that asks the draft model for nothing is compared
-with its own numbers alone. Not covered: accepted drafts that are left out where no rounds are reported.
+They tell how the tokens came about, so they are compared with each other, with the tokens, and with what the engine
+asked of the draft model that it was made for. Let R be the rounds, A the accepted drafts and L the new tokens of a
+chain or a tree. A round emits its accepted drafts and one token more, so A + R >= L - 1 (the first token may be drawn
+by the prefill). A draft is proposed after a text that the draft model was asked about, for this request or before, so
+A is at most the number of different texts asked about at which p and q have a token in common; and no more drafts are
+accepted than reach one token behind the longest text asked about. An engine that asks the draft model for nothing is
+compared with its own numbers alone. Not covered: accepted drafts that are left out where no rounds are reported.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks._wording import short, short_row
 from specverify.checks.check import Case, Check, Conditions
-from specverify.checks.promises.values import Kind, Off, absent, followed, listed_names
+from specverify.promises.values import Kind, Off, absent, followed, listed_names
 from specverify.subjects.answering import Answering, Facts
 from specverify.subjects.beside import Answer, Unreadable
 from specverify.subjects.subject import Subject, UnusableSubject
@@ -91,8 +91,8 @@ def _counts(given: Mapping[str, Any], answer: Answer) -> Off | None:
         for place, (before, after) in enumerate(itertools.pairwise(positions), start=2):
             if after > before:
                 return Off(
-                    f"{after} drafts are reported as accepted at position {place} and {before} at position {place - 1}: "
-                    "a draft is accepted only behind an accepted one"
+                    f"{after} drafts are reported as accepted at position {place} and {before} at position {place - 1}"
+                    ": a draft is accepted only behind an accepted one"
                 )
         if rounds is not None and positions and positions[0] > rounds:
             return Off(f"{positions[0]} drafts are reported as accepted at position 1 in {rounds} rounds")

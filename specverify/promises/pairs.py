@@ -197,7 +197,7 @@ def _refuted(promise: Promise, pairing: Pairing, parted: Parted, pairs: int) -> 
 
 
 def open_to_promise(promise: Promise, pairing: Pairing) -> bool:
-    """Return whether the texts of a scenario can be compared: without random tokens, or with a seed for each request."""
+    """Return whether texts can be compared: they have no random tokens, or each request has a seed of its own."""
     if pairing.certain or not promise.needs_seed:
         return True
     return pairing.takes_seed and (pairing.seeds_each_row or not pairing.batched)
@@ -231,11 +231,11 @@ def judge_seeds(
     sampler: Sampler, promises: Collection[str], seeds: Iterator[int], largest: int, reference: Sampler | None
 ) -> list[Verdict]:
     """Return the verdicts on what a black box promises of its seeds: rows of one seed, in pairs."""
-    found = []
-    for name in ("seed", "seed-as-plain"):
-        if name in promises:
-            found.append(_judge_sampler(OF_PROMISE[name], sampler, seeds, largest, reference if "-" in name else None))
-    return found
+    return [
+        _judge_sampler(OF_PROMISE[name], sampler, seeds, largest, reference if name == "seed-as-plain" else None)
+        for name in ("seed", "seed-as-plain")
+        if name in promises
+    ]
 
 
 def _judge_sampler(
