@@ -154,6 +154,7 @@ def weighted(row, mask):
 LIBRARIES = [OfXgrammar, OfOutlines, OfLlguidance]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_masks_that_are_rolled_back_hold_and_others_are_refuted(library):
     library(3)

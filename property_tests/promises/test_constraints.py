@@ -98,6 +98,7 @@ def of_any_size(allowed):
     return make_of
 
 
+@pytest.mark.thorough(keep=10)
 @pytest.mark.parametrize("name", CONSTRAINTS)
 @pytest.mark.parametrize("masked_drafts", [True, False])
 def test_right_engines_hold(name, masked_drafts):
@@ -116,6 +117,7 @@ WRONG = {
 }
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize("fault", WRONG)
 def test_wrong_engines_are_refuted(fault):
     found = verdicts(of_any_size(no_repeat)(lambda allowed: engine(allowed, **WRONG[fault])))

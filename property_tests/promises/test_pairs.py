@@ -27,11 +27,13 @@ def test_a_broken_promise_is_refuted_by_a_pair(fault):
     assert found.counterexample.fault.startswith(OF_PROMISE[SEEDS[fault][0]].fault)
 
 
+@pytest.mark.thorough(keep=4)
 @pytest.mark.parametrize("promise", PROMISES)
 def test_the_right_engine_keeps_every_promise(promise):
     assert verdict(partial(seeded_engine, ""), promise).status == "holds"
 
 
+@pytest.mark.thorough
 def test_drafts_may_be_drawn_without_a_seed_where_the_text_does_not_depend_on_them():
     assert verdict(partial(seeded_engine, DRAFTS_UNSEEDED), "seed").status == "holds"
 
@@ -80,6 +82,7 @@ def by_optional_seed(s):
     return Made(decode, partial(decode, drafts=False))
 
 
+@pytest.mark.thorough(keep=8)
 @pytest.mark.parametrize("make", [by_global_random, by_torch_generator, by_parameters, by_optional_seed])
 @pytest.mark.parametrize("promise", ["seed", "seed-as-plain"])
 def test_right_engines_of_unlike_kinds_hold(make, promise):

@@ -102,6 +102,7 @@ HOW = {"law": LAW, "tolerance": 0.3, "on_fail": None, "largest_call": 256}
 ALL = {"logprobs": None, "top_logprobs": None, "text": text_of, "finish_reason": None, "usage": None}
 
 
+@pytest.mark.thorough
 def test_a_right_server_holds():
     with server() as url:
         found = check_sampler(server_sampler(url, (3, 1), 2, top=2), returns=ALL, promises={"seed"}, **HOW)

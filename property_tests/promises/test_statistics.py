@@ -18,6 +18,7 @@ def verdict(make, returns):
     return next(v for v in found if v.check == "statistics_match")
 
 
+@pytest.mark.thorough(keep=4)
 @pytest.mark.parametrize("fault", STATISTICS)
 def test_a_wrong_number_is_refuted(fault):
     make = in_turn if fault == "usage of all requests" else returning
@@ -61,6 +62,7 @@ def usage(s):
     return {"prompt_tokens": len(s.prompt), "completion_tokens": s.horizon, "total_tokens": len(s.prompt) + s.horizon}
 
 
+@pytest.mark.thorough(keep=4)
 @pytest.mark.parametrize(
     ("make", "names"),
     [

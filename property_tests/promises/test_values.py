@@ -29,13 +29,14 @@ def named(fault):
     return {name: ALL.get(name, "plain")}
 
 
+@pytest.mark.thorough(keep=7)
 @pytest.mark.parametrize("fault", VALUES)
-def test_a_wrong_value_is_refuted_and_the_law_is_not(fault):
-    value = verdicts(partial(returning, fault), named(fault), checks=["law_is_target", "values_match"])
+def test_a_wrong_value_is_refuted(fault):
+    value = verdicts(partial(returning, fault), named(fault), checks=["values_match"])
     assert value["values_match"].status == "refuted", value["values_match"]
-    assert value["law_is_target"].status == "holds"
 
 
+@pytest.mark.thorough
 def test_the_right_engine_holds_with_all_its_values():
     value = verdicts(partial(returning, ""), {**ALL, "processed_logprobs": "plain"}, checks=["values_match"])
     assert value["values_match"].status == "holds", value["values_match"]

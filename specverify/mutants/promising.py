@@ -308,7 +308,14 @@ def returning(fault: str, scenario: EngineScenario) -> Made:
 def in_turn(fault: str, scenario: EngineScenario) -> Made:
     """Return the same engine, whose calls take the prompt."""
     engine, plain = Engine(scenario, fault), Engine(scenario)
-    return Made(engine.speculative, plain.plain)
+
+    def decode(prompt: Tokens) -> tuple[Tokens, dict[str, Any]]:
+        return engine.speculative(prompt)
+
+    def decode_plainly(prompt: Tokens) -> tuple[Tokens, dict[str, Any]]:
+        return plain.plain(prompt)
+
+    return Made(decode, decode_plainly)
 
 
 SEEDS: Mapping[str, tuple[str, str]] = {
