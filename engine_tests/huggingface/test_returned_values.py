@@ -46,6 +46,7 @@ def called(models, change=lambda scores: scores, **options):
     return {"tokens": out.sequences[0, 3:], "scores": change(out.scores), "logits": out.logits}
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize(
     ("change", "status"),
     [

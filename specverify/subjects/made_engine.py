@@ -18,7 +18,7 @@ An engine that takes a network gets ``scenario.target`` as one in a few lines: l
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
 from itertools import product
@@ -92,6 +92,9 @@ class Made(NamedTuple):
     allowed: Callable[[Tokens], Any] | None = None
     """``allowed(new)``: what a constraint lets follow the new tokens of a request, a mask ``[vocabulary]``, or weights
     that p is multiplied with, such as exp(bias). The law is that of p times the mask; nothing else may come out."""
+    parameters: Sequence[Any] = ()
+    """Parameters, adapters or models of requests, where they differ: both calls take a list of them beside the prompts,
+    one for each row. The first row of a batch has the first of them, and so on, from the beginning again."""
 
 
 Make = Callable[[EngineScenario], Callable[..., Any] | Made | tuple[Callable[..., Any], Callable[..., Any]]]
@@ -135,6 +138,39 @@ class WithVocabulary(NamedTuple):
 def widened(make: Make | WithVocabulary, scenario: Scenario) -> Scenario:
     """Return a scenario as ``make`` needs it."""
     return make.widen(scenario) if isinstance(make, WithVocabulary) else scenario
+
+
+class WithParameters(NamedTuple):
+    """What makes an engine, its calls given the parameters of each row."""
+
+    make: Make
+    place: int | None = None
+    """The parameters that every row has; each row its own if None."""
+
+    def __call__(self, scenario: EngineScenario) -> Any:
+        """Make the engine; as it is where it has no parameters."""
+        made = self.make(scenario)
+        if not isinstance(made, Made) or len(made.parameters) == 0:
+            return made
+        if made.plain is None or not made.batched:
+            raise UnusableSubject("it has parameters of requests, expected batched=True and a call without speculation")
+
+        def given(call: Callable[..., Any]) -> Callable[..., Any]:
+            def decode(prompts: Sequence[Any]) -> Any:
+                places = range(len(prompts)) if self.place is None else [self.place] * len(prompts)
+                return call(prompts, [made.parameters[place % len(made.parameters)] for place in places])
+
+            return decode
+
+        return made._replace(speculative=given(made.speculative), plain=given(made.plain), parameters=())
+
+
+def placed(make: Any, place: int) -> Any:
+    """Return ``make`` for an engine all of whose rows have the parameters of the row at ``place``."""
+    if isinstance(make, WithParameters):
+        return make._replace(place=place)
+    inner = getattr(make, "make", None)
+    return make if inner is None else make._replace(make=placed(inner, place))
 
 
 class WithGamma(NamedTuple):
@@ -233,10 +269,15 @@ def _serving(make: Make, requests: Requests, like: Made) -> EngineProgram:
         split=lambda new: tuple(each_text(requests, new)),
         of_size=requests in MANY_ROWS or len(requests.each) > MOST_ROWS,
         each="row" if requests.at_once and not requests.rows else "request",
-        alone=lambda index: _program(make, requests.each[index], like),
+        alone=lambda index: _program(placed(make, _place(requests, index)), requests.each[index], like),
         trace=partial(_traced_serving, make, requests),
         most_paths=MOST_PATHS,
     )
+
+
+def _place(requests: Requests, index: int) -> int:
+    """Return the place of a request in its batch."""
+    return index % (requests.rows or len(requests.each)) if requests.at_once else 0
 
 
 def _drafted(make: Make, scenario: Scenario, tokens: Tokens) -> Pmf:
@@ -455,7 +496,11 @@ def law_in_scenario(make: Make, scenario: Scenario) -> Mapping[Tokens, float]:
 @lru_cache(maxsize=MOST_PROGRAMS)
 def law_of_requests(make: Make, requests: Requests) -> Mapping[Tokens, float]:
     """Return the law of the texts of several requests, laid end to end."""
-    return law_of_all(law_in_scenario(make, each) for each in requests.each)
+    return law_of_all(
+        law_in_scenario(placed(make, place), each)
+        for batch in requests.batches(requests.each)
+        for place, each in enumerate(batch)
+    )
 
 
 def constrained(target: LanguageModel, allowed: Callable[[Tokens], Any], prompt: Tokens) -> LanguageModel:

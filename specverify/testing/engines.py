@@ -34,6 +34,7 @@ from specverify.subjects.made_engine import (
     MOST_TOKENS,
     EngineScenario,
     Made,
+    WithParameters,
     WithVocabulary,
     alphabet_hint,
     constraint_of,
@@ -111,7 +112,7 @@ def check_engine(
             raise argument_error(
                 "observe or models", observe or models, "none: what is made for a scenario brings its own"
             )
-        make: Any = partial(_made_to_be_read, speculative)
+        make: Any = WithParameters(partial(_made_to_be_read, speculative))
         if vocabulary is not None:
             check_count(vocabulary, "vocabulary", least=2, most=MOST_TOKENS)
             make = WithVocabulary(make, vocabulary)
