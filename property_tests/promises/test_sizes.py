@@ -9,16 +9,18 @@ from specverify.laws.size_scenarios import EDGES, Sizes, size_scenarios
 from specverify.testing import Made, SpeculationRefuted, check_engine
 
 
-def engine(fault, scenario, *, batched=False):
-    def seen(text):
-        if fault == "page of 64" and len(text) == 65:
-            return text[:63] + text[64:]
-        if fault == "ring of 32":
-            return text[-32:]
-        if fault == "prompt of 127" and len(scenario.prompt) == 127:
-            return text[1:]
-        return text[1:] if fault == "beyond 200" and len(text) > 200 else text
+def seen_by(fault, text, prompt):
+    """Return what the target reads."""
+    wrong = {
+        "page of 64": text[:63] + text[64:] if len(text) == 65 else text,
+        "ring of 32": text[-32:],
+        "prompt of 127": text[1:] if len(prompt) == 127 else text,
+        "beyond 200": text[1:] if len(text) > 200 else text,
+    }
+    return wrong.get(fault, text)
 
+
+def engine(fault, scenario, *, batched=False):
     def decode(prompt, row=0):
         text, end = tuple(prompt), len(prompt) + scenario.horizon
         while len(text) < end:
@@ -28,7 +30,7 @@ def engine(fault, scenario, *, batched=False):
                 drafts += (int(np.argmax(scenario.draft(mine + drafts))),)
             new = ()
             for draft in (*drafts, None):
-                p = scenario.target(seen(mine + new))
+                p = scenario.target(seen_by(fault, mine + new, scenario.prompt))
                 token = int(np.random.choice(len(p), p=p))
                 new += (token % 65536 if fault == "ids of 16 bits" else token,)
                 if token != draft or (fault == "eight drafts" and len(new) == 8 and draft == drafts[-1]):
