@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from specverify.subjects.beside import part_answer, ranked, value_of
-from specverify.testing import SpeculationRefuted, check_engine
+from specverify.testing import SpeculationRefuted, SpeculationUndecided, check_engine
 
 P = np.array([[0.2, 0.8], [0.6, 0.4]])
 
@@ -156,9 +156,20 @@ def test_lists_of_the_most_probable_tokens_are_read(shape, name):
         check_engine(engine(shape, True, True), engine(shape, False, False), **how)
 
 
+LAW = {(a, b): float(P[0][a] * P[a][b]) for a in range(2) for b in range(2)}
+
+
 def test_a_law_is_enough():
-    law = {(a, b): float(P[0][a] * P[a][b]) for a in range(2) for b in range(2)}
-    check_engine(engine(pair, False, True), law, checks=["law_is_target"])
+    how = {"returns": ("logprobs",), "checks": ["values_match"]}
+    check_engine(engine(pair, False, True), LAW, **how)
+    with pytest.raises(SpeculationRefuted, match="new token 2"):
+        check_engine(engine(pair, True, True), LAW, **how)
+
+
+def test_what_nothing_says_is_no_pass():
+    with pytest.raises(SpeculationUndecided, match="nothing says what the text should be"):
+        check_engine(engine(request_output, False, True), LAW, returns=("text",), checks=["values_match"])
+    check_engine(engine(request_output, False, True), LAW, returns={"text": text_of}, checks=["values_match"])
 
 
 def test_equal_tokens_have_equal_values_whatever_they_are():

@@ -17,9 +17,10 @@ from specverify.promises.values import (
     changed_value,
     fault_of_values,
     listed_names,
+    nothing_says,
 )
 from specverify.reference import Tokens
-from specverify.subjects.answering import Answer, Facts, answers_of
+from specverify.subjects.answering import Answer, Facts, LawOfCalls, answers_of
 from specverify.subjects.beside import OF_TOKENS, STATISTICS
 from specverify.subjects.sampler import Sampler
 from specverify.subjects.subject import UnusableSubject
@@ -76,8 +77,8 @@ def judge_values(
             raise UnusableSubject(absent(name))
         return _refuted(sampler, answer, Off(f"no {name} are returned in some answers"))
     figures = {"samples": SAMPLES}
-    if doubt is not None:
-        return Verdict(sampler.name, CHECK, Status.UNKNOWN, doubt.fault, figures=figures)
+    if open_said := doubt.fault if doubt else nothing_says(known):
+        return Verdict(sampler.name, CHECK, Status.UNKNOWN, open_said, figures=figures)
     said = f"in every answer the {listed_names(promises)} are those promised"
     return Verdict(sampler.name, CHECK, Status.HOLDS, said, evidence=Evidence.STATISTICAL, figures=figures)
 
@@ -90,17 +91,7 @@ def _facts(law: Any) -> Facts | None:
         given = {key if isinstance(key, tuple) else (int(key),): float(mass) for key, mass in law.items()}
     else:
         given = {(token,): float(mass) for token, mass in enumerate(law)}
-    return Facts((), 0, law=_Constant(given))
-
-
-class _Constant:
-    """A law as a function without arguments, equal to itself alone."""
-
-    def __init__(self, law: Mapping[Tokens, float]) -> None:
-        self.law = law
-
-    def __call__(self) -> Mapping[Tokens, float]:
-        return self.law
+    return Facts((), 0, law=LawOfCalls(given))
 
 
 def _refuted(sampler: Sampler, answer: Answer, off: Off) -> Verdict:

@@ -14,7 +14,7 @@ from functools import lru_cache, partial
 from typing import Any, Final, NamedTuple
 
 from specverify.base.verdict import Counterexample, Evidence, Examination
-from specverify.checks._wording import apart, short, short_row
+from specverify.checks._wording import apart, listed, short, short_row
 from specverify.checks.check import Case, Check, Conditions
 from specverify.laws.enumeration import EnumerationTooLarge
 from specverify.laws.paths import paths
@@ -84,12 +84,42 @@ def examine(answering: Answering, promises: Mapping[str, Kind], _: Conditions) -
         if name in present:
             return _refuted(answering, answer, against, Off(f"no {name} are returned on some paths"), runs)
         raise UnusableSubject(absent(name))
-    if undecided is not None:
-        said = f"{answering.name}: {undecided.fault}"
+    said = f"{answering.name}: {undecided.fault}" if undecided else nothing_says(known[0])
+    if said:
         return Examination(said, unknown=True, rational=False, figures={"runs": runs})
     return Examination(
         f"on every path the {listed_names(promises)} are those promised", rational=False, figures={"runs": runs}
     )
+
+
+def nothing_says(known: Known) -> str:
+    """Return the sentence about promised values that nothing says the right one of; nothing if there are none."""
+    plain = {name for values in known.plain.values() for name in values}
+    facts = known.facts
+    open_names = [
+        name
+        for name, kind in known.promises.items()
+        if not (callable(kind) or name in plain or _is_said(name, kind, facts, known.promises))
+    ]
+    if not open_names:
+        return ""
+    return (
+        f"nothing says what the {listed(open_names)} should be, only that equal tokens have equal ones: let the call "
+        f"without speculation return them too, or state a function, returns={{{open_names[0]!r}: function}}"
+    )
+
+
+def _is_said(name: str, kind: Kind, facts: Facts | None, promises: Mapping[str, Kind]) -> bool:
+    """Return whether the models or the law say what a value is, or another value does."""
+    if name in {"chunks", "snapshots"} and "text" in promises:
+        return True
+    if facts is None or kind == PLAIN:
+        return False
+    if name == "finish_reason":
+        return facts.horizon > 0
+    if name == "prompt_logprobs":
+        return kind != PROCESSED and facts.target is not None
+    return name in OF_ROWS and (facts.target is not None if kind == RAW else facts.law is not None)
 
 
 def absent(name: str) -> str:
@@ -123,7 +153,7 @@ def _known(answering: Answering, promises: Mapping[str, Kind]) -> list[Known]:
             while len(plain) <= place:
                 plain.append({})
             plain[place].setdefault(answer.new, answer.values)
-    facts: Sequence[Facts | None] = answering.requests or [None] * max(len(plain), 1)
+    facts: list[Facts | None] = [*answering.requests, *[None] * (len(plain) - len(answering.requests))]
     plain += [{}] * (len(facts) - len(plain))
     return [
         Known(one, promises, texts, {name: by_prefix(texts, name) for name in promises if name in OF_TOKENS})
@@ -213,6 +243,8 @@ def _rows(kind: Kind, known: Known) -> Callable[[Tokens], Pmf] | None:
     if kind == RAW or facts.law is None:
         return None
     law = facts.law
+    if not _masses(law):
+        return None
     size = 1 + max(token for row in _masses(law).values() for token in row)
     if facts.target is not None:
         size = len(facts.target(facts.prompt))

@@ -27,7 +27,7 @@ from specverify.subjects.beside import (
     without_values,
 )
 from specverify.subjects.call_arguments import run_seeds, takes_prompt, takes_seed, with_seeds
-from specverify.subjects.engine import tokens_of
+from specverify.subjects.engine import program_of, tokens_of
 from specverify.subjects.engine_answers import new_tokens, read_answer_rows
 from specverify.subjects.engine_forms import PLAIN_FORM, EngineForm
 from specverify.subjects.made_engine import (
@@ -76,12 +76,28 @@ class Answering(NamedTuple):
 
 
 def answering_calls(
-    speculative: Callable[[], Any], plain: Callable[[], Any] | None, names: Sequence[str]
+    speculative: Callable[[], Any], plain: Callable[[], Any] | Mapping[Tokens, float], names: Sequence[str]
 ) -> tuple[Answering, ...]:
-    """Return two calls as one program; nothing is known of their prompt."""
-    fast, slow = (None if call is None else partial(_called, with_seeds(call), names) for call in (speculative, plain))
-    assert fast is not None
-    return (Answering("as called", (), fast, slow),)
+    """Return two calls, or a call and a law, as one program; nothing is known of their prompt."""
+    fast = partial(_called, with_seeds(speculative), names)
+    if isinstance(plain, Mapping):
+        return (Answering("as called", (Facts((), 0, law=LawOfCalls(plain)),), fast),)
+    law = LawOfCalls(program_of("as called", speculative, without_values(plain, names)).law)
+    return (Answering("as called", (Facts((), 0, law=law),), fast, partial(_called, with_seeds(plain), names)),)
+
+
+class LawOfCalls:
+    """The law of one text as a function without arguments; empty for the texts of several prompts."""
+
+    def __init__(self, law: Mapping[Tokens, float] | Callable[[], Mapping[Tokens, float]]) -> None:
+        """``law`` is computed when it is asked for."""
+        self.law = law
+
+    def __call__(self) -> Mapping[Tokens, float]:
+        """Return the law."""
+        found = self.law if isinstance(self.law, Mapping) else self.law()
+        several = any(isinstance(token, tuple) for new in found for token in new)
+        return {} if several else found
 
 
 def _called(call: Callable[[], Any], names: Sequence[str]) -> Run:

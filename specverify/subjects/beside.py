@@ -3,7 +3,7 @@
     tokens, {"logprobs": [...], "text": "..."}        a pair: the tokens, and a mapping or an object with the values
     tokens, logprobs                                  a tuple, in the order of ``returns=``
     {"tokens": [...], "logprobs": [...]}              a mapping, named tuple, data class or object that has both
-    RequestOutput, completion, ModelOutput            the shapes of vLLM, OpenAI and transformers, by ``NAMES``
+    objects of objects, such as outputs[0].logprobs   what engines and servers return, by the places of ``NAMES``
 
 Of a batch each value is a list with an element for each row, or each row is an object of its own.
 """

@@ -165,8 +165,7 @@ def _checks_of_calls(
     """Return two calls for tokens alone, and the checks of what they promise."""
     names, found = tuple(stated.values), list[Check]()
     if stated.values:
-        alone = None if isinstance(slow, Mapping) else slow
-        found += checks_of_returns(answering_calls(fast, alone, names), stated.values)
+        found += checks_of_returns(answering_calls(fast, slow, names), stated.values)
         fast = without_values(fast, names)
         slow = slow if isinstance(slow, Mapping) else without_values(slow, names)
     if stated.pairs:
