@@ -21,7 +21,7 @@ ALL = {
 
 
 def verdicts(make, returns, **how):
-    return {v.check: v for v in check_engine(make, returns=returns, on_fail=None, quick=True, **how)}
+    return {v.check: v for v in check_engine(make, returns=returns, on_fail=None, **{"quick": True, **how})}
 
 
 def named(fault):
@@ -32,7 +32,9 @@ def named(fault):
 @pytest.mark.thorough(keep=7)
 @pytest.mark.parametrize("fault", VALUES)
 def test_a_wrong_value_is_refuted(fault):
-    value = verdicts(partial(returning, fault), named(fault), checks=["values_match"])
+    value = verdicts(
+        partial(returning, fault), named(fault), checks=["values_match"], quick=VALUES[fault][0] != "finish_reason"
+    )
     assert value["values_match"].status == "refuted", value["values_match"]
 
 

@@ -690,10 +690,16 @@ def values_check(answerings: Sequence[Answering], promises: Mapping[str, Kind]) 
     """Return the check of the values that an engine returns beside its tokens."""
     by_name = {answering.name: answering for answering in answerings}
 
+    of_ends = bool(promises.keys() & {"finish_reason", "stop_reason"})
+
+    def last(name: str) -> bool:
+        """Return whether a scenario comes after those whose texts end, where reasons of an end are compared."""
+        return of_ends and not any(facts.ends for facts in by_name[name].requests)
+
     def cases(subject: Subject) -> Iterator[Case]:
-        for program in subject.programs:
-            if program.name in by_name:
-                yield Case(subject, program, partial(examine, by_name[program.name], promises))
+        known = [program for program in subject.programs if program.name in by_name]
+        for program in sorted(known, key=lambda program: last(program.name)):
+            yield Case(subject, program, partial(examine, by_name[program.name], promises))
 
     return Check(
         name="values_match",
