@@ -22,7 +22,7 @@ from specverify.intercept import float_calls
 from specverify.laws.enumeration import decoder_law, program_law
 from specverify.laws.law import Law, target_law, total_variation
 from specverify.laws.scenarios import handed_task
-from specverify.subjects.made_engine import _models
+from specverify.subjects.made_engine import models_in
 from specverify.subjects.seeded import seeded
 
 RUNS = 12_000
@@ -51,7 +51,7 @@ def enumerated(subject, loop, scenario, place):
 def own_numbers(released, scenario):
     """Return a call that decodes once with the code's own random numbers."""
     if released.loop:
-        decode = released.make()(_models(scenario))
+        decode = released.make()(models_in(scenario))
         return lambda: tuple(decode())[: scenario.horizon]
     variant, task, draws = subject_of(released).variants[-1], handed_task(scenario, rational=False), Sampled(1)
     plain = variant.intercepted.build(task, lambda _: nullcontext())

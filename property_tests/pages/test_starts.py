@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 from specverify.cli import app
 
 MENDED = {
-    "engine-author": ("else drawn(p))", "else drawn([max(a - b, 0) for a, b in zip(p, q)]))"),
-    "kernel-author": ("return found", "return min(found, np.flatnonzero(weights)[-1])"),
-    "rl-engineer": ("lenience=0.8", "lenience=1"),
+    "engine-author": [("else drawn(p))", "else drawn([max(a - b, 0) for a, b in zip(p, q)]))")],
+    "kernel-author": [("return found", "return min(found, np.flatnonzero(weights)[-1])")],
+    "rl-engineer": [("lenience=0.8", "lenience=1"), ("row=DRAFT", "row=POLICY")],
 }
 """What the text of a page says to write for what."""
 
@@ -27,7 +27,7 @@ def test_a_page_shows_what_its_code_says(page):
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_is_short_and_hides_no_code(page):
     text = text_of(page)
-    assert len(text.splitlines()) <= 70
+    assert len(text.splitlines()) <= 90
     fenced = re.findall(r"^```(\w*)$\n", text, flags=re.MULTILINE)[::2]
     told = len(BLOCK.findall(text)) + len(SAID.findall(text))
     assert len(fenced) == told
@@ -36,9 +36,11 @@ def test_a_page_is_short_and_hides_no_code(page):
 @pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize("page", MENDED)
 def test_the_code_passes_as_mended(page):
-    text, (old, new) = text_of(page), MENDED[page]
-    assert text.count(old) == 1
-    with written(text.replace(old, new)) as folder:
+    text = text_of(page)
+    for old, new in MENDED[page]:
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    with written(text) as folder:
         assert [raised_by(test) for test in checks_in(folder).values()] == [None] * len(checks_in(folder))
 
 

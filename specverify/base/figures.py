@@ -42,6 +42,7 @@ FIGURES: Mapping[str, Figure] = {
     "runs": _counted("runs of the subject"),
     "unmerged_runs": _counted("runs of the subject where no two states were merged"),
     "samples": _counted("outcomes drawn"),
+    "pairs": _counted("pairs of texts that should be one"),
     "followed": _counted("outcomes of draws among many that were looked at, drawn and followed"),
     "replays": _counted("runs with the same draws in another state of the world"),
     "probe": _counted("calls that draw, seen from outside: a list"),

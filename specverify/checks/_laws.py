@@ -24,6 +24,10 @@ from specverify.reference import Draws, Pmf
 from specverify.subjects.subject import EngineProgram, InScenario, Subject
 
 IN_FLOAT64 = "Let it compute in float64 where it is examined, or let samples decide (sampled=True)"
+NOT_EXAMINED = (
+    "drafts and their acceptance were not examined: a draft from a stale cache leaves the law as it is; pass an "
+    "Observer, or promises={'drafts'} for make(scenario)"
+)
 WORTH_SHARING = 1000
 """Runs below which starting processes, each importing the engine, costs more than it saves."""
 
@@ -111,6 +115,7 @@ def of_engine(program: EngineProgram) -> LawBearing:
         target=program.target or program.law,
         declared=program.target and program.law,
         explain=explain,
+        covered=lambda law: {} if program.watch else {"notes": [NOT_EXAMINED]},
         name=program.name,
         setting=program.name,
         logits=program.logits,

@@ -12,11 +12,13 @@ from specverify.subjects.cache import (
     Operation,
     copied_rounds,
     first_difference,
+    page_sequences,
     rejecting_rounds,
     short_sequences,
     smaller,
     speculative_rounds,
     told_of,
+    undoes_last_append,
 )
 from specverify.subjects.subject import KernelSetting, Subject
 
@@ -31,17 +33,22 @@ REJECTED = (1, 2, 4, 7, 8, 9, 16, 33)
 """Drafts of rounds that reject all of them, at every length that a cache may have."""
 
 
-def checks_of_cache(cache: CacheUnderTest) -> tuple[Check, ...]:
-    """Return the checks of a cache."""
+MOST_OF_WINDOW = 9
+"""Drafts that a sliding window gives back: it has spare entries for one round."""
+
+
+def checks_of_cache(cache: CacheUnderTest, page: int = 0) -> tuple[Check, ...]:
+    """Return the checks of a cache, with ``page`` those of the edges of its pages."""
     full = tuple(("append", (token,)) for token in range(cache.capacity))
     at_once: tuple[Operation, ...] = (("append", tuple(range(cache.capacity))),)
+    most_drafts = MOST_OF_WINDOW + 1 if cache.window else cache.capacity
     checks = [
         _check(cache, "appends_are_kept", "what is appended is held, in its order", lambda: (full, at_once)),
         _check(
             cache,
             "crops_keep_the_first",
             "after a crop the first tokens are held, and what is appended follows them",
-            partial(short_sequences, LONGEST),
+            lambda: filter(undoes_last_append if cache.recurrent else None, short_sequences(LONGEST)),
         ),
         _check(
             cache,
@@ -49,10 +56,13 @@ def checks_of_cache(cache: CacheUnderTest) -> tuple[Check, ...]:
             "after each round of speculation the committed tokens are held, up to the capacity",
             lambda: [
                 *(speculative_rounds(seed, cache.capacity) for seed in range(ROUNDS)),
-                *(rejecting_rounds(drafts, cache.capacity) for drafts in REJECTED if drafts < cache.capacity),
+                *(rejecting_rounds(drafts, cache.capacity) for drafts in REJECTED if drafts < most_drafts),
             ],
         ),
     ]
+    if page:
+        said = "what is appended and cropped at the edges of pages is held"
+        checks.append(_check(cache, "pages_hold_their_tokens", said, partial(page_sequences, page)))
     if cache.fork is not None:
         said = "nothing done to a copy is seen in the cache, and nothing done to the cache in a copy"
         checks.append(_check(cache, "forks_are_apart", said, partial(_with_copies, cache.capacity)))
@@ -76,6 +86,9 @@ def _examine(cache: CacheUnderTest, sequences: Sequences, summary: str, conditio
     for sequence in sequences():
         number, operations = number + 1, operations + len(sequence)
         found = first_difference(cache, sequence)
+        if found is not None and cache.window and cache.counts_all:  # its length may be that of what it holds
+            cache = cache._replace(counts_all=False)
+            found = first_difference(cache, sequence)
         if found is not None:
             least = smaller(cache, found)
             return Examination(

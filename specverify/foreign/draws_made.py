@@ -39,5 +39,7 @@ def draws_made(run: Run | None) -> object:
             return run.used if isinstance(run, (Replayed, Tape)) else run.depth
         return None
     torch = sys.modules.get("torch")
+    if getattr(getattr(torch, "__spec__", None), "_initializing", False):
+        torch = None  # it is being imported, and has no generator yet
     legacy = np.random.get_state(legacy=False)  # noqa: NPY002 - its state is read, nothing is drawn
     return random.getstate(), repr(legacy), torch.get_rng_state().tolist() if torch else None

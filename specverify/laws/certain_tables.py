@@ -10,6 +10,8 @@ from __future__ import annotations
 import random
 from functools import cache
 
+import numpy as np
+
 from specverify.laws.tables import rational_pmf
 from specverify.reference import LanguageModel, Pmf, Tokens
 
@@ -88,6 +90,26 @@ def certain_pair(shape: str, vocabulary: int, seed: int) -> tuple[LanguageModel,
         return rational_pmf(tuple(p)), rational_pmf(tuple(q))
 
     return (lambda tokens: pair(tokens)[0]), (lambda tokens: pair(tokens)[1])
+
+
+def large_pair(vocabulary: int, seed: int) -> tuple[LanguageModel, LanguageModel]:
+    """Return (target, draft) of the shape ``CERTAIN`` as tables of float64, for a vocabulary of any size.
+
+    The tokens are those of ``certain_pair``.
+    """
+
+    @cache
+    def row(token: int) -> Pmf:
+        found = np.zeros(vocabulary)
+        found[token] = 1
+        return found
+
+    def pair(tokens: Tokens) -> tuple[int, int]:
+        rng = random.Random(f"{CERTAIN}/{vocabulary}/{seed}/{tokens}")
+        wanted, other = rng.sample(range(vocabulary), 2)
+        return wanted, other if rng.random() < 0.25 else wanted
+
+    return (lambda tokens: row(pair(tokens)[0])), (lambda tokens: row(pair(tokens)[1]))
 
 
 def _point(vocabulary: int, token: int) -> list[int]:

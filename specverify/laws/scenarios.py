@@ -12,10 +12,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from specverify.laws.certain_tables import certain_pair, is_certain
+from specverify.laws.certain_tables import CERTAIN, certain_pair, is_certain, large_pair
 from specverify.laws.rounded_tables import ROUNDED, rounded_pair
 from specverify.laws.tables import SHAPES, as_dtype, one_hot_rows, table_pair, unchangeable
 from specverify.reference import LanguageModel, Task, Tokens
+
+LARGE = 1024
+"""A vocabulary from which on certain rows are written as floats at once."""
 
 
 class Scenario(NamedTuple):
@@ -65,6 +68,8 @@ def _task(scenario: Scenario, target: LanguageModel, draft: LanguageModel) -> Ta
 def _models(scenario: Scenario, rational: bool) -> tuple[LanguageModel, LanguageModel]:
     """Return target and draft."""
     dtype = np.float32 if scenario.float32 else np.float64
+    if scenario.shape == CERTAIN and scenario.vocabulary >= LARGE and not rational:
+        return large_pair(scenario.vocabulary, scenario.seed)
     if scenario.shape in ROUNDED:
         return rounded_pair(scenario.shape, scenario.vocabulary, scenario.seed, dtype)
     pair = certain_pair if is_certain(scenario.shape) else table_pair

@@ -14,6 +14,7 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 from specverify.checks import Case, Check, Conditions
+from specverify.subjects.subject import EngineProgram
 
 FEW_CASES = 8
 """Cases of a check that the plan of its kind of subject does not name, beside as many of ``law_is_target``."""
@@ -51,7 +52,8 @@ def in_quick(conditions: Conditions) -> Conditions:
 def quick_cases(kind: str, check: Check, cases: Iterable[Case]) -> Chosen:
     """Return the cases of a check that the plan of this kind of subject names, in the order of the plan.
 
-    Where the plan names none of them, as of scenarios of the caller's own, cases at even distances stand in.
+    The laws of engines at sizes of their own are compared besides. Where the plan names none of them, as of scenarios
+    of the caller's own, cases at even distances stand in.
     """
     listed, plan = list(cases), quick_plans().get(kind)
     if plan is None:
@@ -59,9 +61,16 @@ def quick_cases(kind: str, check: Check, cases: Iterable[Case]) -> Chosen:
     else:
         named = named_cases(listed, plan.get(check.name) or _names_of_others(listed, plan))
         chosen = named or spread(listed, FEW_CASES)
+    if check.name == "law_is_target":
+        chosen = [*chosen, *(case for case in listed if _is_of_size(case) and case not in chosen)]
     names = set(map(name_of_case, chosen))
     others = [case for case in listed if name_of_case(case) not in names]
     return Chosen(chosen, len(listed) - len(chosen), spread(others, FEW_CASES))
+
+
+def _is_of_size(case: Case) -> bool:
+    """Return whether a case is an engine at a size of its own, which takes few runs."""
+    return isinstance(case.situation, EngineProgram) and case.situation.of_size
 
 
 @cache

@@ -23,6 +23,8 @@ OF_COPY = {"append to copy": "append", "crop copy": "crop"}
 """What is done to the last copy -> what it is when it is done to the cache."""
 
 
+STATE_ROUNDING = 2.0**-12
+"""Half of the bits of float32: a token too many or too few changes the first ones."""
 MOST_COPIES = 3
 """Copies that live at once."""
 
@@ -39,6 +41,12 @@ class CacheUnderTest(NamedTuple):
     fork: Callable[[Any], Any] | None = None
     """Makes an independent copy."""
     capacity: int = 64
+    window: int = 0
+    """How many of the last tokens are read; all of them if 0."""
+    recurrent: bool = False
+    """Whether it is a state that many tokens are folded into: then what is read is compared with that of a new one."""
+    counts_all: bool = True
+    """Whether the length of a window is that of the text, and not the number of tokens that are read."""
 
 
 class Difference(NamedTuple):
@@ -77,13 +85,35 @@ def first_difference(cache: CacheUnderTest, operations: Sequence[Operation]) -> 
 def _wrong(cache: CacheUnderTest, held: _Held, place: int) -> str | None:
     """Return what is wrong with a cache, the one at ``place``: 0 is the cache, then the copies in their order."""
     who = f"copy {place}" if place else "it"
-    found = _read(cache, held.made)
-    if found != held.expected:
-        return f"{who} holds {found}, expected {held.expected}"
-    told = None if cache.length is None else int(cache.length(held.made))
-    if told not in (None, len(found)):
-        return f"{who} says that it holds {told}, expected {len(found)}"
-    return None
+    if cache.recurrent:
+        wrong = _wrong_state(cache, held, who)
+    else:
+        found, seen = _read(cache, held.made), held.expected[-cache.window :] if cache.window else held.expected
+        last = f", the last {cache.window} of {len(held.expected)}" if len(seen) < len(held.expected) else ""
+        wrong = None if found == seen else f"{who} holds {found}, expected {seen}{last}"
+    if wrong is not None or cache.length is None:
+        return wrong
+    told = int(cache.length(held.made))
+    count = min(len(held.expected), cache.window) if cache.window and not cache.counts_all else len(held.expected)
+    return None if told == count else f"{who} says that it holds {told}, expected {count}"
+
+
+def _wrong_state(cache: CacheUnderTest, held: _Held, who: str) -> str | None:
+    """Compare a recurrent state with that of a new one that is fed the kept tokens, each by itself."""
+    fresh = cache.make()
+    for token in held.expected:
+        fresh = _or_itself(cache.append(fresh, (token,)), fresh)
+    found, expected = (np.asarray(_array(cache.read(made)), dtype=np.float64) for made in (held.made, fresh))
+    if found.shape != expected.shape:
+        return f"{who} has a state of shape {found.shape}, expected {expected.shape}"
+    off = float(np.abs(found - expected).max(initial=0))
+    if off <= STATE_ROUNDING * max(1.0, float(np.abs(expected).max(initial=0))):
+        return None
+    return f"the state of {who} is off by {off:.2g} from that of a new cache fed the kept tokens {held.expected}"
+
+
+def _array(value: Any) -> Any:
+    return value.detach().cpu().numpy() if hasattr(value, "detach") else value
 
 
 def _after(cache: CacheUnderTest, all_held: list[_Held], name: str, given: Any) -> list[_Held]:
@@ -144,7 +174,8 @@ def smaller(cache: CacheUnderTest, found: Difference) -> Difference:
     place = 0
     while place < len(found.operations):
         fewer = found.operations[:place] + found.operations[place + 1 :]
-        again = first_difference(cache, fewer) if _possible(fewer) else None
+        possible = _possible(fewer) and (not cache.recurrent or undoes_last_append(fewer))
+        again = first_difference(cache, fewer) if possible else None
         if again is None:
             place += 1
         else:
@@ -210,6 +241,38 @@ def _changes(held: int, token: int, append: str, crop: str) -> list[Operation]:
         (append, tokens),
         *((crop, held - cut) for cut in range(min(held, 3) + 1) if held),
     ]
+
+
+def undoes_last_append(operations: Sequence[Operation]) -> bool:
+    """Return whether each crop follows an append, and undoes no more than that.
+
+    A recurrent state cannot be cropped further back than to where the last round began.
+    """
+    size, before = 0, None
+    for name, given in operations:
+        if name == "append":
+            size, before = size + len(given), size
+        elif before is None or given < before:
+            return False
+        else:
+            size = given
+    return True
+
+
+def page_sequences(page: int) -> Iterator[tuple[Operation, ...]]:
+    """Yield sequences of appends and crops that end at the edges of pages of so many tokens, and beside them."""
+    sizes = sorted({1, max(page - 1, 1), page, page + 1})
+    for first in sizes:
+        for second in sizes:
+            whole = first + second
+            start: tuple[Operation, ...] = (
+                ("append", tuple(range(first))),
+                ("append", tuple(range(first, whole))),
+            )
+            for left in sorted({whole, first, *(whole - cut for cut in sizes if cut <= whole), 0}):
+                cropped = (*start, ("crop", left))
+                for more in sizes:
+                    yield (*cropped, ("append", tuple((500 + place) % 1000 for place in range(more))))
 
 
 def speculative_rounds(seed: int, capacity: int, largest: int = 9) -> tuple[Operation, ...]:

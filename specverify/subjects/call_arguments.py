@@ -14,10 +14,10 @@ from __future__ import annotations
 import functools
 import inspect
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from itertools import count
+from itertools import chain, count
 from typing import Any
 
 from specverify.subjects.subject import UnusableSubject
@@ -48,6 +48,52 @@ def sample_seeds(seed: int) -> Iterator[None]:
     """Number the seeds of one sample from a place of its own on, so that each call has another one."""
     with _seeds_from(random.Random(seed).getrandbits(30) + FIRST_SEED):  # noqa: S311 - a sample is repeatable
         yield
+
+
+@contextmanager
+def given_seeds(seeds: Sequence[int]) -> Iterator[None]:
+    """Pass these seeds to the arguments that ask for one, in their order; behind the last the next whole numbers."""
+    token = _SEEDS.set(chain(seeds, count(max(seeds, default=0) + 1)))
+    try:
+        yield
+    finally:
+        _SEEDS.reset(token)
+
+
+def with_seed_named(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a call that passes a seed also where the argument has a default: ``seed=None``, ``seeds=()``.
+
+    ``function`` itself if it has no such argument.
+    """
+    signature = _signature(function)
+    if signature is None:
+        return function
+    named = [
+        item.name
+        for item in signature.parameters.values()
+        if not _is_required(item)
+        and item.kind not in _VARIADIC | {_Parameter.POSITIONAL_ONLY}
+        and _names_seed(item.name)
+    ]
+    if not named:
+        return function
+
+    @functools.wraps(function)
+    def seeded_call(*given: Any, **others: Any) -> Any:
+        size = len(given[0]) if given and hasattr(given[0], "__len__") else 1
+        seeds = {
+            name: [_next_seed() for _ in range(size)] if name.lower().endswith("seeds") else _next_seed()
+            for name in named
+        }
+        return function(*given, **{**seeds, **others})
+
+    return seeded_call
+
+
+def seeds_each_row(function: Callable[..., Any]) -> bool:
+    """Return whether a call takes a list of seeds, one for each prompt."""
+    signature = inspect.signature(inspect.unwrap(function))
+    return any(item.name.lower().endswith("seeds") for item in signature.parameters.values())
 
 
 @contextmanager

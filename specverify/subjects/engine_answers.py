@@ -70,7 +70,7 @@ def read_answer_rows(answer: Any, number: int | None = None) -> Rows:
 
     Raises ``UnusableSubject`` in one sentence for an answer that is something else, or can be read in two ways.
     """
-    answer = awaited(answer)
+    answer = without_beside(awaited(answer))
     check_type(answer, "it")
     if not _is_object(answer):
         return _plain_rows(answer, number)
@@ -84,6 +84,15 @@ def read_answer_rows(answer: Any, number: int | None = None) -> Rows:
     elif lengths is not None:
         rows = _cut(rows, lengths)
     return Rows(rows, found.several, None if pad is None else number_of(pad, "the padding id of its answer"), counted)
+
+
+def without_beside(answer: Any) -> Any:
+    """Return the tokens of a pair of tokens and a mapping of other values; any other answer as it is."""
+    if type(answer) is tuple and len(answer) == 2 and isinstance(answer[1], Mapping) and answer[1]:
+        first, beside = answer
+        named = all(isinstance(key, str) for key in beside) and not any(value_at(beside, path) for path in TOKENS)
+        return first if named and (isinstance(first, list | tuple) or hasattr(first, "ndim")) else answer
+    return answer
 
 
 def elements_of_row(row: Any) -> list[Any]:
@@ -195,12 +204,12 @@ def _is_object(answer: Any) -> bool:
     """Return whether an answer has names, one of which is that of token ids."""
     if isinstance(answer, str | bytes | int | float) or hasattr(answer, "ndim"):
         return False
-    return any(_at(answer, path) is not None for path in TOKENS) or _at(answer, "outputs") is not None
+    return any(value_at(answer, path) is not None for path in TOKENS) or value_at(answer, "outputs") is not None
 
 
 def _tokens_of_object(answer: Any) -> Any:
-    found = [(path, value) for path in TOKENS if (value := _at(answer, path)) is not None]
-    outputs = _at(answer, "outputs")
+    found = [(path, value) for path in TOKENS if (value := value_at(answer, path)) is not None]
+    outputs = value_at(answer, "outputs")
     if isinstance(outputs, list | tuple) and len(outputs) != 1 and (not found or found[-1][0] == TOKENS[-1]):
         raise UnusableSubject(f"it returned {len(outputs)} outputs for one prompt, expected one: sample once (n=1)")
     if not found:
@@ -224,7 +233,7 @@ def _numbers(row: Any) -> list[Any]:
     return [number_of(known(element), "it") for element in elements_of_row(row)]
 
 
-def _at(answer: Any, path: str) -> Any:
+def value_at(answer: Any, path: str) -> Any:
     """Return the value at a path of names and places, None where there is none."""
     for step in re.findall(r"[^.\[\]]+|\[\d+\]", path):
         if step.startswith("["):
@@ -240,7 +249,7 @@ def _at(answer: Any, path: str) -> Any:
 
 
 def _first_of(answer: Any, names: Sequence[str]) -> Any:
-    return next((value for name in names if (value := _at(answer, name)) is not None), None)
+    return next((value for name in names if (value := value_at(answer, name)) is not None), None)
 
 
 def _masked(rows: list[Any], mask: Any, *, several: bool) -> list[Any]:

@@ -18,7 +18,7 @@ An engine that takes a network gets ``scenario.target`` as one in a few lines: l
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
 from itertools import product
@@ -36,12 +36,16 @@ from specverify.laws.law import target_law
 from specverify.laws.near_ties import Logits
 from specverify.laws.paths import Undecided
 from specverify.laws.scenarios import Scenario, handed_task
-from specverify.reference import Draws, LanguageModel, Pmf, Tokens
+from specverify.laws.size_scenarios import NO_SIZES, Sizes, size_scenarios
+from specverify.reference import Draws, LanguageModel, Pmf, Site, Tokens
+from specverify.reference.arguments import shown
 from specverify.subjects.call_arguments import run_seeds, sample_seeds, takes_prompt, with_seeds
 from specverify.subjects.engine import DETECT, LOSSLESS, SAMPLED, Decode, opened, tokens_of, watched
 from specverify.subjects.engine_forms import UNLIKE_PROMPTS, EngineForm, ProbedCall, form_of_calls
 from specverify.subjects.observer import Observer
 from specverify.subjects.requests import (
+    MANY_ROWS,
+    MOST_ROWS,
     Requests,
     each_text,
     law_of_all,
@@ -68,6 +72,8 @@ class EngineScenario(NamedTuple):
     """New tokens to decode."""
     eos: int | None = None
     """The token that ends a text, and is its last one; None where none does: always, but for ``Made(stops=True)``."""
+    gamma: int | None = None
+    """Drafts of a round, where the caller asked for so many with ``Sizes(gamma=)``; else the engine's own choice."""
 
 
 class Made(NamedTuple):
@@ -83,6 +89,12 @@ class Made(NamedTuple):
     """Whether its calls take a list of prompts, of unlike lengths, and return a row of new tokens for each."""
     stops: bool = False
     """Whether it ends a text with ``scenario.eos``, if that is a token; then it meets scenarios in which it is one."""
+    allowed: Callable[[Tokens], Any] | None = None
+    """``allowed(new)``: what a constraint lets follow the new tokens of a request, a mask ``[vocabulary]``, or weights
+    that p is multiplied with, such as exp(bias). The law is that of p times the mask; nothing else may come out."""
+    parameters: Sequence[Any] = ()
+    """Parameters, adapters or models of requests, where they differ: both calls take a list of them beside the prompts,
+    one for each row. The first row of a batch has the first of them, and so on, from the beginning again."""
 
 
 Make = Callable[[EngineScenario], Callable[..., Any] | Made | tuple[Callable[..., Any], Callable[..., Any]]]
@@ -103,7 +115,7 @@ certain but for a few rows.
 CERTAIN_SCENARIOS = (*LONG_SCENARIOS, *WRITTEN_OUT)
 MOST_PATHS = 4000
 """Of a scenario, in which an engine that drafts many tokens whatever the horizon has more."""
-REPLAYS, LONG_REPLAYS = 20, 4
+REPLAYS, LONG_REPLAYS, SIZE_REPLAYS = 20, 4, 1
 """Replays of each program in another state of the world: some 450 of an engine together."""
 
 
@@ -128,32 +140,96 @@ def widened(make: Make | WithVocabulary, scenario: Scenario) -> Scenario:
     return make.widen(scenario) if isinstance(make, WithVocabulary) else scenario
 
 
-def made_subject(make: Make, name: str, summary: str = "an engine") -> Subject:
+class WithParameters(NamedTuple):
+    """What makes an engine, its calls given the parameters of each row."""
+
+    make: Make
+    place: int | None = None
+    """The parameters that every row has; each row its own if None."""
+
+    def __call__(self, scenario: EngineScenario) -> Any:
+        """Make the engine; as it is where it has no parameters."""
+        made = self.make(scenario)
+        if not isinstance(made, Made) or len(made.parameters) == 0:
+            return made
+        if made.plain is None or not made.batched:
+            raise UnusableSubject("it has parameters of requests, expected batched=True and a call without speculation")
+
+        def given(call: Callable[..., Any]) -> Callable[..., Any]:
+            def decode(prompts: Sequence[Any]) -> Any:
+                places = range(len(prompts)) if self.place is None else [self.place] * len(prompts)
+                return call(prompts, [made.parameters[place % len(made.parameters)] for place in places])
+
+            return decode
+
+        return made._replace(speculative=given(made.speculative), plain=given(made.plain), parameters=())
+
+
+def placed(make: Any, place: int) -> Any:
+    """Return ``make`` for an engine all of whose rows have the parameters of the row at ``place``."""
+    if isinstance(make, WithParameters):
+        return make._replace(place=place)
+    inner = getattr(make, "make", None)
+    return make if inner is None else make._replace(make=placed(inner, place))
+
+
+class WithGamma(NamedTuple):
+    """What makes an engine that drafts so many tokens a round."""
+
+    make: Make
+    gamma: int
+
+    def __call__(self, scenario: EngineScenario) -> Any:
+        """Make the engine."""
+        return self.make(scenario._replace(gamma=self.gamma))
+
+
+def with_gamma(make: Make | WithVocabulary, gamma: int) -> Any:
+    """Return ``make`` for engines that draft so many tokens a round; ``make`` itself for 0."""
+    if not gamma:
+        return make
+    if isinstance(make, WithVocabulary):
+        drafting: Any = WithGamma(make.make, gamma)
+        return make._replace(make=drafting)
+    return WithGamma(make, gamma)
+
+
+def made_subject(make: Make, name: str, summary: str = "an engine", sizes: Sizes = NO_SIZES) -> Subject:
     """Return the subject of an engine that ``make`` makes; it claims to be lossless unless told otherwise.
 
-    ``make`` is called once here. Raises ``UnusableSubject`` if what it returns is no engine.
+    ``sizes`` are examined beside those that every engine meets. ``make`` is called once here. Raises
+    ``UnusableSubject`` if what it returns is no engine.
     """
     wide = partial(widened, make)
-    first = _as_made(make, wide(SCENARIOS[0]))
+    first = made_in(make, wide(SCENARIOS[0]))
     for decode in filter(None, (first.speculative, first.plain)):
         takes_prompt(decode)  # raises for arguments that nothing is passed to
     widest, unseen = wide(SCENARIOS[-1]), first._replace(observer=None)  # whose rounds are taken for whole ones
+    served = requests_for(first.speculative, batched=first.batched, stops=first.stops, rows=sizes.rows)
+    requests = [each._replace(scenario=wide(each.scenario)) for each in served]
+
+    def in_each(scenarios: Iterable[Scenario]) -> list[Scenario]:
+        return [scenario for scenario in map(wide, scenarios) if first.allowed is None or _has_law(make, scenario)]
+
     return Subject(
         name=name,
         summary=summary,
         claims=LOSSLESS,
         rational=False,
         programs=(
-            *(_program(make, wide(scenario), first) for scenario in SCENARIOS),
-            *(_program(make, wide(scenario), first, LONG_REPLAYS) for scenario in CERTAIN_SCENARIOS),
-            *(_program(make, scenario, unseen) for scenario in map(wide, ENDING_SCENARIOS) if first.stops),
+            *(_program(make, scenario, first) for scenario in in_each(SCENARIOS)),
+            *(_program(make, scenario, first, LONG_REPLAYS) for scenario in in_each(CERTAIN_SCENARIOS)),
             *(
-                _serving(make, requests._replace(scenario=wide(requests.scenario)), first)
-                for requests in requests_for(first.speculative, batched=first.batched, stops=first.stops)
+                _program(with_gamma(make, sizes.gamma), scenario, first, SIZE_REPLAYS)._replace(of_size=True)
+                for scenario in in_each(size_scenarios(sizes))
             ),
+            *(_program(make, scenario, unseen) for scenario in in_each(ENDING_SCENARIOS) if first.stops),
+            *(_serving(make, each, first) for each in requests if in_each(each.each) == list(each.each)),
         ),
         settings=(
-            SampledSetting(f"{widest.name}, {SAMPLED}", partial(_counted, make), partial(_law, make, widest), DETECT),
+            SampledSetting(
+                f"{widest.name}, {SAMPLED}", partial(_counted, make), partial(law_in_scenario, make, widest), DETECT
+            ),
         ),
         warm=partial(_warm, make),
         kind="engine",
@@ -165,15 +241,15 @@ def _program(make: Make, scenario: Scenario, like: Made, replays: int = REPLAYS)
     program = EngineProgram(
         scenario.name,
         partial(_opened, make, scenario, "speculative"),
-        partial(_law, make, scenario),
+        partial(law_in_scenario, make, scenario),
         replays=replays,
         rows=partial(_rows, scenario),
         trace=partial(_traced, make, scenario),
         most_paths=MOST_PATHS,
     )
-    if like.plain is None:
+    if like.plain is None and like.allowed is None:
         program = program._replace(logits=Logits(partial(_logits, scenario), rounding=0.0))
-    else:
+    if like.plain is not None:
         program = program._replace(plain=partial(_opened, make, scenario, "plain"))
     if like.observer is None:
         return program
@@ -186,16 +262,22 @@ def _serving(make: Make, requests: Requests, like: Made) -> EngineProgram:
     return EngineProgram(
         requests.name,
         partial(_opened_serving, make, requests, "speculative"),
-        partial(_law_of_requests, make, requests),
+        partial(law_of_requests, make, requests),
         plain=None if like.plain is None else partial(_opened_serving, make, requests, "plain"),
         replays=LONG_REPLAYS,
         rows=partial(_rows_of_requests, requests),
         split=lambda new: tuple(each_text(requests, new)),
+        of_size=requests in MANY_ROWS or len(requests.each) > MOST_ROWS,
         each="row" if requests.at_once and not requests.rows else "request",
-        alone=lambda index: _program(make, requests.each[index], like),
+        alone=lambda index: _program(placed(make, _place(requests, index)), requests.each[index], like),
         trace=partial(_traced_serving, make, requests),
         most_paths=MOST_PATHS,
     )
+
+
+def _place(requests: Requests, index: int) -> int:
+    """Return the place of a request in its batch."""
+    return index % (requests.rows or len(requests.each)) if requests.at_once else 0
 
 
 def _drafted(make: Make, scenario: Scenario, tokens: Tokens) -> Pmf:
@@ -211,7 +293,8 @@ def _made_once(make: Make, scenario: Scenario) -> Made:
     return _made(make, scenario)
 
 
-def _models(scenario: Scenario) -> EngineScenario:
+def models_in(scenario: Scenario) -> EngineScenario:
+    """Return what an engine is made for in a scenario. Raises ``UnusableSubject`` without a draft model."""
     task = handed_task(scenario, rational=False)
     if task.draft is None:
         raise UnusableSubject(f"the scenario {scenario.name} has no draft model")
@@ -221,12 +304,12 @@ def _models(scenario: Scenario) -> EngineScenario:
     )
 
 
-def _as_made(make: Make, scenario: Scenario, queries: Queries | None = None) -> Made:
+def made_in(make: Make, scenario: Scenario, queries: Queries | None = None) -> Made:
     """Return the engine in a scenario, its calls as they are. Raises ``UnusableSubject`` if it is none.
 
     What it asks of its models is appended to ``queries``.
     """
-    models = _models(scenario)
+    models = models_in(scenario)
     if queries is not None:
         models = models._replace(
             target=_recorded(models.target, "target", queries), draft=_recorded(models.draft, "draft", queries)
@@ -248,14 +331,14 @@ def _as_made(make: Make, scenario: Scenario, queries: Queries | None = None) -> 
 
 def _made(make: Make, scenario: Scenario) -> Made:
     """Return the engine in a scenario, its calls without arguments. Raises ``UnusableSubject`` if it is none."""
-    made = _as_made(make, scenario)
+    made = made_in(make, scenario)
     plain = _asked(make, made, "plain", scenario) if made.plain else None
     return made._replace(speculative=_asked(make, made, "speculative", scenario), plain=plain)
 
 
 def _asked(make: Make, made: Made, which: str, scenario: Scenario) -> Decode:
     """Return the call of one prompt, whose answer is its row of new tokens."""
-    form = _form(make, which)
+    form = form_in(make, which)
 
     def decode() -> Any:
         (row,) = texts_of(
@@ -272,11 +355,11 @@ def _asked(make: Make, made: Made, which: str, scenario: Scenario) -> Decode:
 
 
 @lru_cache(maxsize=MOST_PROGRAMS)
-def _form(make: Make, which: str) -> EngineForm:
+def form_in(make: Make, which: str) -> EngineForm:
     """Return how a call takes prompts and answers them, as it shows in a few scenarios."""
     calls = []
     for scenario in map(partial(widened, make), _PROBED):
-        batched = _as_made(make, scenario).batched
+        batched = made_in(make, scenario).batched
         calls.append(ProbedCall(partial(_fresh, make, which, scenario), (scenario.prompt,), batched, scenario.horizon))
         if batched and scenario.vocabulary > 2:
             calls.append(calls[-1]._replace(prompts=UNLIKE_PROMPTS))
@@ -287,7 +370,7 @@ _PROBED = (SCENARIOS[1], *SCENARIOS[2:5], SCENARIOS[-1])
 
 
 def _fresh(make: Make, which: str, scenario: Scenario) -> Callable[..., Any]:
-    decode: Callable[..., Any] = getattr(_as_made(make, scenario), which)
+    decode: Callable[..., Any] = getattr(made_in(make, scenario), which)
     return decode
 
 
@@ -299,7 +382,7 @@ def _opened(
         decode: Decode = getattr(_made(make, scenario), which)
         return decode
 
-    made = _as_made(make, scenario)
+    made = made_in(make, scenario)
     again = anew if takes_prompt(getattr(made, which)) else None
     with opened(_asked(make, made, which, scenario), (), forced_uniform, scenario.horizon, again) as program:
         yield program
@@ -310,10 +393,10 @@ def _opened_serving(
     make: Make, requests: Requests, which: str, forced_uniform: Forced = None
 ) -> Iterator[Callable[[Draws], Any]]:
     """Yield an engine that serves several requests."""
-    form = _form(make, which)
+    form = form_in(make, which)
 
     def anew() -> Decode:
-        made = _as_made(make, requests.scenario)
+        made = made_in(make, requests.scenario)
         return partial(served, requests, getattr(made, which), batched=made.batched, form=form)
 
     with opened(anew(), (), forced_uniform, anew=anew) as program:
@@ -330,26 +413,43 @@ def _recorded(model: LanguageModel, name: str, queries: Queries) -> LanguageMode
 
 def _traced(make: Make, scenario: Scenario, choices: tuple[int, ...]) -> Trace:
     """Return what one run in a scenario decodes, and asks of its models."""
+    return _traced_with(make, scenario, Replayed(choices))
+
+
+def _traced_with(make: Make, scenario: Scenario, draws: Draws) -> Trace:
     queries: Queries = []
 
     def anew() -> Decode:
-        return _asked(make, _as_made(make, scenario, queries), "speculative", scenario)
+        return _asked(make, made_in(make, scenario, queries), "speculative", scenario)
 
     with opened(anew(), (), None, scenario.horizon, anew) as run:
         queries.clear()
-        new = _first(run(Replayed(choices)))
-    models = _models(scenario)
+        new = _first(run(draws))
+    models = models_in(scenario)
     return Trace(((scenario.prompt, new),), tuple(queries), models.draft, models.target)
+
+
+class _Likeliest:
+    """Answers each draw with its likeliest outcome."""
+
+    def categorical(self, pmf: Pmf, site: Site) -> int:  # noqa: ARG002 - as every interpreter takes it
+        """Return the likeliest outcome."""
+        return int(np.argmax(pmf))
+
+
+def likeliest_trace(make: Any, scenario: Scenario) -> Trace:
+    """Return what the run of the likeliest outcomes decodes in a scenario, and asks of its models."""
+    return _traced_with(make, widened(make, scenario), _Likeliest())
 
 
 def _traced_serving(make: Make, requests: Requests, choices: tuple[int, ...]) -> Trace:
     """Return the same of an engine that serves several requests."""
     queries: Queries = []
     texts: list[Tokens] = []
-    form = _form(make, "speculative")
+    form = form_in(make, "speculative")
 
     def anew() -> Decode:
-        made = _as_made(make, requests.scenario, queries)
+        made = made_in(make, requests.scenario, queries)
 
         def decode() -> Tokens:
             texts[:] = served_each(requests, made.speculative, batched=made.batched, form=form)
@@ -361,7 +461,7 @@ def _traced_serving(make: Make, requests: Requests, choices: tuple[int, ...]) ->
         queries.clear()
         run(Replayed(choices))
     prompts = (each.prompt for each in requests.each)
-    models = _models(requests.scenario)
+    models = models_in(requests.scenario)
     return Trace(tuple(zip(prompts, texts, strict=True)), tuple(queries), models.draft, models.target)
 
 
@@ -381,21 +481,93 @@ def _watched(make: Make, scenario: Scenario) -> Iterator[Watched]:
 
 
 @lru_cache(maxsize=MOST_PROGRAMS)
-def _law(make: Make, scenario: Scenario) -> Mapping[Tokens, float]:
-    if _made(make, scenario).plain is None:
-        return target_law(handed_task(scenario, rational=False), scenario.prompt)
+def law_in_scenario(make: Make, scenario: Scenario) -> Mapping[Tokens, float]:
+    """Return the law that an engine promises in a scenario: the plain call's, or the target's under its constraint."""
+    made = _made(make, scenario)
+    if made.plain is None:
+        task = handed_task(scenario, rational=False)
+        if made.allowed is not None:
+            task = task._replace(target=constrained(task.target, made.allowed, scenario.prompt))
+        return target_law(task, scenario.prompt)
     with _opened(make, scenario, "plain") as program:
         return complete_law(program)
 
 
 @lru_cache(maxsize=MOST_PROGRAMS)
-def _law_of_requests(make: Make, requests: Requests) -> Mapping[Tokens, float]:
-    return law_of_all(_law(make, each) for each in requests.each)
+def law_of_requests(make: Make, requests: Requests) -> Mapping[Tokens, float]:
+    """Return the law of the texts of several requests, laid end to end."""
+    return law_of_all(
+        law_in_scenario(placed(make, place), each)
+        for batch in requests.batches(requests.each)
+        for place, each in enumerate(batch)
+    )
+
+
+def constrained(target: LanguageModel, allowed: Callable[[Tokens], Any], prompt: Tokens) -> LanguageModel:
+    """Return the target under a constraint. Raises ``NothingAllowed`` where it leaves a row no probability."""
+
+    def row(tokens: Tokens) -> Pmf:
+        mask = allowed_after(allowed, tokens[len(prompt) :])
+        p = target(tokens)
+        if mask.shape != p.shape:
+            raise UnusableSubject(f"allowed({tokens[len(prompt) :]}) has shape {mask.shape}, expected {p.shape}")
+        masked = p * mask
+        total = masked.sum()
+        if not total > 0:
+            raise NothingAllowed
+        return masked / total
+
+    return row
+
+
+def allowed_after(allowed: Callable[[Tokens], Any], new: Tokens) -> Any:
+    """Return the weights ``[vocabulary]`` of a constraint after new tokens. Raises ``UnusableSubject`` for none."""
+    given = allowed(new)
+    try:
+        weights = np.asarray(given.tolist() if hasattr(given, "tolist") else given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise UnusableSubject(f"allowed({new}) returned {shown(given)}, expected a mask [vocabulary]") from None
+    if weights.ndim != 1 or not np.isfinite(weights).all() or (weights < 0).any():
+        raise UnusableSubject(f"allowed({new}) returned {shown(given)}, expected a mask [vocabulary], or weights")
+    return weights
+
+
+class NothingAllowed(Exception):  # noqa: N818 - it is no error of the engine's
+    """A constraint leaves a row without probability, so that it has no law."""
+
+
+def _has_law(make: Make, scenario: Scenario) -> bool:
+    """Return whether the constraint of an engine leaves every row of a scenario something."""
+    made = made_in(make, scenario)
+    if made.allowed is None:
+        return True
+    task = handed_task(scenario, rational=False)
+    try:
+        target_law(task._replace(target=constrained(task.target, made.allowed, scenario.prompt)), scenario.prompt)
+    except NothingAllowed:
+        return False
+    return True
+
+
+def constraint_of(make: Make) -> bool:
+    """Return whether an engine declares a constraint."""
+    return made_in(make, widened(make, SCENARIOS[0])).allowed is not None
+
+
+def forbidden_by(make: Make, scenario: Scenario, new: Tokens) -> tuple[int, Tokens] | None:
+    """Return the place of the first new token that the constraint of an engine forbids, and what it allows there."""
+    allowed = made_in(make, scenario).allowed
+    for place, token in enumerate(new if allowed is not None else ()):
+        assert allowed is not None
+        weights = allowed_after(allowed, new[:place])
+        if not (token < len(weights) and weights[token] > 0):
+            return place, tuple(int(other) for other in np.flatnonzero(weights))
+    return None
 
 
 def _rows(scenario: Scenario, new: Tokens) -> Mapping[Tokens, Mapping[str, Pmf]]:
     """Return p and q after the prompt and after each of the new tokens but the last."""
-    models, tokens = _models(scenario), scenario.prompt + new
+    models, tokens = models_in(scenario), scenario.prompt + new
     texts = [tokens[:length] for length in range(len(scenario.prompt), max(len(tokens), len(scenario.prompt) + 1))]
     return {text: {"p": models.target(text), "q": models.draft(text)} for text in texts}
 
@@ -411,7 +583,7 @@ def _rows_of_requests(requests: Requests, new: Tokens) -> Mapping[Tokens, Mappin
 def _logits(scenario: Scenario, new: Tokens) -> Any:
     """Return the logits ``[vocabulary]`` of the target after the prompt and these new tokens."""
     with np.errstate(divide="ignore"):
-        return np.log(_models(scenario).target(scenario.prompt + new))
+        return np.log(models_in(scenario).target(scenario.prompt + new))
 
 
 def _counted(make: Make, number: int, seed: int) -> Counter[Tokens]:

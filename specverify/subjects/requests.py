@@ -22,6 +22,7 @@ from specverify.intercept.streams import begin_request
 from specverify.laws.certain_tables import CERTAIN, open_after
 from specverify.laws.law import target_law
 from specverify.laws.scenarios import Scenario, handed_task
+from specverify.laws.size_scenarios import many_rows
 from specverify.reference import Tokens
 from specverify.reference.arguments import shown
 from specverify.subjects.awaited import awaited
@@ -178,11 +179,28 @@ ENDING_AT_ONCE: Final = (
 """Rows that end while others go on."""
 
 
-def requests_for(decode: Callable[..., Any], *, batched: bool, stops: bool) -> tuple[Requests, ...]:
-    """Return the requests that an engine can serve, and those that end if it ``stops``."""
+def _of_rows(rows: int) -> Requests:
+    prompts = many_rows(rows)
+    return Requests(Scenario(CERTAIN, 4, prompts[0], _HORIZON, seed=220 + rows), prompts[1:], at_once=True)
+
+
+MOST_ROWS: Final = 9
+"""Rows of the largest batch that every batched engine meets."""
+MANY_ROWS: Final = (
+    *map(_of_rows, (5, 8, MOST_ROWS)),
+    Requests(
+        Scenario(open_after(2), 2, (0, 1, 0), 2, seed=230), ((1, 0, 0), (0, 0, 1), (1, 1, 0), (0, 1), (0, 1)), True
+    ),
+)
+"""Batches of more rows than the others; in the last one the fifth and the sixth row alone are open, and alike."""
+
+
+def requests_for(decode: Callable[..., Any], *, batched: bool, stops: bool, rows: int = 0) -> tuple[Requests, ...]:
+    """Return the requests that an engine can serve, those that end if it ``stops``, and a batch of so many ``rows``."""
     in_turn = IN_TURN + ENDING_IN_TURN * stops
     if batched:
-        return (*in_turn, *BATCHES_IN_TURN, *AT_ONCE, *ENDING_AT_ONCE * stops)
+        more = (_of_rows(rows),) if rows > 1 else ()
+        return (*in_turn, *BATCHES_IN_TURN, *AT_ONCE, *MANY_ROWS, *more, *ENDING_AT_ONCE * stops)
     return in_turn if takes_prompt(decode) else ()
 
 

@@ -2,6 +2,7 @@
 
     sample(seed, n) -> n token sequences
     sample(seed, n) -> {"tokens": n token sequences, "accepted": n numbers of drafts that were accepted}
+    sample(seed, n) -> n mappings, each with "tokens"
 
 The n sequences of one call, and those of calls with different seeds, are to be independent. A sequence is a tuple, list
 or array of token ids; an integer stands for a sequence of one token. What kind of machine draws them does not matter.
@@ -82,6 +83,8 @@ def _numbers(given: Any, number: int, asked: str) -> Sequence[int]:
 
 
 def _tokens(row: Any, asked: str) -> Tokens:
+    if isinstance(row, Mapping) and "tokens" in row:
+        row = row["tokens"]
     plain = row.tolist() if hasattr(row, "tolist") else row
     tokens = (plain,) if is_token(plain) else plain
     if isinstance(tokens, (tuple, list)):

@@ -215,6 +215,8 @@ class EngineProgram(NamedTuple):
     """Runs the path of these choices once more and returns what it decoded, where the models are tables of ours."""
     most_paths: float = math.inf
     """It is left out where it has more paths than about this: others are looked at in its place."""
+    of_size: bool = False
+    """Whether it has a size that others do not have, and few paths: the quick plan compares its law too."""
     source: Any = None
     """What the engine's own ``Reproducer`` writes the call from, as a script; nobody else looks into it."""
 

@@ -20,6 +20,7 @@ options of ``plans.Judging``:
 process: the command line examines in processes of their own.
 """
 
+from specverify.laws.size_scenarios import Sizes
 from specverify.subjects.hard_calls import hard_calls
 from specverify.subjects.made_engine import EngineScenario, Made
 from specverify.subjects.observer import Observer
@@ -37,6 +38,7 @@ from specverify.testing.judged import (
 )
 from specverify.testing.kernels import check_kernel
 from specverify.testing.samplers import check_sampler
+from specverify.testing.servers import server_sampler
 from specverify.testing.verifiers import check_decoder, check_verifier
 from specverify.trust.calibrate import Calibration, calibrate
 
@@ -48,6 +50,7 @@ __all__ = [
     "LogitsCall",
     "Made",
     "Observer",
+    "Sizes",
     "SpeculationRefuted",
     "SpeculationUndecided",
     "SpeculationWarning",
@@ -63,4 +66,5 @@ __all__ = [
     "check_verifier",
     "hard_calls",
     "parametrize_with_checks",
+    "server_sampler",
 ]

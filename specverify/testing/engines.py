@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache, partial
-from typing import Any, Unpack
+from typing import Any, NamedTuple, Unpack
 
 from specverify.base.arguments import (
     argument_error,
@@ -15,23 +15,36 @@ from specverify.base.arguments import (
     check_rounding,
     check_takes,
 )
+from specverify.checks import Check
 from specverify.engines import found_engines, no_passes
 from specverify.foreign.guard import guarded
 from specverify.laws.near_ties import Logits
+from specverify.laws.size_scenarios import Sizes
+from specverify.promises import checks_of_returns
+from specverify.promises.constraint import constraint_check
+from specverify.promises.drafts import drafts_check
+from specverify.promises.pairs import PROMISES, pair_checks
+from specverify.promises.values import Kind
 from specverify.reference import Claim, Tokens
+from specverify.subjects.answering import answering_calls, answering_made, situations, tokens_made
+from specverify.subjects.beside import without_values
 from specverify.subjects.call_arguments import missing_without_prompt, with_seeds
 from specverify.subjects.engine import ModelsWithPasses, engine_subject
 from specverify.subjects.made_engine import (
     MOST_TOKENS,
     EngineScenario,
     Made,
+    WithParameters,
     WithVocabulary,
     alphabet_hint,
+    constraint_of,
     made_subject,
 )
 from specverify.subjects.observer import Observer
+from specverify.subjects.paired import paired_calls, paired_made
 from specverify.testing.judged import judged
 from specverify.testing.plans import Judging, Plan, claiming, name_of, subject_plan
+from specverify.testing.promised import Returns, checked_sizes, promised_pairs, promised_values
 
 
 @judged
@@ -46,6 +59,9 @@ def check_engine(
     claims: Collection[Claim] | None = None,
     vocabulary: int | None = None,
     sampled: bool = False,
+    returns: Returns | None = None,
+    promises: Collection[str] = (),
+    sizes: Sizes | None = None,
     **how: Unpack[Judging],
 ) -> Plan:
     """Examine a call that decodes with speculation against the same call without it, or against a law.
@@ -65,10 +81,27 @@ def check_engine(
     in it is told beside what ``rounding`` explains, which is how far off a probability of either pass may be,
     relatively. A near-tie is UNKNOWN, no bug and no proof of there being none.
 
+    ``returns`` names the values that are returned beside the tokens: ``("logprobs", "text")``, or what each is promised
+    to be, ``{"logprobs": "raw", "text": tokenizer.decode}``. ``"raw"`` is of the target's row as it is, ``"processed"``
+    of the law the token is drawn from, ``"plain"`` what the call without speculation returns beside the same tokens; a
+    function is called with the new tokens. They are compared on every path (see ``subjects.beside`` for their forms).
+
+    ``promises`` names what pairs of runs decide: ``"seed"`` (two calls with one seed return one text),
+    ``"seed-as-plain"`` (with speculation and without), ``"batch"`` (a text does not depend on neighbours, slot, order
+    or requests before it), ``"resume"`` (a text that is cut and continued is the uncut one). ``"drafts"``: every draft
+    is the choice of ``scenario.draft`` after the text as it is, as of a chain; a stale draft cache is seen so without
+    an observer. An engine that promises nothing is asked nothing.
+
+    ``sizes``, such as ``Sizes(horizon=256, rows=16, vocabulary=151_936)``, are examined beside those that every made
+    engine meets: texts of 132 tokens, prompts that end at and beside the powers of two up to 128, nine rows. They have
+    one path each, so large ones are cheap. ``gamma`` is handed to ``make`` as ``scenario.gamma``
+    in all of these.
+
     ``vocabulary`` is the fewest tokens that the situations of a made engine have, for one that needs more than the two
     of the smallest, such as an end of its own: 2 to 8.
     """
     name, checked = name_of(speculative), _to_be_read(observe)
+    stated = Stated(promised_values(returns), promised_pairs(promises, (*PROMISES, DRAFTS)))
     hint: Callable[[], str] = str
     known = greedy_logits(logits, rounding)
     if known is not None and (plain is None or isinstance(plain, Mapping)):
@@ -79,27 +112,70 @@ def check_engine(
             raise argument_error(
                 "observe or models", observe or models, "none: what is made for a scenario brings its own"
             )
-        make: Any = partial(_made_to_be_read, speculative)
+        make: Any = WithParameters(partial(_made_to_be_read, speculative))
         if vocabulary is not None:
             check_count(vocabulary, "vocabulary", least=2, most=MOST_TOKENS)
             make = WithVocabulary(make, vocabulary)
-        subject = made_subject(make, name, inspect.getdoc(speculative) or "an engine")
+        engine = tokens_made(make, tuple(stated.values)) if stated.values else make
+        subject = made_subject(engine, name, inspect.getdoc(speculative) or "an engine", checked_sizes(sizes))
+        promised = _checks_of_made(make, engine, stated)
         hint = cache(partial(_alphabet_hint, make))
     else:
-        if vocabulary is not None:
-            raise argument_error("vocabulary", vocabulary, "it to be left out with two calls: it is for make(scenario)")
+        for given, what in ((vocabulary, "vocabulary"), (sizes, "sizes")):
+            if given is not None:
+                raise argument_error(what, given, "it to be left out with two calls: it is for make(scenario)")
+        if DRAFTS in stated.pairs:
+            raise argument_error("promises", promises, f"no {DRAFTS!r} with two calls: it is for make(scenario)")
         _check_call(speculative, "the call with speculation")
         if isinstance(plain, Mapping):
             check_law(plain, "the law")
         else:
             _check_call(plain, "the call without speculation")
-        subject = engine_subject(speculative, plain, name, _models(models), observer=checked, logits=known)
+        fast, slow, promised = _checks_of_calls(speculative, plain, stated)
+        subject = engine_subject(fast, slow, name, _models(models), observer=checked, logits=known)
     if any(program.watch for program in subject.programs):
         subject = subject._replace(claims=subject.claims | {Claim.OPTIMAL_COUPLING})
-    return subject_plan(claiming(subject, claims), how, sampled=sampled, hint=hint)
+    return subject_plan(claiming(subject, claims), how, sampled=sampled, hint=hint, promises=promised)
+
+
+class Stated(NamedTuple):
+    """What the caller states of an engine beside its law."""
+
+    values: Mapping[str, Kind]
+    pairs: frozenset[str]
+
+
+def _checks_of_made(make: Any, engine: Any, stated: Stated) -> tuple[Check, ...]:
+    """Return the checks of what a made engine promises; ``engine`` is ``make`` for tokens alone."""
+    names, found = tuple(stated.values), list[Check]()
+    if stated.values:
+        found += checks_of_returns(answering_made(make, names), stated.values)
+    if stated.pairs - {DRAFTS}:
+        found += pair_checks(paired_made(engine), stated.pairs)
+    if DRAFTS in stated.pairs:
+        found.append(drafts_check(engine))
+    if constraint_of(engine):
+        found.append(constraint_check(engine, {each.name: each.each for each in situations(engine)}))
+    return tuple(found)
+
+
+def _checks_of_calls(
+    fast: Callable[..., Any], slow: Callable[[], Any] | Mapping[Tokens, float], stated: Stated
+) -> tuple[Callable[..., Any], Callable[[], Any] | Mapping[Tokens, float], tuple[Check, ...]]:
+    """Return two calls for tokens alone, and the checks of what they promise."""
+    names, found = tuple(stated.values), list[Check]()
+    if stated.values:
+        found += checks_of_returns(answering_calls(fast, slow, names), stated.values)
+        fast = without_values(fast, names)
+        slow = slow if isinstance(slow, Mapping) else without_values(slow, names)
+    if stated.pairs:
+        found += pair_checks(paired_calls(fast, None if isinstance(slow, Mapping) else slow), stated.pairs)
+    return fast, slow, tuple(found)
 
 
 HINT_SECONDS = 5.0
+DRAFTS = "drafts"
+"""The promise that drafts are those of the draft model of the scenario."""
 
 
 def _alphabet_hint(make: Any) -> str:

@@ -158,11 +158,16 @@ def check_names(names: Any, what: str, known: Sequence[str]) -> None:
 
 
 def subject_plan(
-    subject: Subject, how: Judging, *, sampled: bool = False, hint: Callable[[], str] = lambda: ""
+    subject: Subject,
+    how: Judging,
+    *,
+    sampled: bool = False,
+    hint: Callable[[], str] = lambda: "",
+    promises: tuple[Check, ...] = (),
 ) -> Plan:
-    """Return the plan of a subject: every exact check, and with ``sampled`` the statistical ones too."""
+    """Return the plan of a subject: its exact checks, those of its ``promises``, if ``sampled`` those that sample."""
     check_flag(sampled, "sampled")
-    checks = CHECKS if sampled else EXACT_CHECKS
+    checks = (*EXACT_CHECKS, *promises, *(CHECKS[len(EXACT_CHECKS) :] if sampled else ()))
     conditions = Conditions(false_alarm=how.get("alarm", ALARM))
     return checks_plan(subject, checks, conditions, how)._replace(sample_decides=sampled, hint=hint)
 
@@ -181,7 +186,9 @@ def checks_plan(subject: Subject, checks: tuple[Check, ...], conditions: Conditi
         examine,
         how,
         applicable=tuple(check.name for check in checks if not_applicable(subject, check) is None),
-        statistical=frozenset(check.name for check in checks if check.evidence is Evidence.STATISTICAL),
+        statistical=frozenset(
+            check.name for check in checks if check.evidence is Evidence.STATISTICAL and check in CHECKS
+        ),
     )
 
 

@@ -10,16 +10,21 @@ from specverify.base.arguments import argument_error, check_callable, is_token, 
 from specverify.base.verdict import Status, Verdict
 from specverify.foreign.guard import guarded
 from specverify.foreign.places import place_of_error
+from specverify.promises.pairs import OF_PROMISE, judge_seeds
+from specverify.promises.sampled import judge_values, tokens_sampled
 from specverify.reference import Tokens
 from specverify.run.greedy import judged_greedily
-from specverify.run.samplers import SamplingPlan, check_plan, sampled_verdicts
+from specverify.run.samplers import SamplingPlan, check_plan, sampled_verdicts, seeds_of
 from specverify.subjects.sampler import Sampler
 from specverify.subjects.subject import UnusableSubject
 from specverify.testing.engines import greedy_logits
 from specverify.testing.judged import judged
 from specverify.testing.plans import ALARM, Judging, Plan, name_of
+from specverify.testing.promised import Returns, promised_pairs, promised_values
 
 OF_A_LAW, OF_A_REFERENCE = ("samples_fit_law", "samples_are_supported"), ("samples_fit_reference",)
+OF_SEEDS = ("seed", "seed-as-plain")
+"""What a sampler may promise of its seeds."""
 SampleCall = Callable[..., Any]
 """``sample(seed, n)``, or ``sample(seed, n, prefix)`` where laws are given by prefix."""
 
@@ -39,6 +44,8 @@ def check_sampler(
     largest_call: int = 4096,
     rounding: float = 1e-6,
     seed: int = 0,
+    returns: Returns | None = None,
+    promises: Collection[str] = (),
     **how: Unpack[Judging],
 ) -> Plan:
     """Judge a black box by its samples; ``sample(seed, n)`` returns n sequences of token ids.
@@ -67,8 +74,18 @@ def check_sampler(
     ``new``, or a mapping from the likeliest tokens to their logarithms. Where the only text of a sampler is not the
     only one of what it is judged by, a gap that ``rounding`` explains is UNKNOWN: a near-tie, which may be no bug.
 
+    ``returns`` names the values that an answer holds beside the tokens, as in ``check_engine``: the sampler answers
+    with ``{"tokens": rows, "logprobs": rows, ...}`` or with n objects. Log-probabilities are compared with those of
+    ``law``, other values with what ``reference`` answers for the same tokens, all of them with those of equal tokens.
+
+    ``promises`` may have ``"seed"``, two calls with one seed return the same, and ``"seed-as-plain"``, ``reference``
+    returns the same.
+
     Raises ``ValueError`` for arguments that cannot be.
     """
+    values, pairs = promised_values(returns), promised_pairs(promises, OF_SEEDS)
+    if "seed-as-plain" in pairs and reference is None:
+        raise argument_error("reference", None, "the sampler without speculation, where 'seed-as-plain' is promised")
     check_callable(sample, "sample", arguments=2 if law_after is None else 3)
     if reference is not None:
         check_callable(reference, "reference", arguments=2)
@@ -77,8 +94,21 @@ def check_sampler(
     known = greedy_logits(logits, rounding)
     name = name_of(sample)
     other = None if reference is None else Sampler(name_of(reference), reference)
+    valued = None
+    if values:
+        valued = Sampler(name, sample), other
+        sample = tokens_sampled(sample, tuple(values))
+        other = None if other is None else other._replace(sample=tokens_sampled(other.sample, tuple(values)))
 
     def work() -> Sequence[Verdict]:
+        seeds = seeds_of([plan.seed, 2])
+        beside = judge_seeds(Sampler(name, sample), pairs, seeds, plan.largest_call, other)
+        if valued is not None:
+            beside.append(judge_values(valued[0], values, seeds, plan.largest_call, law=law, reference=valued[1]))
+        refuted = [verdict for verdict in beside if verdict.status is Status.REFUTED]
+        return refuted or [*of_tokens(), *beside]
+
+    def of_tokens() -> Sequence[Verdict]:
         if law_after is not None:
             return _after_each(Sampler(name, sample), law_after, plan, acceptance)
         return judged_greedily(
@@ -87,11 +117,15 @@ def check_sampler(
 
     if law_after is not None:
         _check_prefixes(law_after, [law, reference, draft, logits])
+        if values:
+            raise ValueError("law_after and returns were given, expected law or reference where values are compared")
     names = (
         *(OF_A_REFERENCE if reference is not None else OF_A_LAW),
         *(("acceptance_fits_law",) if acceptance is not None else ()),
         *(("rows_are_independent",) if largest_call > 1 else ()),
         "calls_are_independent",
+        *(OF_PROMISE[promise].check for promise in OF_SEEDS if promise in pairs),
+        *(("values_match",) if values else ()),
     )
     return Plan(
         name,

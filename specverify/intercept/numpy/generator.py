@@ -177,7 +177,7 @@ class NumpyGenerator:
         if replace and np.ndim(a) == 1 and number > _POOL and np.asarray(a).dtype != object:  # which may have no order
             a, which = np.unique(a, return_inverse=True)
             number, pmf = len(a), np.bincount(which, pmf)
-        _check_enumerated(name, number)
+        _check_enumerated(name, int(np.count_nonzero(pmf)))
         count = 1 if size is None else math.prod(np.atleast_1d(size).tolist())
         if replace:
             found = [draws.categorical(pmf, (*site, position)) for position in range(count)]

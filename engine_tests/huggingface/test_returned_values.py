@@ -1,0 +1,68 @@
+"""What ``generate`` returns beside its tokens, examined by ``returns=`` as its user would."""
+
+import pytest
+import torch
+from transformers import LlamaConfig, LlamaForCausalLM
+
+from specverify.testing import check_engine
+
+CONFIG = {
+    "vocab_size": 3,
+    "hidden_size": 8,
+    "intermediate_size": 16,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 32,
+    "bos_token_id": None,
+    "eos_token_id": None,
+    "pad_token_id": 0,
+}
+PROMPT = torch.tensor([[0, 1, 2]])
+
+
+@pytest.fixture(scope="module")
+def models():
+    torch.manual_seed(0)
+    return tuple(LlamaForCausalLM(LlamaConfig(**CONFIG)).double().eval() for _ in range(2))
+
+
+def called(models, change=lambda scores: scores, **options):
+    target, _ = models
+    with torch.no_grad():
+        out = target.generate(
+            PROMPT,
+            attention_mask=torch.ones_like(PROMPT),
+            do_sample=True,
+            temperature=0.7,
+            top_k=0,
+            max_new_tokens=2,
+            min_new_tokens=2,
+            return_dict_in_generate=True,
+            output_scores=True,
+            output_logits=True,
+            **options,
+        )
+    return {"tokens": out.sequences[0, 3:], "scores": change(out.scores), "logits": out.logits}
+
+
+@pytest.mark.thorough(keep=3)
+@pytest.mark.parametrize(
+    ("change", "status"),
+    [
+        (lambda scores: scores, "holds"),
+        (lambda scores: scores[::-1], "refuted"),
+        (lambda scores: scores[:1] * 2, "refuted"),
+    ],
+)
+def test_scores_and_logits_of_assisted_generation(models, change, status):
+    assisted = {"assistant_model": models[1], "num_assistant_tokens": 1}
+    found = check_engine(
+        lambda: called(models, change, **assisted),
+        lambda: called(models),
+        models=models,
+        returns=("scores", "logits"),
+        checks=["values_match"],
+        on_fail=None,
+    )
+    assert {v.check: v.status for v in found}["values_match"] == status

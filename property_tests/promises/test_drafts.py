@@ -1,0 +1,85 @@
+"""Draft-side faults that the output does not show."""
+
+import numpy as np
+import pytest
+
+from specverify.testing import check_engine
+
+CHECK = "drafts_follow_the_text"
+
+
+def engine(read, gamma=2, verify=None):
+    """``read(committed, drafts, before)`` is what the draft model is asked about; ``before`` the last round's text."""
+
+    def make(s):
+        def decode():
+            text, before = s.prompt, s.prompt
+            while len(text) < len(s.prompt) + s.horizon:
+                drafts = ()
+                for _ in range(gamma):
+                    drafts += (int(np.random.choice(s.vocabulary, p=s.draft(read(text, drafts, before)))),)
+                before = text + drafts
+                for token in drafts:
+                    p, q = s.target(text), s.draft(read(text, (), before))
+                    if q[token] > 0 and np.random.random() < p[token] / q[token]:
+                        text += (token,)
+                        continue
+                    left = np.maximum(p - q, 0)
+                    left = left if q[token] > 0 and left.sum() > 0 else p
+                    text += (int(np.random.choice(s.vocabulary, p=left / left.sum())),)
+                    break
+                else:
+                    text += (int(np.random.choice(s.vocabulary, p=s.target(text))),)
+            return text[len(s.prompt) : len(s.prompt) + s.horizon]
+
+        return decode
+
+    return make
+
+
+WRONG = {
+    "lacks the last token": lambda text, drafts, before: text[:-1] + drafts,
+    "keeps rejected drafts": lambda text, drafts, before: (
+        before[: len(text)] + text[len(before) :] + drafts if len(before) > len(text) else before + drafts
+    ),
+    "skips every third token": lambda text, drafts, before: tuple(t for i, t in enumerate(text) if i % 3 != 2) + drafts,
+    "forgets the prompt": lambda text, drafts, before: (text[3:] or text) + drafts,
+}
+RIGHT = {gamma: engine(lambda text, drafts, before: text + drafts, gamma) for gamma in (1, 2, 3, 5)}
+
+
+def found(make):
+    (verdict,) = (
+        v for v in check_engine(make, promises={"drafts"}, checks=[CHECK], on_fail=None, quick=True) if v.check == CHECK
+    )
+    return verdict
+
+
+@pytest.mark.parametrize("fault", WRONG)
+def test_drafts_of_another_text_are_refuted_where_the_draft_model_is_promised(fault):
+    verdict = found(engine(WRONG[fault]))
+    assert verdict.status == "refuted"
+    assert "made from another text" in verdict.counterexample.fault
+
+
+@pytest.mark.parametrize("gamma", RIGHT)
+def test_right_chains_hold(gamma):
+    assert found(RIGHT[gamma]).status == "holds"
+
+
+def test_drafts_for_a_place_that_is_decided_are_no_pass():
+    verdict = found(engine(lambda text, drafts, before: text[:-1], gamma=1))
+    assert verdict.status == "unknown"
+    assert "decided already" in verdict.statement
+
+
+def test_an_engine_that_never_asks_the_draft_model_is_unknown():
+    def make(s):
+        return lambda: [int(np.random.choice(s.vocabulary, p=s.target(s.prompt)))]
+
+    assert found(make).status == "unknown"
+
+
+def test_the_verdict_names_what_was_not_examined():
+    verdicts = check_engine(lambda: [int(np.random.choice(2))], {(0,): 0.5, (1,): 0.5}, checks=["law_is_target"])
+    assert "acceptance were not examined" in verdicts[0].figures["notes"][0]

@@ -1,0 +1,95 @@
+"""Faults that show at a size: pages, rings, rows, drafts, vocabularies; and sizes that the caller asks for."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from specverify.laws.size_scenarios import EDGES, Sizes, size_scenarios
+from specverify.testing import Made, SpeculationRefuted, check_engine
+
+
+def seen_by(fault, text, prompt):
+    """Return what the target reads."""
+    wrong = {
+        "page of 64": text[:63] + text[64:] if len(text) == 65 else text,
+        "ring of 32": text[-32:],
+        "prompt of 127": text[1:] if len(prompt) == 127 else text,
+        "beyond 200": text[1:] if len(text) > 200 else text,
+    }
+    return wrong.get(fault, text)
+
+
+def engine(fault, scenario, *, batched=False):
+    def decode(prompt, row=0):
+        text, end = tuple(prompt), len(prompt) + scenario.horizon
+        while len(text) < end:
+            mine = text[1:] if fault == "fifth row" and row == 4 else text
+            drafts = ()
+            for _ in range(scenario.gamma or 2):
+                drafts += (int(np.argmax(scenario.draft(mine + drafts))),)
+            new = ()
+            for draft in (*drafts, None):
+                p = scenario.target(seen_by(fault, mine + new, scenario.prompt))
+                token = int(np.random.choice(len(p), p=p))
+                new += (token % 65536 if fault == "ids of 16 bits" else token,)
+                if token != draft or (fault == "eight drafts" and len(new) == 8 and draft == drafts[-1]):
+                    break
+            text += new + (0,) * (fault == "eight drafts" and len(new) > 8)
+        return text[len(prompt) : end]
+
+    if batched:
+        return Made(lambda prompts: [decode(prompt, row) for row, prompt in enumerate(prompts)], batched=True)
+    return lambda: decode(scenario.prompt)
+
+
+def check(fault, *, batched=False, **how):
+    check_engine(partial(engine, fault, batched=batched), quick=True, checks=["law_is_target"], **how)
+
+
+@pytest.mark.parametrize("fault", ["page of 64", "ring of 32", "prompt of 127"])
+def test_a_fault_at_a_power_of_two_is_refuted(fault):
+    with pytest.raises(SpeculationRefuted, match="new token"):
+        check(fault)
+
+
+def test_a_fault_of_the_fifth_row_is_refuted():
+    with pytest.raises(SpeculationRefuted, match="row 5 is right alone"):
+        check("fifth row", batched=True)
+
+
+@pytest.mark.thorough(keep=3)
+@pytest.mark.parametrize(
+    ("fault", "sizes"),
+    [
+        ("ids of 16 bits", Sizes(vocabulary=151_936)),
+        ("beyond 200", Sizes(horizon=256)),
+        ("eight drafts", Sizes(gamma=9)),
+    ],
+)
+def test_a_size_on_request_refutes_what_holds_without_it(fault, sizes):
+    check(fault)
+    with pytest.raises(SpeculationRefuted):
+        check(fault, sizes=sizes)
+
+
+@pytest.mark.thorough
+def test_right_engines_hold_at_every_size():
+    check("", sizes=Sizes(horizon=256, prompt=300, gamma=9, vocabulary=151_936))
+    check("", batched=True, sizes=Sizes(rows=17))
+
+
+def test_prompts_and_lengths_pass_the_powers_of_two():
+    assert EDGES[:3] == (7, 8, 9)
+    assert EDGES[-3:] == (127, 128, 129)
+    scenarios = size_scenarios(Sizes(prompt=300))
+    assert {len(scenario.prompt) for scenario in scenarios} >= {*EDGES, 299, 300, 301}
+    assert max(scenario.horizon for scenario in scenarios) == 132
+
+
+def test_sizes_are_looked_at():
+    for sizes in (3, Sizes(horizon=-1), Sizes(vocabulary=1)):
+        with pytest.raises(ValueError, match="sizes"):
+            check("", sizes=sizes)
+    with pytest.raises(ValueError, match="sizes"):
+        check_engine(lambda: [0], lambda: [0], sizes=Sizes())

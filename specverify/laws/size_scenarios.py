@@ -1,0 +1,71 @@
+"""Situations of a size: long texts, long prompts, many rows, large vocabularies, on certain rows, one path each.
+
+A fault at the edge of a page, a ring, a window, a block or a graph shows at a power of two, or one beside it. A text of
+132 tokens passes every length up to there; prompts end at each of them.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from specverify.laws.certain_tables import CERTAIN
+from specverify.laws.scenarios import Scenario
+from specverify.reference import Tokens
+
+MOST: Final = 128
+"""The largest power of two that is met where the caller does not ask for more."""
+EDGES: Final = tuple(sorted({2**power + beside for power in range(3, MOST.bit_length()) for beside in (-1, 0, 1)}))
+"""Powers of two from eight on, and the numbers beside them."""
+_BEHIND: Final = 5
+"""New tokens behind a long prompt."""
+_PASSED: Final = 4
+"""New tokens beyond the last edge."""
+
+
+class Sizes(NamedTuple):
+    """Sizes that an engine is asked for beside those that are met by default; 0 asks for no more."""
+
+    horizon: int = 0
+    """New tokens."""
+    prompt: int = 0
+    """Tokens of a prompt; one fewer and one more too."""
+    rows: int = 0
+    """Rows of a batch, for an engine that is ``batched``."""
+    gamma: int = 0
+    """Drafts of a round, which ``scenario.gamma`` tells what makes the engine."""
+    vocabulary: int = 0
+    """Tokens of the vocabulary, in a text of a few certain rows."""
+
+
+NO_SIZES: Final = Sizes()
+"""Nothing beside what every engine meets."""
+
+
+def size_scenarios(sizes: Sizes = NO_SIZES) -> tuple[Scenario, ...]:
+    """Return the long texts and prompts that every made engine meets, and those that are asked for."""
+    prompts = (*EDGES, *_beside(sizes.prompt))
+    scenarios = [Scenario(CERTAIN, 4, (0,), MOST + _PASSED, seed=seed) for seed in (210, 211)]
+    scenarios += [Scenario(CERTAIN, 4, long_prompt(length), _BEHIND, seed=212) for length in dict.fromkeys(prompts)]
+    if sizes.horizon:
+        scenarios.append(Scenario(CERTAIN, 4, (0,), sizes.horizon, seed=213))
+    if sizes.gamma:
+        scenarios += [Scenario(CERTAIN, 4, (0,), 3 * (sizes.gamma + 1), seed=seed) for seed in (214, 215)]
+    if sizes.vocabulary:
+        scenarios.append(Scenario(CERTAIN, sizes.vocabulary, (0, sizes.vocabulary - 1), 6, seed=216))
+    return tuple(dict.fromkeys(scenarios))
+
+
+def _beside(length: int) -> tuple[int, ...]:
+    return (max(length - 1, 1), length, length + 1) if length else ()
+
+
+def long_prompt(length: int) -> Tokens:
+    """Return a prompt of so many tokens, without a period."""
+    return tuple((place * place + place // 3) % 4 for place in range(length))
+
+
+def many_rows(rows: int) -> tuple[Tokens, ...]:
+    """Return the prompts of a batch of so many rows, of unlike lengths, two of them alike."""
+    return tuple(
+        long_prompt(1 + (5 * row) % 7 + row // 7) if row != rows - 1 else long_prompt(1) for row in range(rows)
+    )

@@ -1,0 +1,112 @@
+"""Every draft is the draft model's choice after the text as it is: read off what the models are asked.
+
+The output does not show a draft made from a stale cache, which only costs acceptance. The models of a made engine are
+tables, so what they are asked is seen. In these scenarios p = q is one-hot in every text, and depends on all of it: a
+chain whose drafts are those of the draft model has every draft accepted, and asks neither model about any other text.
+An engine that promises no drafts of the draft model may do otherwise, as trees, look-ups, windows and padding do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Final, NamedTuple
+
+from specverify.base.verdict import Counterexample, Evidence, Examination
+from specverify.checks.check import Case, Check, Conditions
+from specverify.laws.certain_tables import open_after
+from specverify.laws.scenarios import Scenario, handed_task
+from specverify.reference import Tokens
+from specverify.subjects.made_engine import likeliest_trace
+from specverify.subjects.subject import KernelSetting, Subject, Trace
+
+NEVER: Final = 10_000
+"""A length that no text has, behind which rows are open."""
+SCENARIOS: Final = tuple(
+    Scenario(open_after(NEVER), 4, prompt, 20, seed=240 + seed) for seed, prompt in enumerate(((0, 1, 2), (3,)))
+)
+_BEYOND: Final = 64
+"""Tokens behind the horizon that a last round may draft."""
+
+
+class Asked(NamedTuple):
+    """What an engine asked its models in one run."""
+
+    text: Tokens
+    """Prompt, new tokens and what follows them."""
+    drafts: tuple[Tokens, ...]
+    """Texts that the draft model was asked about, in their order."""
+    strange_drafts: tuple[Tokens, ...]
+    """Those that are no beginning of the text."""
+    strange_targets: tuple[Tokens, ...]
+    """Texts that the target was asked about which are none."""
+    ahead: int
+    """Texts behind the prompt that the draft model was asked about before the target was."""
+
+
+def asked_of(trace: Trace, scenario: Scenario) -> Asked:
+    """Return what was asked in a run."""
+    ((prompt, new),) = trace.texts
+    text, target = prompt + new, handed_task(scenario, rational=False).target
+    for _ in range(_BEYOND):
+        text += (int(target(text).argmax()),)
+    of = {name: tuple(tokens for model, tokens in trace.queries if model == name) for name in ("draft", "target")}
+    strange = {name: tuple(t for t in texts if t != text[: len(t)]) for name, texts in of.items()}
+    first: dict[Tokens, str] = {}
+    for model, tokens in trace.queries:
+        first.setdefault(tokens, model)
+    ahead = sum(model == "draft" and len(tokens) > len(prompt) for tokens, model in first.items())
+    return Asked(text, of["draft"], strange["draft"], strange["target"], ahead)
+
+
+def examine(make: Callable[..., object], scenario: Scenario, _: Conditions) -> Examination:
+    """Look for a text that only a draft of another text explains."""
+    found = asked_of(likeliest_trace(make, scenario), scenario)
+    if not found.drafts:
+        said = "the draft model of the scenario was never asked, so no draft was examined"
+        return Examination(said, unknown=True, rational=False)
+    strange = found.strange_drafts or found.strange_targets
+    if not strange and found.ahead == 0:
+        said = (
+            "the draft model is asked about every text behind the prompt after the target was: its drafts may be made "
+            "for a place that is decided already, from a text that lacks its last token"
+        )
+        return Examination(said, unknown=True, rational=False)
+    if not strange:
+        return Examination("every draft is the draft model's choice after the text as it is", rational=False)
+    first = strange[0]
+    at = next((i for i, (one, other) in enumerate(zip(first, found.text, strict=False)) if one != other), 0)
+    size = len(scenario.prompt)
+    who = "the draft model reads" if found.strange_drafts else "the target verifies"
+    place = f"new token {at - size + 1}" if at >= size else f"prompt token {at + 1}"
+    fault = (
+        f"{who} {first[at]} as {place}, where p and q are certain of {found.text[at]}: the draft is made from another "
+        "text than the committed one"
+    )
+    example = Counterexample(
+        (
+            f"setting {scenario.name}: p = q is one-hot after every text",
+            f"the text is {found.text[: at + 3]} ...",
+            f"the draft model was asked about {', '.join(map(str, found.drafts[:6]))}",
+        ),
+        fault,
+        fault=fault,
+    )
+    return Examination(f"{scenario.name}: {fault}", failed=True, rational=False, counterexample=example)
+
+
+def drafts_check(make: Callable[..., object]) -> Check:
+    """Return the check of the drafts that an engine promises to take from the draft model."""
+
+    def cases(subject: Subject) -> Iterator[Case]:
+        for scenario in SCENARIOS:
+            yield Case(subject, KernelSetting(scenario.name), partial(examine, make, scenario))
+
+    return Check(
+        name="drafts_follow_the_text",
+        summary="every draft is the draft model's choice after the text as it is",
+        claim=None,
+        evidence=Evidence.EQUAL,
+        obstacle=lambda subject: None if subject.programs else "it is no engine",
+        cases=cases,
+    )

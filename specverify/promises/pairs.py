@@ -1,0 +1,260 @@
+"""Promises that one pair of runs decides: seeds, batches, texts that are cut and continued.
+
+``seed``             two calls with one seed return one text
+``seed-as-plain``    a seed gives one text with speculation and without
+``batch``            the text of a request depends neither on its neighbours, nor on its slot, nor on requests before it
+``resume``           a text that is cut and continued behind the cut is the uncut one
+
+The runs are real, with seeds of ours. One pair that differs refutes; what holds is said of so many pairs, with the
+share of differing pairs that would have been seen.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
+from typing import Final, NamedTuple
+
+from specverify.base.verdict import Counterexample, Evidence, Examination, Status, Verdict
+from specverify.checks.check import Case, Check, Conditions
+from specverify.reference import Tokens
+from specverify.subjects.paired import OTHER_STATE, Pairing
+from specverify.subjects.sampler import Sampler, drawn
+from specverify.subjects.subject import KernelSetting, Subject
+
+PROMISES: Final = ("seed", "seed-as-plain", "batch", "resume")
+PAIRS: Final = 48
+"""Seeds of a scenario with random tokens."""
+SMALL_CALL: Final = 16
+"""Rows of one call of a black box."""
+MISS: Final = 1e-6
+"""Probability with which a promise that is broken in the stated share of pairs goes unseen."""
+
+
+def share_seen(pairs: int) -> float:
+    """Return the share of differing pairs that so many pairs show, but for ``MISS``."""
+    return -math.log(MISS) / pairs if pairs else 1.0
+
+
+class Parted(NamedTuple):
+    """Two texts that should be one."""
+
+    seed: int
+    first: Tokens
+    second: Tokens
+    what: str
+    """What the two calls were, in words: ``{first}`` and ``{second}`` are in their order."""
+
+
+def _seed_pairs(pairing: Pairing, seed: int) -> Iterator[Parted | None]:
+    """Compare two calls of one engine, and of an engine that is made anew."""
+    served, anew = pairing.make(), pairing.make()
+    prompts = _prompts(pairing)
+    seeds = _seeds(seed, len(prompts))
+    first = served.texts(prompts, seeds, OTHER_STATE + seed)
+    second = served.texts(prompts, seeds, 2 * OTHER_STATE + seed)
+    third = anew.texts(prompts, seeds, 3 * OTHER_STATE + seed)
+    yield from _each(seed, first, second, "two calls with one seed")
+    yield from _each(seed, first, third, "an engine, and the same engine made anew, with one seed")
+
+
+def _plain_pairs(pairing: Pairing, seed: int) -> Iterator[Parted | None]:
+    assert pairing.plain is not None
+    prompts = _prompts(pairing)
+    seeds = _seeds(seed, len(prompts))
+    first = pairing.make().texts(prompts, seeds, OTHER_STATE + seed)
+    second = pairing.plain().texts(prompts, seeds, 2 * OTHER_STATE + seed)
+    yield from _each(seed, first, second, "with speculation, and without it by the same seed")
+
+
+def _batch_pairs(pairing: Pairing, seed: int) -> Iterator[Parted | None]:
+    """Compare a request served alone with the same one beside others, in another slot, and behind others."""
+    mine, others = pairing.prompt, _others(pairing)
+    alone = pairing.make().texts((mine,), (seed,), OTHER_STATE + seed)[0]
+    neighbours = _seeds(seed + 1, len(others))
+    if pairing.batched:
+        last = pairing.make().texts((*others, mine), (*neighbours, seed), 2 * OTHER_STATE + seed)[-1]
+        yield _pair(seed, alone, last, f"a request alone, and in the last of {len(others) + 1} slots of a batch")
+        first = pairing.make().texts((mine, *others), (seed, *neighbours), 3 * OTHER_STATE + seed)[0]
+        yield _pair(seed, alone, first, f"a request alone, and in the first of {len(others) + 1} slots of a batch")
+    served = pairing.make()
+    for other, own in zip(others, neighbours, strict=True):
+        served.texts((other,), (own,), 4 * OTHER_STATE + seed)
+    after = served.texts((mine,), (seed,), 5 * OTHER_STATE + seed)[0]
+    yield _pair(seed, alone, after, "a request served first, and served behind others")
+
+
+def _resume_pairs(pairing: Pairing, seed: int) -> Iterator[Parted | None]:
+    whole = pairing.make().texts((pairing.prompt,), (seed,), OTHER_STATE + seed)[0]
+    for cut in range(1, len(whole)):
+        text = pairing.prompt + whole[:cut]
+        rest = pairing.make().texts((text,), (seed,), (2 + cut) * OTHER_STATE + seed)[0]
+        continued = (whole[:cut] + rest)[: len(whole)]
+        yield _pair(seed, whole, continued, f"a text in one piece, and cut behind new token {cut} and continued")
+
+
+def _prompts(pairing: Pairing) -> tuple[Tokens, ...]:
+    return (pairing.prompt, *_others(pairing)) if pairing.batched and pairing.seeds_each_row else (pairing.prompt,)
+
+
+def _others(pairing: Pairing) -> tuple[Tokens, ...]:
+    last = pairing.vocabulary - 1
+    return ((last,), (*pairing.prompt, 0), pairing.prompt[::-1])
+
+
+def _seeds(seed: int, number: int) -> tuple[int, ...]:
+    return tuple(seed + 1000 * place for place in range(number))
+
+
+def _each(seed: int, first: Sequence[Tokens], second: Sequence[Tokens], what: str) -> Iterator[Parted | None]:
+    for one, other in zip(first, second, strict=True):
+        yield _pair(seed, one, other, what)
+
+
+def _pair(seed: int, first: Tokens, second: Tokens, what: str) -> Parted | None:
+    return None if first == second else Parted(seed, first, second, what)
+
+
+class Promise(NamedTuple):
+    """One promise and its pairs."""
+
+    check: str
+    summary: str
+    fault: str
+    """The first sentence of a refutation."""
+    pairs: Callable[[Pairing, int], Iterator[Parted | None]]
+    lacks: Callable[[Pairing], str | None] = lambda pairing: None
+    """Why the pairs cannot be run."""
+    needs_seed: bool = False
+    """Whether open rows are compared only where each request has a seed of its own."""
+
+
+OF_PROMISE: Final = {
+    "seed": Promise(
+        "seed_repeats",
+        "two calls with one seed return one text",
+        "one seed gives two texts",
+        _seed_pairs,
+    ),
+    "seed-as-plain": Promise(
+        "seed_as_plain",
+        "a seed gives one text with speculation and without",
+        "one seed gives two texts, with speculation and without",
+        _plain_pairs,
+        lambda pairing: None if pairing.plain else "there is no call without speculation to compare with",
+    ),
+    "batch": Promise(
+        "batch_is_alone",
+        "the text of a request does not depend on its neighbours, its slot, or requests before it",
+        "the text of a request depends on other requests",
+        _batch_pairs,
+        lambda pairing: None if pairing.takes_prompt else "its calls take no prompt, so nothing is served beside it",
+        needs_seed=True,
+    ),
+    "resume": Promise(
+        "resume_continues",
+        "a text that is cut and continued is the uncut one",
+        "a text that is cut and continued is another one",
+        _resume_pairs,
+        lambda pairing: None if pairing.takes_prompt else "its calls take no prompt, so no text can be continued",
+        needs_seed=True,
+    ),
+}
+
+
+def examine(promise: Promise, pairing: Pairing, conditions: Conditions) -> Examination:
+    """Compare the texts of all pairs of one scenario."""
+    if reason := promise.lacks(pairing):
+        return Examination(reason, unknown=True, rational=False)
+    first, number = 1 + 7919 * conditions.seed, 1 if pairing.certain else PAIRS
+    pairs = 0
+    for seed in range(first, first + number):
+        for parted in promise.pairs(pairing, seed):
+            pairs += 1
+            if parted is not None:
+                return _refuted(promise, pairing, parted, pairs)
+    said = f"{promise.summary}: a difference in {share_seen(pairs):.0%} of the pairs of a scenario would have been seen"
+    return Examination(said if not pairing.certain else promise.summary, rational=False, figures={"pairs": pairs})
+
+
+def _refuted(promise: Promise, pairing: Pairing, parted: Parted, pairs: int) -> Examination:
+    at = next(
+        (i for i, (one, other) in enumerate(zip(parted.first, parted.second, strict=False)) if one != other),
+        min(len(parted.first), len(parted.second)),
+    )
+    fault = f"{promise.fault}: {parted.first} and {parted.second}, from new token {at + 1} on"
+    seeded = "passed to the call" if pairing.takes_seed else "of random, numpy and torch, as the call takes none"
+    prompt = f", prompt {pairing.prompt}" if pairing.prompt else ""
+    example = Counterexample(
+        (f"setting {pairing.name}{prompt}", f"seed {parted.seed}, {seeded}", f"the texts of {parted.what}"),
+        fault,
+        fault=fault,
+    )
+    return Examination(
+        f"{pairing.name}: {fault}", failed=True, rational=False, counterexample=example, figures={"pairs": pairs}
+    )
+
+
+def open_to_promise(promise: Promise, pairing: Pairing) -> bool:
+    """Return whether texts can be compared: they have no random tokens, or each request has a seed of its own."""
+    if pairing.certain or not promise.needs_seed:
+        return True
+    return pairing.takes_seed and (pairing.seeds_each_row or not pairing.batched)
+
+
+def pair_checks(pairings: Sequence[Pairing], promises: Collection[str]) -> tuple[Check, ...]:
+    """Return a check for each promise that is made."""
+    return tuple(_check(OF_PROMISE[name], pairings) for name in PROMISES if name in promises)
+
+
+def _check(promise: Promise, pairings: Sequence[Pairing]) -> Check:
+    by_name = {pairing.name: pairing for pairing in pairings if open_to_promise(promise, pairing)}
+
+    def cases(subject: Subject) -> Iterator[Case]:
+        known = {program.name for program in subject.programs}
+        for name, pairing in by_name.items():
+            if name in known:
+                yield Case(subject, KernelSetting(name), partial(examine, promise, pairing))
+
+    return Check(
+        name=promise.check,
+        summary=promise.summary,
+        claim=None,
+        evidence=Evidence.STATISTICAL,
+        obstacle=lambda subject: None if subject.programs else "it is no engine",
+        cases=cases,
+    )
+
+
+def judge_seeds(
+    sampler: Sampler, promises: Collection[str], seeds: Iterator[int], largest: int, reference: Sampler | None
+) -> list[Verdict]:
+    """Return the verdicts on what a black box promises of its seeds: rows of one seed, in pairs."""
+    return [
+        _judge_sampler(OF_PROMISE[name], sampler, seeds, largest, reference if name == "seed-as-plain" else None)
+        for name in ("seed", "seed-as-plain")
+        if name in promises
+    ]
+
+
+def _judge_sampler(
+    promise: Promise, sampler: Sampler, seeds: Iterator[int], largest: int, reference: Sampler | None
+) -> Verdict:
+    size, pairs, other = min(SMALL_CALL, largest), 0, reference or sampler
+    for _ in range(-(-PAIRS // size) + 1):
+        seed = next(seeds)
+        first, second = drawn(sampler, seed, size), drawn(other, seed, size)
+        for row, (one, two) in enumerate(zip(first, second, strict=True)):
+            pairs += 1
+            if one != two:
+                fault = f"{promise.fault}: {one} and {two}"
+                who = f"{sampler.name} and {other.name}" if reference else f"two calls of {sampler.name}"
+                example = Counterexample((f"row {row + 1} of seed {seed}, n={size}, of {who}",), fault, fault=fault)
+                return Verdict(
+                    sampler.name, promise.check, Status.REFUTED, fault, None, Evidence.EQUAL, example, {"pairs": pairs}
+                )
+    said = f"{promise.summary}: a difference in {share_seen(pairs):.0%} of the pairs would have been seen"
+    return Verdict(
+        sampler.name, promise.check, Status.HOLDS, said, evidence=Evidence.STATISTICAL, figures={"pairs": pairs}
+    )

@@ -1,0 +1,113 @@
+"""The values that a black box returns beside its tokens: one wrong value decides, and no sample size is planned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from specverify.base.verdict import Counterexample, Evidence, Status, Verdict
+from specverify.laws.known_law import OTHERS
+from specverify.promises.statistics import statistics_fault
+from specverify.promises.values import (
+    Kind,
+    Known,
+    Off,
+    absent,
+    by_prefix,
+    changed_value,
+    fault_of_values,
+    listed_names,
+    nothing_says,
+)
+from specverify.reference import Tokens
+from specverify.subjects.answering import Answer, Facts, LawOfCalls, answers_of
+from specverify.subjects.beside import OF_TOKENS, STATISTICS
+from specverify.subjects.sampler import Sampler
+from specverify.subjects.subject import UnusableSubject
+
+SAMPLES: Final = 2000
+"""Answers whose values are compared, and of a reference as many."""
+CHECK: Final = "values_match"
+
+
+def answers_sampled(sampler: Sampler, names: Sequence[str], seeds: Iterator[int], largest: int) -> Iterator[Answer]:
+    """Yield ``SAMPLES`` answers. Raises ``UnusableSubject`` for an answer that is none."""
+    left = SAMPLES
+    while left:
+        number = min(left, largest)
+        left -= number
+        answer = sampler.sample(next(seeds), number)
+        yield from answers_of(answer, names, ((),) * number, several=True)
+
+
+def judge_values(
+    sampler: Sampler,
+    promises: Mapping[str, Kind],
+    seeds: Iterator[int],
+    largest: int,
+    *,
+    law: Any = None,
+    reference: Sampler | None = None,
+) -> Verdict:
+    """Return the verdict on the values of a black box, by its law, a reference, and the values of equal tokens."""
+    names = tuple(promises)
+    texts: dict[Tokens, Mapping[str, Any]] = {}
+    for answer in answers_sampled(reference, names, seeds, largest) if reference else ():
+        texts.setdefault(answer.new, answer.values)
+    prefixes = {name: by_prefix(texts, name) for name in names if name in OF_TOKENS}
+    of_tokens = {name: kind for name, kind in promises.items() if name not in STATISTICS}
+    statistics = {name: kind for name, kind in promises.items() if name in STATISTICS}
+    known = Known(_facts(law), of_tokens, texts, prefixes)
+    seen, present, doubt = dict[Any, Any](), set[str](), None
+    lacking = dict[str, Answer]()
+    for answer in answers_sampled(sampler, names, seeds, largest):
+        present |= answer.values.keys()
+        for name in promises.keys() - answer.values.keys():
+            lacking.setdefault(name, answer)
+        off = (
+            fault_of_values(answer, known)
+            or changed_value(answer, 0, seen, of_tokens)
+            or statistics_fault(answer, None, statistics)
+        )
+        if off is not None and not off.undecided:
+            return _refuted(sampler, answer, off)
+        doubt = doubt or off
+    for name, answer in lacking.items():
+        if name not in present:
+            raise UnusableSubject(absent(name))
+        return _refuted(sampler, answer, Off(f"no {name} are returned in some answers"))
+    figures = {"samples": SAMPLES}
+    if open_said := doubt.fault if doubt else nothing_says(known):
+        return Verdict(sampler.name, CHECK, Status.UNKNOWN, open_said, figures=figures)
+    said = f"in every answer the {listed_names(promises)} are those promised"
+    return Verdict(sampler.name, CHECK, Status.HOLDS, said, evidence=Evidence.STATISTICAL, figures=figures)
+
+
+def _facts(law: Any) -> Facts | None:
+    """Return what a law says of the values; nothing where it does not name all outcomes."""
+    if law is None or (isinstance(law, Mapping) and OTHERS in law):
+        return None
+    if isinstance(law, Mapping):
+        given = {key if isinstance(key, tuple) else (int(key),): float(mass) for key, mass in law.items()}
+    else:
+        given = {(token,): float(mass) for token, mass in enumerate(law)}
+    return Facts((), 0, law=LawOfCalls(given))
+
+
+def _refuted(sampler: Sampler, answer: Answer, off: Off) -> Verdict:
+    example = Counterexample((f"an answer with tokens {answer.new}",), off.fault, off.because, fault=off.fault)
+    return Verdict(sampler.name, CHECK, Status.REFUTED, off.fault, evidence=Evidence.EQUAL, counterexample=example)
+
+
+def tokens_sampled(sample: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:
+    """Return the same sampler without the values; what it tells of accepted drafts is kept."""
+
+    def alone(seed: int, number: int, *prefix: Tokens) -> Any:
+        answer = sample(seed, number, *prefix)
+        kept = list(answers_of(answer, names, ((),) * number, several=True))
+        rows = [item.new for item in kept]
+        if isinstance(answer, Mapping) and "accepted" in answer:
+            return {"tokens": rows, "accepted": answer["accepted"]}
+        return rows
+
+    return alone

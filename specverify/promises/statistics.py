@@ -1,0 +1,194 @@
+"""Reported statistics are those of the run: drafted and accepted tokens, rates, counts by position, usage.
+
+They tell how the tokens came about, so they are compared with each other, with the tokens, and with what the engine
+asked of the draft model that it was made for. Let R be the rounds, A the accepted drafts and L the new tokens of a
+chain or a tree. A round emits its accepted drafts and one token more, so A + R >= L - 1 (the first token may be drawn
+by the prefill). A draft is proposed after a text that the draft model was asked about, for this request or before, so
+A is at most the number of different texts asked about at which p and q have a token in common; and no more drafts are
+accepted than reach one token behind the longest text asked about. An engine that asks the draft model for nothing is
+compared with its own numbers alone. Not covered: accepted drafts that are left out where no rounds are reported.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from specverify.base.verdict import Counterexample, Evidence, Examination
+from specverify.checks._wording import short, short_row
+from specverify.checks.check import Case, Check, Conditions
+from specverify.promises.values import Kind, Off, absent, followed, listed_names
+from specverify.subjects.answering import Answering, Facts
+from specverify.subjects.beside import Answer, Unreadable
+from specverify.subjects.subject import Subject, UnusableSubject
+
+ROUNDING = 1e-6
+"""Relative difference of a rate that counts as rounding; rates that are rounded to fewer digits are not rates."""
+
+
+def statistics_fault(answer: Answer, facts: Facts | None, promises: Mapping[str, Kind]) -> Off | None:
+    """Return the first reported number that cannot be that of the run."""
+    given = {name: value.value for name, value in answer.values.items() if name in promises}
+    for name, value in given.items():
+        if isinstance(value, Unreadable) or (name not in _OF_MAPPINGS and not _is_number(value, name)):
+            said = value.said if isinstance(value, Unreadable) else repr(value)
+            return Off(
+                f"the reported {name} are {said}, expected {_EXPECTED.get(name, 'a whole number of at least 0')}"
+            )
+    return (
+        _usage(given.get("usage"), answer, facts)
+        or _counts(given, answer)
+        or _rates(given, answer)
+        or _asked(given.get("accepted"), answer, facts)
+    )
+
+
+_OF_MAPPINGS = {"usage"}
+_EXPECTED = {
+    "accepted_per_position": "whole numbers, one for each position of a draft",
+    "acceptance_rate": "a number from 0 to 1",
+    "tokens_per_round": "a number",
+}
+
+
+def _is_number(value: Any, name: str) -> bool:
+    if name == "accepted_per_position":
+        return isinstance(value, tuple) and all(_is_whole(item) for item in value)
+    if name in {"acceptance_rate", "tokens_per_round"}:
+        return isinstance(value, int | float) and (0 <= value <= 1 or name == "tokens_per_round")
+    return _is_whole(value)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0 and value == int(value)
+
+
+def _usage(usage: Any, answer: Answer, facts: Facts | None) -> Off | None:
+    if usage is None:
+        return None
+    if not isinstance(usage, Mapping):
+        return Off(f"the usage is {usage!r}, expected counts by name")
+    new, prompt = usage.get("completion_tokens", usage.get("output_tokens")), usage.get("prompt_tokens")
+    if new is not None and new != answer.length:
+        return Off(f"the usage counts {new} completion tokens, and {answer.length} were returned")
+    if facts is not None and prompt is not None and prompt != len(answer.prompt):
+        return Off(f"the usage counts {prompt} prompt tokens, and the prompt has {len(answer.prompt)}")
+    if None not in (new, prompt, usage.get("total_tokens")) and usage["total_tokens"] != new + prompt:
+        return Off(f"the usage counts {usage['total_tokens']} tokens in total, expected {prompt} + {new}")
+    return None
+
+
+def _counts(given: Mapping[str, Any], answer: Answer) -> Off | None:
+    drafted, accepted, rounds = (given.get(name) for name in ("drafted", "accepted", "rounds"))
+    positions = given.get("accepted_per_position")
+    if drafted is not None and accepted is not None and accepted > drafted:
+        return Off(f"{accepted} drafts are reported as accepted, and {drafted} as drafted")
+    if positions is not None:
+        if accepted is not None and sum(positions) != accepted:
+            return Off(f"the accepted drafts by position sum to {sum(positions)}, and {accepted} are reported")
+        for place, (before, after) in enumerate(itertools.pairwise(positions), start=2):
+            if after > before:
+                return Off(
+                    f"{after} drafts are reported as accepted at position {place} and {before} at position {place - 1}"
+                    ": a draft is accepted only behind an accepted one"
+                )
+        if rounds is not None and positions and positions[0] > rounds:
+            return Off(f"{positions[0]} drafts are reported as accepted at position 1 in {rounds} rounds")
+    if accepted is not None and rounds is not None and accepted + rounds < answer.length - 1:
+        return Off(
+            f"{answer.length} new tokens came of {accepted} accepted drafts and {rounds} rounds, as reported: a round "
+            "emits one token beside its accepted drafts"
+        )
+    return None
+
+
+def _rates(given: Mapping[str, Any], answer: Answer) -> Off | None:
+    drafted, accepted, rounds = (given.get(name) for name in ("drafted", "accepted", "rounds"))
+    rate, per_round = given.get("acceptance_rate"), given.get("tokens_per_round")
+    if rate is not None and drafted and accepted is not None and abs(rate - accepted / drafted) > ROUNDING:
+        return Off(f"the acceptance rate is {short(rate)}, and {accepted} of {drafted} drafts are reported as accepted")
+    if per_round is not None and rounds:
+        right = [answer.length / rounds] + ([] if accepted is None else [1 + accepted / rounds])
+        if all(abs(per_round - one) > ROUNDING * max(one, 1) for one in right):
+            return Off(f"{short(per_round)} tokens a round are reported, expected {short(right[0])}: "
+                       f"{answer.length} new tokens in {rounds} rounds")  # fmt: skip
+    return None
+
+
+def _asked(accepted: Any, answer: Answer, facts: Facts | None) -> Off | None:
+    """Compare accepted drafts with what the call asked of the draft model."""
+    asked = {tokens for model, tokens in answer.queries if model == "draft"}
+    if accepted is None or not asked or facts is None or facts.target is None or facts.draft is None:
+        return None
+    target, draft = facts.target, facts.draft
+    common = {text for text in asked if any(min(a, b) > 0 for a, b in zip(target(text), draft(text), strict=True))}
+    if accepted > len(common):
+        why = f"the draft model was asked about {len(asked)} texts"
+        apart = f", and after {len(asked) - len(common)} of them p and q have no token in common"
+        return Off(f"{accepted} drafts are reported as accepted, {len(common)} can have been: {why}{apart}")
+    size = len(answer.prompt)
+    reach = max((len(text) - size + 1 for text in asked if text[:size] == answer.prompt), default=0)
+    if accepted > max(answer.length, reach):
+        return Off(
+            f"{accepted} drafts are reported as accepted, and the request has {answer.length} new tokens; drafts reach "
+            f"no further than new token {reach}"
+        )
+    return None
+
+
+def examine(answering: Answering, promises: Mapping[str, Kind], _: Conditions) -> Examination:
+    """Compare the reported numbers of every path with the run."""
+    runs, present = 0, set[str]()
+    lacking: dict[str, Answer] = {}
+    for answers in followed(answering.open()):
+        runs += 1
+        for place, answer in enumerate(answers):
+            facts = answering.requests[place] if place < len(answering.requests) else None
+            present |= answer.values.keys()
+            for name in promises.keys() - answer.values.keys():
+                lacking.setdefault(name, answer)
+            off = statistics_fault(answer, facts, promises)
+            if off is not None:
+                return _refuted(answering, answer, facts, off, runs)
+    for name in lacking:
+        if name not in present:
+            raise UnusableSubject(absent(name))
+    said = f"on every path the reported {listed_names(promises)} fit the run"
+    return Examination(said, rational=False, figures={"runs": runs})
+
+
+def _refuted(answering: Answering, answer: Answer, facts: Facts | None, off: Off, runs: int) -> Examination:
+    asked = [tokens for model, tokens in answer.queries if model == "draft"]
+    let = [f"setting {answering.name}", f"a run that ends with new tokens {answer.new}"]
+    if facts is not None and facts.target is not None and facts.draft is not None:
+        let += [
+            f"the draft model was asked about {text}: p = {short_row(list(facts.target(text)))}  "
+            f"q = {short_row(list(facts.draft(text)))}"
+            for text in asked[:8]
+        ]
+    reported = ", ".join(f"{name} {value.value}" for name, value in answer.values.items())
+    example = Counterexample((*let, f"reported: {reported}"), off.fault, off.because, fault=off.fault)
+    return Examination(
+        f"{answering.name}: {off.fault}", failed=True, rational=False, counterexample=example, figures={"runs": runs}
+    )
+
+
+def statistics_check(answerings: Sequence[Answering], promises: Mapping[str, Kind]) -> Check:
+    """Return the check of the statistics that an engine reports."""
+    by_name = {answering.name: answering for answering in answerings}
+
+    def cases(subject: Subject) -> Iterator[Case]:
+        for program in subject.programs:
+            if program.name in by_name:
+                yield Case(subject, program, partial(examine, by_name[program.name], promises))
+
+    return Check(
+        name="statistics_match",
+        summary="reported drafts, acceptance, rates and usage are those of the run",
+        claim=None,
+        evidence=Evidence.EQUAL,
+        obstacle=lambda subject: None if subject.programs else "it is no engine",
+        cases=cases,
+    )

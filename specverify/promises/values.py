@@ -1,0 +1,711 @@
+"""Whatever is returned beside the tokens is a function of the tokens, and the one that was promised.
+
+On every path of the enumeration: the log-probability of a token is that of the row that the token follows, whether the
+token was an accepted draft, a replacement or a bonus token. Without any statement of the caller two things are checked:
+equal tokens have equal values, however they were drafted, and the values are those of the call without speculation.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache, partial
+from typing import Any, Final, NamedTuple
+
+from specverify.base.verdict import Counterexample, Evidence, Examination
+from specverify.checks._wording import apart, listed, short, short_row
+from specverify.checks.check import Case, Check, Conditions
+from specverify.laws.enumeration import EnumerationTooLarge
+from specverify.laws.paths import paths
+from specverify.reference import LanguageModel, Pmf, Tokens
+from specverify.subjects.answering import Answering, Facts, Run, Value
+from specverify.subjects.beside import NAMES, OF_TOKENS, Answer, Ranked, Unreadable
+from specverify.subjects.subject import Subject, UnusableSubject
+
+RAW, PROCESSED, PLAIN = "raw", "processed", "plain"
+Kind = str | Callable[[Tokens], Any] | None
+"""What a value is promised to be: of the model's row as it is, of the law that the token is drawn from, what the call
+without speculation returns, a function of the new tokens; None where the caller does not say."""
+KINDS: Final = (RAW, PROCESSED, PLAIN)
+OF_ROWS: Final = frozenset({"logprobs", "top_logprobs", "cumulative_logprob", "scores", "logits"})
+"""Values that are logarithms of probabilities."""
+MOST_PATHS = 4000
+MOST_TOKENS = 64
+"""Those of the largest scenario whose values are compared."""
+MOST_EXPONENT = 100
+FORBIDDEN = 1e-6
+"""A token of probability 0 is given less than this, such as by the smallest number of a dtype in the place of -inf."""
+SAME_REASONS: Final = (
+    frozenset({"stop", "eos", "eos_token", "end"}),
+    frozenset({"length", "max_tokens", "max_length"}),
+)
+
+
+class Off(NamedTuple):
+    """A value that is not the promised one."""
+
+    fault: str
+    """What is wrong, in one sentence."""
+    because: tuple[str, ...] = ()
+    undecided: bool = False
+    """Whether rounding may explain it."""
+
+
+class Known(NamedTuple):
+    """What the values of a request are compared with."""
+
+    facts: Facts | None
+    promises: Mapping[str, Kind]
+    plain: Mapping[Tokens, Mapping[str, Value]]
+    """New tokens -> what the call without speculation returns beside them."""
+    prefixes: Mapping[str, Mapping[Tokens, Any]]
+    """Value of tokens -> new tokens up to a place -> what that call returns there."""
+
+
+def examine(answering: Answering, promises: Mapping[str, Kind], _: Conditions) -> Examination:
+    """Compare every value of every path. Raises ``EnumerationTooLarge`` beyond ``MOST_PATHS`` paths."""
+    known, seen, runs = _known(answering, promises), dict[Any, Any](), 0
+    undecided: Off | None = None
+    lacking: dict[str, tuple[Answer, Known]] = {}
+    present: set[str] = set()
+    for answers in followed(answering.open()):
+        runs += 1
+        for place, answer in enumerate(answers):
+            against = known[place] if place < len(known) else known[-1]
+            present |= answer.values.keys()
+            for name in promises.keys() - answer.values.keys():
+                lacking.setdefault(name, (answer, against))
+            off = fault_of_values(answer, against) or changed_value(answer, place, seen, promises)
+            if off is not None and not off.undecided:
+                return _refuted(answering, answer, against, off, runs)
+            undecided = undecided or off
+    for name, (answer, against) in lacking.items():
+        if name in present:
+            return _refuted(answering, answer, against, Off(f"no {name} are returned on some paths"), runs)
+        raise UnusableSubject(absent(name))
+    said = f"{answering.name}: {undecided.fault}" if undecided else nothing_says(known[0])
+    if said:
+        return Examination(said, unknown=True, rational=False, figures={"runs": runs})
+    return Examination(
+        f"on every path the {listed_names(promises)} are those promised", rational=False, figures={"runs": runs}
+    )
+
+
+def nothing_says(known: Known) -> str:
+    """Return the sentence about promised values that nothing says the right one of; nothing if there are none."""
+    plain = {name for values in known.plain.values() for name in values}
+    facts = known.facts
+    open_names = [
+        name
+        for name, kind in known.promises.items()
+        if not (callable(kind) or name in plain or _is_said(name, kind, facts, known.promises))
+    ]
+    if not open_names:
+        return ""
+    return (
+        f"nothing says what the {listed(open_names)} should be, only that equal tokens have equal ones: let the call "
+        f"without speculation return them too, or state a function, returns={{{open_names[0]!r}: function}}"
+    )
+
+
+def _is_said(name: str, kind: Kind, facts: Facts | None, promises: Mapping[str, Kind]) -> bool:
+    """Return whether the models or the law say what a value is, or another value does."""
+    if name in {"chunks", "snapshots"} and "text" in promises:
+        return True
+    if facts is None or kind == PLAIN:
+        return False
+    if name == "finish_reason":
+        return facts.horizon > 0
+    if name == "prompt_logprobs":
+        return kind != PROCESSED and facts.target is not None
+    return name in OF_ROWS and (facts.target is not None if kind == RAW else facts.law is not None)
+
+
+def absent(name: str) -> str:
+    """Return the sentence about a promised value that no answer holds."""
+    where = NAMES.get(name)
+    looked = f", or under {', '.join(where[1:])}" if where and where[1:] else ""
+    return (
+        f"no {name} were found beside its tokens: return (tokens, {{{name!r}: ...}}), or an object that has them under "
+        f"{(where or (name,))[0]}{looked}"
+    )
+
+
+def listed_names(promises: Mapping[str, Kind]) -> str:
+    """Return the names of the promised values."""
+    return ", ".join(promises)
+
+
+def followed(program: Run) -> Iterator[tuple[Answer, ...]]:
+    """Yield the answers of every path."""
+    for number, path in enumerate(paths(program)):
+        if number == MOST_PATHS:
+            raise EnumerationTooLarge(f"it has more than {MOST_PATHS} paths, the most whose values are compared")
+        yield path.outcome
+
+
+def _known(answering: Answering, promises: Mapping[str, Kind]) -> list[Known]:
+    """Return what each request is compared with."""
+    plain: list[dict[Tokens, Mapping[str, Value]]] = []
+    for answers in followed(answering.plain()) if answering.plain else ():
+        for place, answer in enumerate(answers):
+            while len(plain) <= place:
+                plain.append({})
+            plain[place].setdefault(answer.new, answer.values)
+    facts: list[Facts | None] = [*answering.requests, *[None] * (len(plain) - len(answering.requests))]
+    plain += [{}] * (len(facts) - len(plain))
+    return [
+        Known(one, promises, texts, {name: by_prefix(texts, name) for name in promises if name in OF_TOKENS})
+        for one, texts in zip(facts, plain, strict=True)
+    ]
+
+
+def by_prefix(texts: Mapping[Tokens, Mapping[str, Value]], name: str) -> dict[Tokens, Any]:
+    """Return new tokens up to a place -> the element of a value at that place."""
+    found: dict[Tokens, Any] = {}
+    for new, values in texts.items():
+        given = values.get(name)
+        if given is not None and not isinstance(given.value, Unreadable):
+            for place, entry in enumerate(given.value[: len(new)]):
+                found.setdefault(new[: place + 1], entry)
+    return found
+
+
+def fault_of_values(answer: Answer, known: Known) -> Off | None:
+    """Return the first value of an answer that is not the promised one."""
+    doubt = None
+    for name, kind in known.promises.items():
+        if name not in answer.values:
+            continue
+        value = answer.values[name]
+        if isinstance(value.value, Unreadable):
+            return Off(f"the {name} are {value.value.said}, which is no form that is known for them")
+        off = _COMPARED.get(name, _compare_other)(name, kind, value, answer, known)
+        if off is not None and not off.undecided:
+            return off
+        doubt = doubt or off
+    return doubt
+
+
+def changed_value(answer: Answer, place: int, seen: dict[Any, Any], promises: Mapping[str, Kind]) -> Off | None:
+    """Return the first value that is another one than on a path before, though the tokens are the same."""
+    for name in promises.keys() & answer.values.keys():
+        value = answer.values[name]
+        entries = (
+            enumerate(value.value[: len(answer.new)]) if name in OF_TOKENS else [(len(answer.new) - 1, value.value)]
+        )
+        for at, entry in entries:
+            whole = name not in OF_TOKENS
+            key = (place, name, answer.new[: at + 1], whole, answer.length if whole else 0)
+            if name == "chunks":
+                entry = "".join(map(str, entry))  # noqa: PLW2901 - chunks may be cut anywhere
+            before = seen.setdefault(key, entry)
+            if not _alike(before, entry, value.spacing):
+                what = f"new token {at + 1}" if name in OF_TOKENS else "a text"
+                return Off(
+                    f"the {name} of {what} depend on which drafts were accepted: {_shown(before)} on one path and "
+                    f"{_shown(entry)} on another, for the same tokens"
+                )
+    return None
+
+
+# Logarithms of single tokens.
+
+
+def explained(spacing: float, logarithm: float) -> float:
+    """Return how far rounding may move a logarithm in floats of this spacing.
+
+    Of a softmax of ``MOST_TOKENS`` tokens, in units of half a spacing: the sum is off by one unit a token, exponential,
+    division and logarithm by 16 together; the stored logits and the stored logarithm by four of their own size.
+    """
+    return spacing * (MOST_TOKENS / 2 + 8 + 2 * abs(logarithm))
+
+
+def _off_by(value: float, expected: float, spacing: float) -> str:
+    """Return "" for the expected logarithm, "undecided" where rounding may explain the difference, else "wrong"."""
+    if expected == -math.inf or math.isnan(value):
+        return "" if value == -math.inf or value < math.log(FORBIDDEN) else "wrong"
+    off = abs(value - expected)
+    if off <= explained(spacing, expected):
+        return ""
+    return "undecided" if off <= math.sqrt(spacing) else "wrong"
+
+
+def _rows(kind: Kind, known: Known) -> Callable[[Tokens], Pmf] | None:
+    """Return the row that the token behind so many new tokens follows: the model's, or that of the law; or None."""
+    facts = known.facts
+    if facts is None:
+        return None
+    if kind == RAW and facts.target is not None:
+        target, prompt = facts.target, facts.prompt
+        return lambda new: target(prompt + new)
+    if kind == RAW or facts.law is None:
+        return None
+    law = facts.law
+    if not _masses(law):
+        return None
+    size = 1 + max(token for row in _masses(law).values() for token in row)
+    if facts.target is not None:
+        size = len(facts.target(facts.prompt))
+    return lambda new: _conditional(law, size, new)
+
+
+def _conditional(law: Callable[[], Mapping[Tokens, float]], size: int, new: Tokens) -> Any:
+    """Return the pmf of the token behind ``new``; zeros for a text that cannot be."""
+    masses = _masses(law).get(new, {})
+    total = sum(masses.values())
+    return [masses.get(token, 0.0) / total if total else 0.0 for token in range(size)]
+
+
+@lru_cache(maxsize=64)
+def _masses(law: Callable[[], Mapping[Tokens, float]]) -> Mapping[Tokens, Mapping[int, float]]:
+    found: dict[Tokens, dict[int, float]] = {}
+    for new, mass in law().items():
+        for place, token in enumerate(new):
+            row = found.setdefault(new[:place], {})
+            row[token] = row.get(token, 0.0) + float(mass)
+    return found
+
+
+def _log(mass: Any) -> float:
+    return math.log(mass) if mass > 0 else -math.inf
+
+
+def _kind(name: str, kind: Kind, known: Known) -> Kind:
+    """Return what a value is compared with where the caller does not say."""
+    if kind is None:
+        return PLAIN if known.plain and any(name in values for values in known.plain.values()) else PROCESSED
+    return kind
+
+
+def _missing(name: str, value: Value, answer: Answer) -> Off | None:
+    count = len(value.value)
+    if count == answer.length:
+        return None
+    if count < answer.length:
+        return Off(f"{answer.length} new tokens are returned with {count} {name}: the last ones have none")
+    return Off(f"{answer.length} new tokens are returned with {count} {name}, expected one for each")
+
+
+def _compare_logprobs(name: str, kind: Kind, value: Value, answer: Answer, known: Known) -> Off | None:
+    if missing := _missing(name, value, answer):
+        return missing
+    kind, doubt = _kind(name, kind, known), None
+    rows = None if kind == PLAIN else _rows(kind, known)
+    for place, token in enumerate(answer.new):
+        found, new = value.value[place], answer.new[:place]
+        if found is None:
+            return Off(f"the {name} of new token {place + 1} do not have the token {token} that was emitted")
+        expected = known.prefixes[name].get((*new, token)) if rows is None else _log(rows(new)[token])
+        if expected is None:
+            continue
+        if not isinstance(found, float):
+            return Off(f"the {name} of new token {place + 1} are {_shown(found)}, expected a number")
+        if off := _off_by(found, expected, value.spacing):
+            one, other = apart(found, expected)
+            if off == "undecided":
+                doubt = doubt or Off(f"{name} of new token {place + 1}: {_between(found, expected, value)}", (), True)
+                continue
+            return Off(
+                f"the log-probability of new token {place + 1} is {one}, expected {other}: {_source(kind)}",
+                (*_explanations(found, place, answer, known), *_ratio(found, expected)),
+            )
+    return doubt
+
+
+def _ratio(found: float, expected: float) -> tuple[str, ...]:
+    """Return the weight that a gradient gives the token in the place of 1."""
+    if not (math.isfinite(found) and abs(found - expected) < MOST_EXPONENT):
+        return ()
+    return (f"exp(returned - recomputed) is {short(math.exp(found - expected))}, expected 1",)
+
+
+def _between(found: float, expected: float, value: Value) -> str:
+    """Return the sentence about a difference that is larger than rounding explains and too small to be a wrong row."""
+    return (
+        f"exp(returned - recomputed) is 1 {math.expm1(found - expected):+.2g}; floats with a spacing of "
+        f"{value.spacing:.1g} explain {explained(value.spacing, expected):.1g}, and a fault is named from "
+        f"{math.sqrt(value.spacing):.1g} on. Compute them in float32 at least, or in one place"
+    )
+
+
+def _source(kind: Kind) -> str:
+    if kind == RAW:
+        return "that of the target's row as it is (raw)"
+    return "what the call without speculation returns" if kind == PLAIN else "that of the law it was drawn from"
+
+
+def _explanations(found: float, place: int, answer: Answer, known: Known) -> tuple[str, ...]:
+    """Return what the wrong value of a place is instead, as far as that is found among the rows."""
+    facts = known.facts
+    if facts is None:
+        return ()
+    text, token = answer.new, answer.new[place]
+    candidates: list[tuple[str, float]] = [("0, the logarithm of a certain token", 0.0)]
+    for kind, words in ((RAW, "the target's row as it is"), (PROCESSED, "the processed row")):
+        rows = _rows(kind, known)
+        if rows is None:
+            continue
+        own = rows(text[:place])[token]
+        candidates.append((f"that of {words}", _log(own)))
+        if own > 0:
+            candidates.append((f"the probability in {words}, and not its logarithm", float(own)))
+            candidates.append((f"that of {words} with the wrong sign", -_log(own)))
+        for other in range(len(text)):
+            if other != place:
+                row = rows(text[:other])
+                candidates.append((f"that of {words} at new token {other + 1}", _log(row[token])))
+                candidates.append((f"the one of new token {other + 1}, {text[other]}", _log(row[text[other]])))
+    candidates += _of_draft(facts, text[:place], token)
+    said = [words for words, value in candidates if math.isfinite(value) and abs(value - found) < 1e-6]
+    if not said and found < math.log(FORBIDDEN):
+        said = [words for words, value in candidates if value == -math.inf]
+        return (f"a token of probability 0 has such a value: {said[0]}",) if said else ()
+    return (f"it is {said[0]}",) if said else ()
+
+
+def _of_draft(facts: Facts, before: Tokens, token: int) -> list[tuple[str, float]]:
+    """Return what rows of the draft model give a token behind new tokens."""
+    if facts.draft is None or facts.target is None:
+        return []
+    p, q = facts.target(facts.prompt + before), facts.draft(facts.prompt + before)
+    left = [max(float(a) - float(b), 0.0) for a, b in zip(p, q, strict=True)]
+    found = [("that of the draft's row", _log(q[token]))]
+    if sum(left) > 0:
+        found.append(("that of the residual, and not of p", _log(left[token] / sum(left))))
+    if q[token] > 0:
+        found.append(("min(1, p/q), the probability of acceptance", _log(min(1.0, p[token] / q[token]))))
+    return found
+
+
+def _compare_cumulative(name: str, kind: Kind, value: Value, answer: Answer, known: Known) -> Off | None:
+    kind = _kind(name, kind, known)
+    if answer.length != len(answer.new):
+        return None
+    if kind == PLAIN:
+        return _compare_other(name, kind, value, answer, known)
+    rows = _rows(kind, known)
+    if rows is None:
+        return None
+    expected = sum(_log(rows(answer.new[:place])[token]) for place, token in enumerate(answer.new))
+    if off := _off_by(float(value.value), expected, value.spacing * len(answer.new)):
+        one, other = apart(float(value.value), expected)
+        said = f"the cumulative log-probability is {one}, expected {other}: the sum over the new tokens"
+        return Off(said, (), off == "undecided")
+    return None
+
+
+def _compare_top(name: str, kind: Kind, value: Value, answer: Answer, known: Known) -> Off | None:
+    if missing := _missing(name, value, answer):
+        return missing
+    kind, doubt = _kind(name, kind, known), None
+    rows = None if kind == PLAIN else _rows(kind, known)
+    for place, token in enumerate(answer.new):
+        entry = value.value[place]
+        row = None if rows is None else rows(answer.new[:place])
+        expected = known.prefixes[name].get((*answer.new[:place], token)) if row is None else None
+        if entry is None:
+            return Off(f"the list of the most probable tokens at new token {place + 1} is missing")
+        wrong = _wrong_list(entry, token, value.spacing, row, expected)
+        if wrong is not None:
+            wrong = wrong._replace(fault=f"the list of the most probable tokens at new token {place + 1} {wrong.fault}")
+            if not wrong.undecided:
+                return wrong._replace(because=() if row is None else (f"the row is {short_row(list(row))}",))
+            doubt = doubt or wrong
+    return doubt
+
+
+def _wrong_list(entry: Ranked, emitted: int, spacing: float, row: Any, expected: Ranked | None) -> Off | None:
+    """Return what is wrong with a list of the most probable tokens: an entry, the order, or a more probable token."""
+    if len(set(entry.tokens)) < len(entry.tokens):
+        return Off(f"has a token twice: {list(entry.tokens)}")
+    masses: Mapping[int, float] = {}
+    if row is not None:
+        masses = {token: _log(mass) for token, mass in enumerate(row)}
+    elif expected is not None:
+        masses = dict(zip(expected.tokens, expected.logprobs, strict=True))
+    inner = list(zip(entry.tokens, entry.logprobs, strict=True))
+    wrong = _wrong_entry(inner, emitted, spacing, masses)
+    if wrong is not None and not wrong.undecided:
+        return wrong
+    if entry.ordered and (swapped := _swapped(inner, emitted, spacing)):
+        return Off(f"names {swapped[0]} before {swapped[1]}, which is more probable")
+    least = _least_of_others(inner, emitted) + math.sqrt(spacing)
+    left_out = [token for token, mass in masses.items() if token not in entry.tokens and mass > least]
+    if left_out:
+        return Off(f"leaves out token {left_out[0]}, which is more probable than one that it names")
+    for token, rank in zip(entry.tokens, entry.ranks, strict=False):
+        if rank is not None and row is not None and not _rank_fits(rank, token, masses, spacing):
+            return Off(f"gives token {token} the rank {rank}")
+    return wrong
+
+
+def _wrong_entry(
+    inner: Sequence[tuple[int, float]], emitted: int, spacing: float, masses: Mapping[int, float]
+) -> Off | None:
+    """Return the first entry of a list that has another logarithm; one that rounding may explain where no other has."""
+    doubt = None
+    for token, found in inner:
+        if token not in masses:
+            if masses and token != emitted:
+                return Off(f"has the token {token}, expected one of {sorted(masses)}")
+            continue
+        if off := _off_by(found, masses[token], spacing):
+            one, other = apart(found, masses[token])
+            if off == "wrong":
+                return Off(f"gives token {token} {one}, expected {other}")
+            doubt = doubt or Off(f"gives token {token} {one}, expected {other}, which rounding may explain", (), True)
+    return doubt
+
+
+def _swapped(listed: Sequence[tuple[int, float]], emitted: int, spacing: float) -> tuple[int, int] | None:
+    """Return two tokens in the wrong order; the emitted token may stand before all others."""
+    first_apart = listed[1:] if listed and listed[0][0] == emitted else listed
+    for (one, more), (other, less) in itertools.pairwise(first_apart):
+        if less > more + explained(spacing, more):
+            return one, other
+    return None
+
+
+def _least_of_others(inner: Sequence[tuple[int, float]], emitted: int) -> float:
+    """Return the least logarithm of a list; the emitted token may be in it besides, however unlikely it is."""
+    return min((value for token, value in inner if token != emitted), default=math.inf)
+
+
+def _rank_fits(rank: int, token: int, masses: Mapping[int, float], spacing: float) -> bool:
+    margin = math.sqrt(spacing)
+    above = sum(mass > masses[token] + margin for mass in masses.values())
+    equal = sum(
+        abs(mass - masses[token]) <= margin for other, mass in masses.items() if other != token and mass > -math.inf
+    )
+    return above + 1 <= rank <= above + 1 + equal or masses[token] == -math.inf
+
+
+def _compare_rows(name: str, kind: Kind, value: Value, answer: Answer, known: Known) -> Off | None:
+    if missing := _missing(name, value, answer):
+        return missing
+    if kind is None:
+        kind = PLAIN if known.prefixes[name] else RAW if name == "logits" else PROCESSED
+    rows, doubt = None if kind == PLAIN else _rows(kind, known), None
+    for place, token in enumerate(answer.new):
+        found = value.value[place]
+        if rows is None:
+            given = known.prefixes[name].get((*answer.new[:place], token))
+            if given is None:
+                continue
+            expected: Any = _log_softmax(given)
+        else:
+            expected = [_log(mass) for mass in rows(answer.new[:place])]
+        if len(found) != len(expected):
+            return Off(f"the {name} of new token {place + 1} have {len(found)} entries, expected {len(expected)}")
+        for at, (one, other) in enumerate(zip(_log_softmax(found), expected, strict=True)):
+            if off := _off_by(one, other, value.spacing):
+                said = f"the {name} of new token {place + 1} give token {at} {short(one)}, expected {short(other)}"
+                if off == "wrong":
+                    return Off(
+                        f"{said}: {_source(kind)}", _explanations(_log_softmax(found)[token], place, answer, known)
+                    )
+                doubt = doubt or Off(f"{said}, which rounding may explain", (), True)
+    return doubt
+
+
+def _log_softmax(row: Sequence[float]) -> list[float]:
+    top = max(row)
+    if top == -math.inf:
+        return list(row)
+    total = top + math.log(sum(math.exp(entry - top) for entry in row))
+    return [entry - total for entry in row]
+
+
+# Values of a whole text.
+
+
+def _text_of(answer: Answer, known: Known, names: Sequence[str]) -> str | None:
+    """Return the text that an answer should have; None where nothing says it."""
+    for name in names:
+        kind = known.promises.get(name)
+        if callable(kind):
+            return str(kind(answer.new))
+    values = known.plain.get(answer.new, {})
+    for name in names:
+        if name in values and values[name].value is not None:
+            given = values[name].value
+            return given if isinstance(given, str) else "".join(given) if name == "chunks" else given[-1]
+    return None
+
+
+_TEXTS: Final = ("text", "chunks", "snapshots")
+
+
+def _compare_text(name: str, kind: Kind, value: Value, answer: Answer, known: Known) -> Off | None:
+    """Compare a text, the chunks of a stream, or its snapshots, with the text of the tokens."""
+    if answer.length != len(answer.new):
+        return None  # it goes on behind the horizon
+    found = value.value
+    if name == "snapshots":
+        for before, after in itertools.pairwise(found):
+            if not after.startswith(before):
+                return Off(f"the stream withdraws text that it has sent: {before!r} is followed by {after!r}")
+        found = found[-1] if found else ""
+    if name == "chunks":
+        found = "".join(found)
+    wanted = _text_of(answer, known, (name, *_TEXTS))
+    if wanted is None and name != "text" and "text" in answer.values:
+        wanted = answer.values["text"].value
+    if wanted is None or found == wanted:
+        return None
+    what = {"text": "the text is", "chunks": "the chunks of the stream add up to", "snapshots": "the stream ends with"}
+    return Off(f"{what[name]} {found!r}, expected {wanted!r}: {_part_that_differs(found, wanted)}")
+
+
+def _part_that_differs(found: str, wanted: str) -> str:
+    if wanted.startswith(found):
+        return f"the end {wanted[len(found) :]!r} is lost"
+    if found.startswith(wanted):
+        return f"{found[len(wanted) :]!r} is behind its end"
+    at = next(i for i, (one, other) in enumerate(zip(found, wanted, strict=False)) if one != other)
+    return f"they differ from character {at + 1} on"
+
+
+def _compare_finish(name: str, kind: Kind, value: Value, answer: Answer, known: Known) -> Off | None:
+    if callable(kind) or kind == PLAIN or known.plain.get(answer.new, {}).get(name):
+        return _compare_other(name, kind, value, answer, known)
+    facts = known.facts
+    if facts is None or not facts.horizon:
+        return None
+    ended, full = bool(set(answer.new) & set(facts.ends)), len(answer.new) >= facts.horizon
+    if ended == full:
+        return None  # both are so
+    expected = SAME_REASONS[0 if ended else 1]
+    if str(value.value).lower() in expected:
+        return None
+    why = (
+        f"ends with the end-of-sequence token {answer.new[-1]}"
+        if ended
+        else f"has the {facts.horizon} tokens asked for"
+    )
+    return Off(
+        f"the finish reason is {value.value!r}, and the text {why}: expected {min(expected, key=len)!r} or the like"
+    )
+
+
+def _compare_prompt(name: str, kind: Kind, value: Value, answer: Answer, known: Known) -> Off | None:
+    facts = known.facts
+    if facts is None or facts.target is None or kind == PLAIN:
+        return _compare_other(name, kind, value, answer, known)
+    if kind == PROCESSED or len(value.value) not in {len(answer.prompt), len(answer.prompt) - 1}:
+        said = f"{len(value.value)} prompt log-probabilities are returned for {len(answer.prompt)} prompt tokens"
+        return Off(said) if len(value.value) not in {len(answer.prompt), len(answer.prompt) - 1} else None
+    first = len(answer.prompt) - len(value.value)
+    for place in range(max(first, 1), len(answer.prompt)):
+        entry, token = value.value[place - first], answer.prompt[place]
+        found = _of_token(entry, token)
+        expected = _log(facts.target(answer.prompt[:place])[token])
+        if found is None or _off_by(found, expected, value.spacing) == "wrong":
+            said = "missing" if found is None else short(found)
+            return Off(f"the log-probability of prompt token {place + 1} is {said}, expected {short(expected)}")
+    return None
+
+
+def _of_token(entry: Any, token: int) -> float | None:
+    if isinstance(entry, Mapping):
+        item = entry.get("logprob") if "logprob" in entry else entry.get(token, entry.get(str(token)))
+        return _of_token(item, token) if isinstance(item, Mapping) else item
+    if isinstance(entry, tuple):
+        return float(entry[0]) if entry else None
+    return entry if isinstance(entry, int | float) else None
+
+
+def _compare_other(name: str, kind: Kind, value: Value, answer: Answer, known: Known) -> Off | None:
+    """Compare a value with a function of the tokens, or with what the call without speculation returns."""
+    if callable(kind):
+        expected = kind(answer.new)
+    else:
+        given = known.plain.get(answer.new, {}).get(name)
+        if given is None:
+            return None
+        expected = given.value
+    if answer.length != len(answer.new) or _alike(value.value, expected, value.spacing):
+        return None
+    return Off(f"the {name} are {_shown(value.value)}, expected {_shown(expected)} for these tokens")
+
+
+def _alike(one: Any, other: Any, spacing: float) -> bool:
+    """Return whether two values are equal, floats up to rounding."""
+    if isinstance(one, float) and isinstance(other, int | float):
+        return (
+            one == other or (one < math.log(FORBIDDEN) and other == -math.inf) or abs(one - other) <= math.sqrt(spacing)
+        )
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(_alike(one[key], other[key], spacing) for key in one)
+    if isinstance(one, tuple | list) and isinstance(other, tuple | list):
+        return len(one) == len(other) and all(_alike(a, b, spacing) for a, b in zip(one, other, strict=True))
+    return bool(one == other)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, float):
+        return short(value, 6)
+    if isinstance(value, Ranked):
+        return str(dict(zip(value.tokens, (round(v, 6) for v in value.logprobs), strict=True)))
+    if isinstance(value, tuple) and value and all(isinstance(item, float) for item in value):
+        return short_row(value)
+    text = repr(value)
+    return text if len(text) < 100 else f"{text[:97]}..."
+
+
+_COMPARED: Final[Mapping[str, Callable[[str, Kind, Value, Answer, Known], Off | None]]] = {
+    "logprobs": _compare_logprobs,
+    "top_logprobs": _compare_top,
+    "cumulative_logprob": _compare_cumulative,
+    "prompt_logprobs": _compare_prompt,
+    "scores": _compare_rows,
+    "logits": _compare_rows,
+    "text": _compare_text,
+    "chunks": _compare_text,
+    "snapshots": _compare_text,
+    "finish_reason": _compare_finish,
+}
+
+
+def _refuted(answering: Answering, answer: Answer, known: Known, off: Off, runs: int) -> Examination:
+    facts = known.facts
+    let = [f"setting {answering.name}", f"a run that ends with new tokens {answer.new}"]
+    for place in range(len(answer.new)) if facts is not None and facts.target is not None else ():
+        assert facts is not None
+        let.append(_row_line(facts.target, facts.draft, facts.prompt + answer.new[:place]))
+    example = Counterexample(let=tuple(let), then=off.fault, because=off.because, fault=off.fault)
+    return Examination(
+        f"{answering.name}: {off.fault}", failed=True, rational=False, counterexample=example, figures={"runs": runs}
+    )
+
+
+def _row_line(target: LanguageModel | None, draft: LanguageModel | None, text: Tokens) -> str:
+    said = "" if target is None else f"p = {short_row(list(target(text)))}"
+    return f"after {text}: {said}" + ("" if draft is None else f"  q = {short_row(list(draft(text)))}")
+
+
+def values_check(answerings: Sequence[Answering], promises: Mapping[str, Kind]) -> Check:
+    """Return the check of the values that an engine returns beside its tokens."""
+    by_name = {answering.name: answering for answering in answerings}
+
+    of_ends = bool(promises.keys() & {"finish_reason", "stop_reason"})
+
+    def last(name: str) -> bool:
+        """Return whether a scenario comes after those whose texts end, where reasons of an end are compared."""
+        return of_ends and not any(facts.ends for facts in by_name[name].requests)
+
+    def cases(subject: Subject) -> Iterator[Case]:
+        known = [program for program in subject.programs if program.name in by_name]
+        for program in sorted(known, key=lambda program: last(program.name)):
+            yield Case(subject, program, partial(examine, by_name[program.name], promises))
+
+    return Check(
+        name="values_match",
+        summary="log-probabilities, top-k lists, text and finish reason are those of the tokens, on every path",
+        claim=None,
+        evidence=Evidence.EQUAL,
+        obstacle=lambda subject: None if subject.programs else "it is no engine",
+        cases=cases,
+    )

@@ -1,0 +1,256 @@
+"""An engine in one scenario, each run of which yields whole answers: the new tokens and what is returned beside them.
+
+The programs of ``made_engine`` yield tokens alone, and leave a token open that is never read. Here every number that
+an answer holds is looked at, because it is compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from specverify.intercept.aside import aside
+from specverify.intercept.everywhere import answered_everywhere
+from specverify.intercept.streams import begin_request
+from specverify.laws.ending_scenarios import ENDING_SCENARIOS
+from specverify.laws.size_scenarios import size_scenarios
+from specverify.reference import Draws, LanguageModel, Tokens
+from specverify.subjects.beside import (
+    OF_TOKENS,
+    Answer,
+    Unreadable,
+    part_answer,
+    readable_value,
+    spacing_of,
+    values_of_row,
+    without_values,
+)
+from specverify.subjects.call_arguments import run_seeds, takes_prompt, takes_seed, with_seeds
+from specverify.subjects.engine import program_of, tokens_of
+from specverify.subjects.engine_answers import new_tokens, read_answer_rows
+from specverify.subjects.engine_forms import PLAIN_FORM, EngineForm
+from specverify.subjects.made_engine import (
+    CERTAIN_SCENARIOS,
+    SCENARIOS,
+    EngineScenario,
+    Made,
+    Make,
+    Queries,
+    WithVocabulary,
+    form_in,
+    law_in_scenario,
+    made_in,
+    models_in,
+    widened,
+)
+from specverify.subjects.requests import Requests, requests_for
+
+
+class Facts(NamedTuple):
+    """What is known of one request beside its answer."""
+
+    prompt: Tokens
+    horizon: int
+    """New tokens that were asked for; 0 where that is not known."""
+    ends: Tokens = ()
+    """Tokens that end a text."""
+    law: Callable[[], Mapping[Tokens, float]] | None = None
+    """The law of its new tokens without speculation."""
+    target: LanguageModel | None = None
+    draft: LanguageModel | None = None
+
+
+Run = Callable[[Draws], tuple[Answer, ...]]
+
+
+class Answering(NamedTuple):
+    """An engine in one scenario as a program of draws that yields an answer for each request."""
+
+    name: str
+    requests: tuple[Facts, ...]
+    """Empty where nothing is known of them, as of two calls that are handed in."""
+    open: Callable[[], Run]
+    plain: Callable[[], Run] | None = None
+    """The same call without speculation."""
+
+
+def answering_calls(
+    speculative: Callable[[], Any], plain: Callable[[], Any] | Mapping[Tokens, float], names: Sequence[str]
+) -> tuple[Answering, ...]:
+    """Return two calls, or a call and a law, as one program; nothing is known of their prompt."""
+    fast = partial(_called, with_seeds(speculative), names)
+    if isinstance(plain, Mapping):
+        return (Answering("as called", (Facts((), 0, law=LawOfCalls(plain)),), fast),)
+    law = LawOfCalls(program_of("as called", speculative, without_values(plain, names)).law)
+    return (Answering("as called", (Facts((), 0, law=law),), fast, partial(_called, with_seeds(plain), names)),)
+
+
+class LawOfCalls:
+    """The law of one text as a function without arguments; empty for the texts of several prompts."""
+
+    def __init__(self, law: Mapping[Tokens, float] | Callable[[], Mapping[Tokens, float]]) -> None:
+        """``law`` is computed when it is asked for."""
+        self.law = law
+
+    def __call__(self) -> Mapping[Tokens, float]:
+        """Return the law."""
+        found = self.law if isinstance(self.law, Mapping) else self.law()
+        several = any(isinstance(token, tuple) for new in found for token in new)
+        return {} if several else found
+
+
+def _called(call: Callable[[], Any], names: Sequence[str]) -> Run:
+    return _program(lambda: lambda: answers_of(call(), names, ((),), several=None))
+
+
+def answering_made(make: Make, names: Sequence[str]) -> tuple[Answering, ...]:
+    """Return a made engine in each of its scenarios, and serving several requests."""
+    first = made_in(make, widened(make, SCENARIOS[0]))
+    return tuple(_answering(make, requests, first, names) for requests in situations(make))
+
+
+def situations(make: Make) -> tuple[Requests, ...]:
+    """Return every scenario of a made engine, and every list of requests that it serves, as requests."""
+    wide = partial(widened, make)
+    first = made_in(make, wide(SCENARIOS[0]))
+    alone = [*SCENARIOS, *CERTAIN_SCENARIOS, *size_scenarios(), *(ENDING_SCENARIOS if first.stops else ())]
+    several = requests_for(first.speculative, batched=first.batched, stops=first.stops)
+    every = (*(Requests(scenario, ()) for scenario in alone), *several)
+    return tuple(requests._replace(scenario=wide(requests.scenario)) for requests in every)
+
+
+def _answering(make: Make, requests: Requests, like: Made, names: Sequence[str]) -> Answering:
+    models = models_in(requests.scenario)
+    facts = tuple(
+        Facts(
+            scenario.prompt,
+            scenario.horizon,
+            scenario.eos,
+            partial(law_in_scenario, tokens_made(make, tuple(names)), scenario),
+            models.target,
+            models.draft,
+        )
+        for scenario in requests.each
+    )
+    plain = None if like.plain is None else partial(_served, make, requests, "plain", names)
+    return Answering(requests.name, facts, partial(_served, make, requests, "speculative", names), plain)
+
+
+class TokensMade(NamedTuple):
+    """What makes an engine, the values beside its tokens left out."""
+
+    make: Callable[[EngineScenario], Any]
+    names: tuple[str, ...]
+
+    def __call__(self, scenario: EngineScenario) -> Made:
+        """Make the engine."""
+        made = self.make(scenario)
+        given = made if isinstance(made, Made) else Made(*made) if isinstance(made, tuple) else Made(made)
+        plain = given.plain if given.plain is None else without_values(given.plain, self.names)
+        fast = without_values(given.speculative, self.names) if callable(given.speculative) else given.speculative
+        return given._replace(speculative=fast, plain=plain)
+
+
+def tokens_made(make: Make | WithVocabulary, names: tuple[str, ...]) -> Any:
+    """Return ``make`` with calls that return tokens alone."""
+    if not isinstance(make, WithVocabulary):
+        return TokensMade(make, names)
+    alone: Any = TokensMade(make.make, names)
+    return make._replace(make=alone)
+
+
+def _served(make: Make, requests: Requests, which: str, names: Sequence[str]) -> Run:
+    form = form_in(tokens_made(make, tuple(names)), which)
+
+    def anew() -> Callable[[], tuple[Answer, ...]]:
+        queries: Queries = []
+        made = made_in(make, requests.scenario, queries)
+        return partial(_answers, requests, getattr(made, which), names, queries, batched=made.batched, form=form)
+
+    return _program(anew)
+
+
+def _program(anew: Callable[[], Callable[[], tuple[Answer, ...]]]) -> Run:
+    def program(draws: Draws) -> tuple[Answer, ...]:
+        with aside():
+            call = anew()
+        with run_seeds(), answered_everywhere(draws):
+            return call()
+
+    return program
+
+
+def _answers(
+    requests: Requests,
+    decode: Callable[..., Any],
+    names: Sequence[str],
+    queries: Queries,
+    *,
+    batched: bool,
+    form: EngineForm = PLAIN_FORM,
+) -> tuple[Answer, ...]:
+    """Return the answer to each request."""
+    found: list[Answer] = []
+    seeded, scenario = takes_seed(decode), requests.scenario
+    for prompts in requests.batches([each.prompt for each in requests.each]):
+        begin_request(seeded=seeded)
+        given = [form.give(prompt) for prompt in prompts]
+        answer = decode(given) if batched else decode(*given) if takes_prompt(decode) else decode()
+        answers = answers_of(
+            answer, names, prompts, several=batched, form=form, horizon=scenario.horizon, ends=scenario.eos
+        )
+        found += [each._replace(queries=tuple(queries)) for each in answers]
+    return tuple(found)
+
+
+def answers_of(
+    answer: Any,
+    names: Sequence[str],
+    prompts: Sequence[Tokens],
+    *,
+    several: bool | None,
+    form: EngineForm = PLAIN_FORM,
+    horizon: int = 0,
+    ends: Tokens = (),
+) -> tuple[Answer, ...]:
+    """Return each row of one answer with its values; ``several`` is None where the answer decides it."""
+    tokens, beside = part_answer(answer, names)
+    found = read_answer_rows(tokens, len(prompts) if several else None)
+    if several is None:
+        several, prompts = found.several, ((),) * len(found.rows)
+    rows = new_tokens(found, prompts, in_front=form.in_front, horizon=horizon, eos=ends)
+    answers = []
+    for place, (prompt, row) in enumerate(zip(prompts, rows, strict=True)):
+        new = tokens_of(row)
+        given = values_of_row(beside, names, place, len(rows) if several else 0)
+        values = {name: Value(readable_value(name, value, new), spacing_of(value)) for name, value in given.items()}
+        answers.append(Answer(prompt, new[:horizon] if horizon else new, values, len(new)))
+    return tuple(answers)
+
+
+class Value(NamedTuple):
+    """One value of an answer."""
+
+    value: Any
+    """In the form of ``readable_value``, or ``Unreadable``."""
+    spacing: float
+    """Spacing at 1 of the floats that it is held in."""
+
+
+def parts_of(value: Value, name: str) -> Sequence[Any] | None:
+    """Return the elements of a value that has one for each new token; None for any other value."""
+    return value.value if name in OF_TOKENS and not isinstance(value.value, Unreadable) else None
+
+
+__all__ = [
+    "Answer",
+    "Answering",
+    "Facts",
+    "Run",
+    "Value",
+    "answering_calls",
+    "answering_made",
+    "answers_of",
+    "tokens_made",
+]

@@ -1,0 +1,352 @@
+"""Values that an engine returns beside its tokens: log-probabilities, top-k lists, text, finish reason, statistics.
+
+    tokens, {"logprobs": [...], "text": "..."}        a pair: the tokens, and a mapping or an object with the values
+    tokens, logprobs                                  a tuple, in the order of ``returns=``
+    {"tokens": [...], "logprobs": [...]}              a mapping, named tuple, data class or object that has both
+    objects of objects, such as outputs[0].logprobs   what engines and servers return, by the places of ``NAMES``
+
+Of a batch each value is a list with an element for each row, or each row is an object of its own.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from specverify.intercept.unknowns.deferred import known
+from specverify.laws.rounding import FLOAT32, spacing
+from specverify.reference import Tokens
+from specverify.reference.arguments import shown
+from specverify.subjects.awaited import Stream, awaited
+from specverify.subjects.engine_answers import TOKENS, elements_of_row, value_at
+from specverify.subjects.subject import UnusableSubject
+
+NAMES: Final[Mapping[str, tuple[str, ...]]] = {
+    "logprobs": (
+        "logprobs.content",
+        "logprobs.token_logprobs",
+        "logprobs",
+        "token_logprobs",
+        "log_probs",
+        "logps",
+        "output_token_logprobs",
+        "outputs[0].logprobs",
+        "choices[0].logprobs.content",
+        "choices[0].logprobs.token_logprobs",
+        "meta_info.output_token_logprobs",
+    ),
+    "top_logprobs": (
+        "top_logprobs",
+        "logprobs.top_logprobs",
+        "output_top_logprobs",
+        "choices[0].logprobs.top_logprobs",
+        "meta_info.output_top_logprobs",
+        "logprobs.content",
+        "choices[0].logprobs.content",
+        "outputs[0].logprobs",
+    ),
+    "cumulative_logprob": ("cumulative_logprob", "outputs[0].cumulative_logprob"),
+    "prompt_logprobs": ("prompt_logprobs", "meta_info.input_token_logprobs"),
+    "text": ("text", "outputs[0].text", "choices[0].message.content", "choices[0].text"),
+    "chunks": ("chunks", "deltas"),
+    "snapshots": ("snapshots",),
+    "finish_reason": (
+        "finish_reason",
+        "outputs[0].finish_reason",
+        "choices[0].finish_reason",
+        "meta_info.finish_reason.type",
+    ),
+    "stop_reason": ("stop_reason", "outputs[0].stop_reason", "choices[0].stop_reason"),
+    "scores": ("scores",),
+    "logits": ("logits",),
+    "drafted": ("drafted", "num_drafted", "num_draft_tokens", "spec_draft_tokens"),
+    "accepted": ("accepted", "num_accepted", "num_accepted_tokens", "spec_accepted_tokens"),
+    "rounds": ("rounds", "num_rounds", "num_drafts", "verify_steps", "spec_verify_ct"),
+    "accepted_per_position": ("accepted_per_position", "num_accepted_tokens_per_pos"),
+    "acceptance_rate": ("acceptance_rate", "draft_acceptance_rate"),
+    "tokens_per_round": ("tokens_per_round", "mean_acceptance_length", "acceptance_length"),
+    "usage": ("usage",),
+}
+"""Promised value -> where an answer holds it: names and places, the first that is there."""
+STATISTICS: Final = frozenset(
+    {"drafted", "accepted", "rounds", "accepted_per_position", "acceptance_rate", "tokens_per_round", "usage"}
+)
+"""Values that tell how the tokens came about; other values are functions of the tokens."""
+OF_TOKENS: Final = frozenset({"logprobs", "top_logprobs", "scores", "logits"})
+"""Values of which there is one for each new token."""
+
+
+class Answer(NamedTuple):
+    """The answer to one request: its new tokens, up to the horizon, and what is returned beside them."""
+
+    prompt: Tokens
+    new: Tokens
+    values: Mapping[str, Any]
+    """As the engine returned them; without an entry for a value that the answer does not hold."""
+    length: int
+    """New tokens of the whole answer, those beyond the horizon too."""
+    queries: Sequence[tuple[str, Tokens]] = ()
+    """What the engine asked its models until then, for earlier requests too: ``("draft", tokens)``, say."""
+
+
+class Parted(NamedTuple):
+    """An answer, taken apart."""
+
+    tokens: Any
+    """What holds the token ids, in any shape of ``engine_answers``."""
+    beside: Any
+    """What holds the values: a mapping or an object; the answer itself where it holds both."""
+
+
+def part_answer(answer: Any, names: Sequence[str]) -> Parted:
+    """Return the tokens of an answer and what holds its values."""
+    answer = awaited(answer)
+    if isinstance(answer, Stream):
+        return _part_stream(answer, names)
+    if _is_pair(answer):
+        return Parted(answer[0], answer[1])
+    if type(answer) is tuple and len(answer) == len(names) + 1 and _holds_row(answer[0]):
+        return Parted(answer[0], dict(zip(names, answer[1:], strict=True)))
+    return Parted(answer, answer)
+
+
+def _part_stream(answer: Stream, names: Sequence[str]) -> Parted:
+    """Return the tokens of a stream, and the values of its pieces, each piece a pair or an object of its own."""
+    parts = [part_answer(piece, names) for piece in answer.pieces]
+    if not parts or any(part.tokens is part.beside and not _has_names(part.tokens) for part in parts):
+        return Parted(answer, answer)
+    found: dict[str, Any] = {}
+    for name in names:
+        values = [value_of(part.beside, name) for part in parts]
+        if name == "chunks" and all(value is None for value in values):
+            values = [value_of(part.beside, "text") for part in parts]
+        given = [value for value in values if value is not None]
+        if name in OF_TOKENS:
+            found[name] = [item for value in given for item in (_listed(value) if _is_list(value) else [value])]
+        elif name == "chunks":
+            found[name] = [item for value in given for item in ([value] if isinstance(value, str) else value)]
+        elif given:
+            found[name] = given[-1]
+    return Parted(Stream([part.tokens for part in parts]), found)
+
+
+def value_of(beside: Any, name: str) -> Any:
+    """Return what an answer holds under one of the names of a value; None where it holds nothing."""
+    for path in NAMES.get(name, (name,)):
+        value = value_at(beside, path)
+        if value is not None:
+            return value
+    return None
+
+
+def values_of_row(beside: Any, names: Collection[str], row: int, rows: int) -> dict[str, Any]:
+    """Return the values of one row of an answer; a batch of ``rows`` holds a list for each name, or objects."""
+    if rows and _is_list(beside) and len(beside) == rows:
+        beside, rows = beside[row], 0
+    found = {}
+    for name in names:
+        value = value_of(beside, name)
+        if value is None:
+            continue
+        if rows:
+            if name in {"scores", "logits"} and _is_list(value):  # one array ``[rows, vocabulary]`` for each step
+                found[name] = [step[row] for step in value]
+                continue
+            if isinstance(value, Mapping | str) or not hasattr(value, "__len__") or len(value) != rows:
+                raise UnusableSubject(f"its {name} are {shown(value)}, expected an element for each of {rows} prompts")
+            value = value[row]
+        found[name] = value
+    return found
+
+
+def without_values(call: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:
+    """Return the same call, which returns its tokens alone."""
+
+    @functools.wraps(call)
+    def tokens_alone(*given: Any, **named: Any) -> Any:
+        answer = call(*given, **named)
+        if isinstance(answer, list | dict) or hasattr(answer, "__next__") or hasattr(answer, "__await__"):
+            answer = awaited(answer)
+        tokens = part_answer(answer, names).tokens
+        return tokens.pieces if isinstance(tokens, Stream) else tokens
+
+    return tokens_alone
+
+
+def _is_pair(answer: Any) -> bool:
+    """Return whether an answer is a plain tuple of tokens and an object or mapping that holds values."""
+    if type(answer) is not tuple or len(answer) != 2 or not _holds_row(answer[0]):
+        return False
+    beside = answer[1]
+    if isinstance(beside, Mapping):
+        return not any(isinstance(key, int) for key in beside)
+    if _is_list(beside):
+        return bool(beside) and all(isinstance(item, Mapping) or _has_names(item) for item in beside)
+    return _has_names(beside)
+
+
+def _has_names(item: Any) -> bool:
+    """Return whether an item holds one of the known values, or token ids, by name."""
+    if isinstance(item, str | bytes | int | float) or hasattr(item, "ndim"):
+        return False
+    paths = (*TOKENS, *(path for paths in NAMES.values() for path in paths))
+    return any(value_at(item, path) is not None for path in paths)
+
+
+def _holds_row(item: Any) -> bool:
+    """Return whether an item may be token ids: a list, an array, an object that has them, or one token of a piece."""
+    return hasattr(item, "__len__") or hasattr(item, "ndim") or isinstance(item, int) or _has_names(item)
+
+
+def _is_list(item: Any) -> bool:
+    return isinstance(item, list | tuple) and not hasattr(item, "_fields")
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value) if _is_list(value) else elements_of_row(value)
+
+
+# Reading one value.
+
+
+def number(value: Any) -> float:
+    """Return a number that an engine returned, whatever holds it. Raises ``TypeError`` for what is none."""
+    value = known(value)
+    if hasattr(value, "item"):
+        value = known(value.item())
+    if isinstance(value, bool | str) or value is None:
+        raise TypeError
+    return float(value)
+
+
+def entries_of(value: Any) -> list[Any]:
+    """Return the elements of a value that has one for each token: rows of an array, or items of a list."""
+    if isinstance(value, Mapping) or not (hasattr(value, "__len__") or hasattr(value, "__iter__")):
+        raise TypeError
+    if hasattr(value, "ndim") and value.ndim > 1:
+        rows = value[0] if value.ndim == 3 and len(value) == 1 else value
+        return [rows[place] for place in range(len(rows))]
+    return list(value) if _is_list(value) else elements_of_row(value)
+
+
+def token_logprob(entry: Any, token: int) -> float | None:
+    """Return the logarithm that an entry gives a token: the entry, its item of that token, or its field ``logprob``.
+
+    None for an entry that has no such token. Raises ``TypeError`` for what is no entry.
+    """
+    if isinstance(entry, Mapping) and "logprob" not in entry:
+        found = entry.get(token, entry.get(str(token)))
+        return None if found is None else _logarithm(found)
+    if hasattr(entry, "shape") and math.prod(entry.shape) > 1:
+        row = entry.reshape(-1)
+        return number(row[token]) if token < len(row) else None
+    return _logarithm(entry)
+
+
+def _logarithm(item: Any) -> float:
+    if isinstance(item, Mapping):
+        return number(item["logprob"])
+    if hasattr(item, "logprob"):
+        return number(item.logprob)
+    if _is_list(item):  # (logarithm, token, piece), as SGLang lists it
+        return number(item[0])
+    if hasattr(item, "reshape"):
+        item = item.reshape(-1)[0]
+    return number(item)
+
+
+class Ranked(NamedTuple):
+    """The most probable tokens as an engine lists them."""
+
+    tokens: tuple[int, ...]
+    logprobs: tuple[float, ...]
+    ordered: bool
+    """Whether their order says which is more probable: that of a mapping does not."""
+    ranks: tuple[int | None, ...] = ()
+
+
+def ranked(entry: Any) -> Ranked:
+    """Return the list of the most probable tokens that an entry holds. Raises ``TypeError`` for what is none."""
+    if isinstance(entry, Mapping) and "top_logprobs" in entry:
+        entry = entry["top_logprobs"]
+    elif hasattr(entry, "top_logprobs"):
+        entry = entry.top_logprobs
+    if isinstance(entry, Mapping):
+        tokens = tuple(int(key) for key in entry)
+        ranks = tuple(getattr(item, "rank", None) for item in entry.values())
+        return Ranked(tokens, tuple(map(_logarithm, entry.values())), ordered=False, ranks=ranks)
+    if hasattr(entry, "indices") and hasattr(entry, "values"):
+        entry = list(zip(_listed(entry.indices), _listed(entry.values), strict=True))
+    pairs = [_pair(item) for item in entry]
+    return Ranked(tuple(token for token, _ in pairs), tuple(value for _, value in pairs), ordered=True)
+
+
+def _pair(item: Any) -> tuple[int, float]:
+    """Return (token, logarithm) of an item of a list of the most probable tokens."""
+    if isinstance(item, Mapping):
+        return int(item.get("token_id", item.get("token", item.get("id")))), number(item["logprob"])
+    if hasattr(item, "logprob"):
+        token = getattr(item, "token_id", None)
+        return int(item.token if token is None else token), number(item.logprob)
+    one, other = (known(part.item() if hasattr(part, "item") else part) for part in list(item)[:2])
+    return (int(one), number(other)) if isinstance(one, int) else (int(number(other)), number(one))
+
+
+class Unreadable(NamedTuple):
+    """A value that does not have the form of its name."""
+
+    said: str
+
+
+def readable_value(name: str, value: Any, tokens: Tokens) -> Any:
+    """Return a value in one form whatever its shape was, its numbers looked at; ``tokens`` are all its new tokens.
+
+    logprobs: a logarithm for each token. top_logprobs: a ``Ranked`` for each. scores, logits: a row of floats for each.
+    Others are numbers, strings, and tuples and dictionaries of them.
+    """
+    try:
+        if name == "logprobs":
+            listed = entries_of(value)
+            return tuple(
+                None if entry is None else token_logprob(entry, token)
+                for entry, token in zip(listed, tokens, strict=False)
+            ) + (0.0,) * max(len(listed) - len(tokens), 0)
+        if name == "top_logprobs":
+            return tuple(None if entry is None else ranked(entry) for entry in entries_of(value))
+        if name in {"scores", "logits"}:
+            return tuple(tuple(map(number, elements_of_row(_flat(row)))) for row in entries_of(value))
+        return plain_value(value)
+    except (TypeError, ValueError, KeyError, AttributeError, IndexError):
+        return Unreadable(shown(value))
+
+
+def _flat(row: Any) -> Any:
+    return row.reshape(-1) if hasattr(row, "reshape") else row
+
+
+def plain_value(value: Any) -> Any:
+    """Return a value as numbers, strings, and tuples and dictionaries of them."""
+    value = known(value)
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    if hasattr(value, "ndim"):
+        rows = value if value.ndim > 1 else elements_of_row(value.reshape(-1))
+        return tuple(map(plain_value, rows)) if value.ndim else plain_value(value.item())
+    if hasattr(value, "_asdict"):
+        value = value._asdict()
+    elif hasattr(value, "__dict__") and not isinstance(value, Mapping | Sequence):
+        value = {key: item for key, item in vars(value).items() if not key.startswith("_")}
+    if isinstance(value, Mapping):
+        return {key: plain_value(item) for key, item in value.items()}
+    return tuple(map(plain_value, value)) if isinstance(value, Sequence) else value
+
+
+def spacing_of(value: Any) -> float:
+    """Return the spacing at 1 of the coarsest floats that a value is held in; that of float32 for plain numbers."""
+    if hasattr(value, "dtype"):
+        return max(spacing(value.dtype), FLOAT32)
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    return max(map(spacing_of, value), default=FLOAT32) if _is_list(value) else FLOAT32

@@ -1,0 +1,116 @@
+"""Real runs of an engine with chosen seeds, whose texts are compared in pairs.
+
+A call that takes a seed gets it, by an argument with a default too; the generators of ``random``, NumPy and torch are
+in another state in each call then, so a text that depends on them differs. A call that takes none is seeded by them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
+from typing import Any, Final, NamedTuple
+
+from specverify.base.limits import MOST_PROGRAMS
+from specverify.laws.scenarios import Scenario
+from specverify.reference import Tokens
+from specverify.subjects.awaited import awaited
+from specverify.subjects.call_arguments import (
+    given_seeds,
+    seeds_each_row,
+    takes_prompt,
+    takes_seed,
+    with_seed_named,
+    with_seeds,
+)
+from specverify.subjects.engine import tokens_of
+from specverify.subjects.engine_answers import new_tokens, read_answer_rows
+from specverify.subjects.made_engine import SCENARIOS, Make, form_in, made_in, widened
+from specverify.subjects.requests import texts_of
+from specverify.subjects.seeded import seeded
+
+OTHER_STATE: Final = 1 << 20
+"""Added to a seed for the state of the generators that a seeded call must not read."""
+
+
+class Served(NamedTuple):
+    """One engine that serves requests, made for one comparison."""
+
+    texts: Callable[[Sequence[Tokens], Sequence[int], int], tuple[Tokens, ...]]
+    """``texts(prompts, seeds, state)``: the new tokens of each prompt, served in one call where the engine can;
+    ``state`` is the seed of the generators of the libraries."""
+
+
+class Pairing(NamedTuple):
+    """An engine in one scenario, called for real."""
+
+    name: str
+    prompt: Tokens
+    horizon: int
+    certain: bool
+    """Whether every row is one-hot, so that a text has no random tokens."""
+    make: Callable[[], Served]
+    plain: Callable[[], Served] | None
+    takes_seed: bool
+    takes_prompt: bool
+    batched: bool
+    seeds_each_row: bool
+    vocabulary: int = 0
+
+
+def paired_calls(speculative: Callable[[], Any], plain: Callable[[], Any] | None) -> tuple[Pairing, ...]:
+    """Return two calls of one prompt as one pairing."""
+    seeds = takes_seed(speculative)
+    fast, slow = (None if call is None else partial(_of_call, call) for call in (speculative, plain))
+    assert fast is not None
+    return (Pairing("as called", (), 0, False, fast, slow, seeds, False, False, False),)
+
+
+def _of_call(call: Callable[[], Any]) -> Served:
+    given = with_seed_named(with_seeds(call))
+    takes = takes_seed(call)
+
+    def texts(prompts: Sequence[Tokens], seeds: Sequence[int], state: int) -> tuple[Tokens, ...]:
+        with seeded(state if takes else seeds[0]), given_seeds(seeds):
+            found = read_answer_rows(awaited(given()))
+            return tuple(map(tokens_of, new_tokens(found, prompts[: len(found.rows)])))
+
+    return Served(texts)
+
+
+def paired_made(make: Make) -> tuple[Pairing, ...]:
+    """Return a made engine in the scenarios whose rows are open or greedy."""
+    return tuple(_pairing(make, scenario) for scenario in map(partial(widened, make), SCENARIOS))
+
+
+@lru_cache(maxsize=MOST_PROGRAMS)
+def _pairing(make: Make, scenario: Scenario) -> Pairing:
+    made = made_in(make, scenario)
+    seeds = takes_seed(made.speculative)
+    each = made.batched and seeds_each_row(made.speculative)
+    plain = None if made.plain is None else partial(_of_made, make, scenario, "plain")
+    return Pairing(
+        scenario.name,
+        scenario.prompt,
+        scenario.horizon,
+        scenario.greedy,
+        partial(_of_made, make, scenario, "speculative"),
+        plain,
+        seeds,
+        made.batched or takes_prompt(made.speculative),
+        made.batched,
+        each,
+        scenario.vocabulary,
+    )
+
+
+def _of_made(make: Make, scenario: Scenario, which: str) -> Served:
+    made = made_in(make, scenario)
+    form, call = form_in(make, which), with_seed_named(getattr(made, which))
+    takes = takes_seed(getattr(made, which))
+
+    def texts(prompts: Sequence[Tokens], seeds: Sequence[int], state: int) -> tuple[Tokens, ...]:
+        with seeded(state if takes else seeds[0]), given_seeds(seeds):
+            rows = texts_of(call, prompts, batched=made.batched, form=form, horizon=scenario.horizon, eos=scenario.eos)
+            return tuple(tokens_of(row)[: scenario.horizon] for row in rows)
+
+    return Served(texts)

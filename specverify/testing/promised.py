@@ -1,0 +1,59 @@
+"""What an engine promises beside the law of its tokens, as the check functions take it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+from specverify.base.arguments import argument_error, check_count
+from specverify.laws.size_scenarios import Sizes
+from specverify.promises.values import KINDS, Kind
+
+Returns = Collection[str] | Mapping[str, str | Callable[..., Any]]
+"""Names of values that are returned beside the tokens, or name -> what is promised of it."""
+
+
+def promised_values(returns: Any) -> Mapping[str, Kind]:
+    """Return name -> what is promised of it, None where that is left out. Raises ``ValueError`` for anything else."""
+    if returns is None:
+        return {}
+    if isinstance(returns, str) or not isinstance(returns, Collection) or not returns:
+        expected = "names of returned values, such as ('logprobs',), or {'logprobs': 'raw'}"
+        raise argument_error("returns", returns, expected)
+    for name in returns:
+        if not isinstance(name, str):
+            raise argument_error("a name in returns", name, "the name of a returned value, such as 'logprobs'")
+    if not isinstance(returns, Mapping):
+        return dict.fromkeys(returns)
+    for name, kind in returns.items():
+        if not (kind is None or callable(kind) or kind in KINDS):
+            said = f"{', '.join(map(repr, KINDS))}, or a function of the new tokens"
+            raise argument_error(f"what returns says of {name}", kind, said)
+    return dict(returns)
+
+
+def promised_pairs(promises: Any, known: Collection[str]) -> frozenset[str]:
+    """Return the names of the promises that pairs of runs decide. Raises ``ValueError`` for any other name."""
+    if promises is None:
+        return frozenset()
+    if isinstance(promises, str) or not isinstance(promises, Collection):
+        raise argument_error("promises", promises, f"a collection of some of {', '.join(map(repr, known))}")
+    for name in promises:
+        if name not in known:
+            raise argument_error("a promise", name, f"one of {', '.join(map(repr, known))}")
+    return frozenset(promises)
+
+
+MOST_SIZE = 1 << 20
+
+
+def checked_sizes(sizes: Any) -> Sizes:
+    """Return the sizes that are asked for. Raises ``ValueError`` for what are none."""
+    if sizes is None:
+        return Sizes()
+    if not isinstance(sizes, Sizes):
+        raise argument_error("sizes", sizes, "Sizes(...), such as Sizes(horizon=256)")
+    for name, size in sizes._asdict().items():
+        if size:
+            check_count(size, f"the {name} of sizes", least=2 if name == "vocabulary" else 1, most=MOST_SIZE)
+    return sizes

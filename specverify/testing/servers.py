@@ -1,0 +1,161 @@
+"""A server of completions as a sampler whose answers hold values beside the tokens."""
+
+from __future__ import annotations
+
+import json
+import os
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from specverify.base.arguments import argument_error, check_count, check_flag, shown
+from specverify.foreign.answer_shapes import choices_in, id_or_text, rows_in, value_at
+from specverify.reference import Tokens
+from specverify.subjects.subject import UnusableSubject
+
+SECONDS: Final = 120.0
+"""Time limit of one answer."""
+_NUMBERS: dict[str, int] = {}
+"""Text of a token -> its number, of all servers that tell no ids: two samplers of one test have the same numbers."""
+
+
+def server_sampler(
+    url: str,
+    prompt: Tokens | str,
+    max_tokens: int,
+    *,
+    model: str = "",
+    top: int = 1,
+    stream: bool = False,
+    options: Mapping[str, Any] | None = None,
+) -> Callable[[int, int], list[dict[str, Any]]]:
+    """Return ``sample(seed, n)``, which asks a server for n completions in one request.
+
+    ``url`` is that of ``/v1/completions`` or of another path that answers so. ``top`` is the number of the likeliest
+    tokens that are asked for. With ``stream`` the chunks are kept, one request for each completion. ``options`` are
+    fields of the request. Each answer has ``tokens`` and, as far as the server tells them, ``logprobs``,
+    ``top_logprobs``, ``text``, ``chunks``, ``finish_reason`` and ``usage``. Where no token ids are told, tokens have
+    the number of their text. Raises ``ValueError`` for arguments that cannot be; ``sample`` raises ``UnusableSubject``
+    for an answer that cannot be read.
+    """
+    if not isinstance(url, str) or not url.startswith(("http://", "https://")):
+        raise argument_error("url", url, "the URL of a server of completions")
+    check_count(max_tokens, "max_tokens")
+    check_count(top, "top", least=0)
+    check_flag(stream, "stream")
+    fields = {
+        "prompt": prompt if isinstance(prompt, str) else list(prompt),
+        "max_tokens": max_tokens,
+        "logprobs": top,
+        "return_token_ids": True,
+        "return_tokens_as_token_ids": True,
+        **({"model": model} if model else {}),
+        **(options or {}),
+    }
+
+    def sample(seed: int, number: int) -> list[dict[str, Any]]:
+        if stream:
+            usage = {"stream": True, "stream_options": {"include_usage": True}}
+            return [_streamed(url, {**fields, **usage, "seed": seed + place, "n": 1}) for place in range(number)]
+        with _opened(url, {**fields, "seed": seed, "n": number}) as body:
+            answer = json.load(body)
+        return _answers(url, answer, number)
+
+    return sample
+
+
+def _opened(url: str, fields: Mapping[str, Any]) -> Any:
+    key = os.environ.get("SPECVERIFY_API_KEY")
+    headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {key}"} if key else {})}
+    request = urllib.request.Request(url, json.dumps(fields).encode(), headers)  # noqa: S310 - it is http or https
+    try:
+        return urllib.request.urlopen(request, timeout=SECONDS)  # noqa: S310 - as above
+    except urllib.error.HTTPError as error:
+        said = error.read()[:300].decode("utf-8", "replace")
+        raise UnusableSubject(f"{url} answered {error.code}: {said}") from None
+    except (OSError, ValueError) as error:
+        raise UnusableSubject(f"{url} does not answer: {error}") from None
+
+
+def _answers(url: str, answer: Any, number: int) -> list[dict[str, Any]]:
+    choices = choices_in(answer)
+    rows = None if choices is None else rows_in(choices)
+    if choices is None or rows is None or len(rows) != number:
+        raise UnusableSubject(f"{url} answered {shown(answer)}, expected {number} completions with their tokens")
+    found = [_values(choice, row) for choice, row in zip(choices, rows, strict=True)]
+    usage = value_at(answer, "usage")
+    if isinstance(usage, Mapping) and isinstance(usage.get("completion_tokens"), int):
+        others = sum(len(row) for row in rows[1:])
+        for place, each in enumerate(found):  # what the sum is off by stands at the first completion
+            count = usage["completion_tokens"] - others if place == 0 else len(each["tokens"])
+            each["usage"] = {"completion_tokens": count}
+    return found
+
+
+def _values(choice: Mapping[str, Any], row: Sequence[Any]) -> dict[str, Any]:
+    """Return the tokens of one completion and the values beside them."""
+    found: dict[str, Any] = {"tokens": [_number(token) for token in row]}
+    logprobs = value_at(choice, "logprobs.content[].logprob") or value_at(choice, "logprobs.token_logprobs")
+    if logprobs is not None:
+        found["logprobs"] = logprobs
+    top = value_at(choice, "logprobs.content[].top_logprobs") or value_at(choice, "logprobs.top_logprobs")
+    if isinstance(top, list):
+        found["top_logprobs"] = [None if entry is None else list(_pairs(entry)) for entry in top]
+    for name, paths in (
+        ("text", ("text", "message.content", "content")),
+        ("finish_reason", ("finish_reason",)),
+        ("stop_reason", ("stop_reason",)),
+    ):
+        value = next((value for path in paths if (value := value_at(choice, path)) is not None), None)
+        if value is not None:
+            found[name] = value
+    return found
+
+
+def _pairs(entry: Any) -> Iterator[tuple[int, float]]:
+    """Yield (token, logarithm) of a list of the likeliest tokens."""
+    for item in entry.items() if isinstance(entry, Mapping) else entry:
+        if isinstance(item, Mapping):
+            token = item["id"] if "id" in item else id_or_text(item["token"])
+            yield _number(token), float(item["logprob"])
+        else:
+            yield _number(id_or_text(item[0])), float(item[1])
+
+
+def _number(token: Any) -> int:
+    return token if isinstance(token, int) else _NUMBERS.setdefault(str(token), len(_NUMBERS))
+
+
+def _streamed(url: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return one completion of a stream of events, with its chunks."""
+    found: dict[str, Any] = {"tokens": [], "logprobs": [], "top_logprobs": [], "chunks": []}
+    with _opened(url, fields) as body:
+        for line in body:
+            data = line.decode("utf-8").strip().removeprefix("data:").strip()
+            if not data or data == "[DONE]" or data.startswith(":"):
+                continue
+            event = json.loads(data)
+            usage = value_at(event, "usage")
+            if isinstance(usage, Mapping) and isinstance(usage.get("completion_tokens"), int):
+                found["usage"] = {"completion_tokens": usage["completion_tokens"]}
+            for choice in choices_in(event) or ():
+                _add(found, choice)
+    if not found["tokens"]:
+        raise UnusableSubject(f"{url} streamed no tokens, expected token ids or the tokens of log-probabilities")
+    return {name: value for name, value in found.items() if value or name == "chunks"}
+
+
+def _add(found: dict[str, Any], choice: Mapping[str, Any]) -> None:
+    """Add one event of a stream."""
+    delta = value_at(choice, "delta.content")
+    chunk = delta if delta is not None else value_at(choice, "text")
+    if isinstance(chunk, str) and chunk:
+        found["chunks"].append(chunk)
+    rows = rows_in([choice]) if value_at(choice, "logprobs") or value_at(choice, "token_ids") else None
+    if rows is not None:
+        values = _values(choice, rows[0])
+        for name in ("tokens", "logprobs", "top_logprobs"):
+            found[name] += values.get(name, [])
+    if value_at(choice, "finish_reason"):
+        found["finish_reason"] = choice["finish_reason"]
