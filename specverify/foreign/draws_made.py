@@ -11,6 +11,7 @@ from types import FrameType
 import numpy as np
 
 from specverify.foreign.places import is_foreign
+from specverify.intercept import generator_states
 from specverify.intercept.caller import file_of
 from specverify.laws.divided import Divided
 from specverify.laws.draws import Replayed, Tape
@@ -41,5 +42,6 @@ def draws_made(run: Run | None) -> object:
     torch = sys.modules.get("torch")
     if getattr(getattr(torch, "__spec__", None), "_initializing", False):
         torch = None  # it is being imported, and has no generator yet
-    legacy = np.random.get_state(legacy=False)  # noqa: NPY002 - its state is read, nothing is drawn
-    return random.getstate(), repr(legacy), torch.get_rng_state().tolist() if torch else None
+    # read from memory: the libraries' own methods are answered while a program runs, and this is another thread
+    own = generator_states.read(random._inst), generator_states.read(np.random.mtrand._rand)  # noqa: SLF001
+    return *own, torch.default_generator.get_state().tolist() if torch else None

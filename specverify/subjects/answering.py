@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from specverify.intercept.aside import aside
 from specverify.intercept.everywhere import answered_everywhere
+from specverify.intercept.run import aside
 from specverify.intercept.streams import begin_request
 from specverify.laws.ending_scenarios import ENDING_SCENARIOS
 from specverify.laws.size_scenarios import size_scenarios

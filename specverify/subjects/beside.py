@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from specverify.intercept.unknowns.deferred import known
+from specverify.intercept.symbolic.deferred import known
 from specverify.laws.rounding import FLOAT32, spacing
 from specverify.reference import Tokens
 from specverify.reference.arguments import shown

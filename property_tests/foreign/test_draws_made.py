@@ -1,0 +1,51 @@
+"""Whoever looks from another thread at how many draws a run has made leaves the run as it is."""
+
+from __future__ import annotations
+
+import random
+import sys
+import threading
+from fractions import Fraction
+
+import numpy as np
+
+from specverify.foreign.draws_made import draws_made
+from specverify.intercept.everywhere import answered_everywhere
+from specverify.laws.enumeration import program_law
+
+
+def tosses(draws):
+    """Toss a coin of NumPy and one of Python, three times; return the number of heads."""
+    with answered_everywhere(draws):
+        legacy = np.random.random  # noqa: NPY002 - the generator that is looked at
+        return sum(int(legacy() < 0.5) + int(random.random() < 0.5) for _ in range(3))
+
+
+def test_a_look_is_no_draw():
+    """The states were read by the libraries' own methods, which are answered while a program runs."""
+    over = threading.Event()
+
+    def look():
+        while not over.is_set():
+            draws_made(None)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        for _ in range(8):
+            assert program_law(tosses).probabilities[0] == Fraction(1, 64)
+    finally:
+        over.set()
+        thread.join()
+        sys.setswitchinterval(interval)
+
+
+def test_every_draw_of_a_library_is_seen():
+    states = [draws_made(None)]
+    for draw in (np.random.random, random.random):  # noqa: NPY002 - as above
+        draw()
+        states.append(draws_made(None))
+    assert len(set(map(repr, states))) == 3
+    assert draws_made(None) == states[-1]
