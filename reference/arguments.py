@@ -65,10 +65,10 @@ def checked_token(token: Any, size: int) -> int:
 def checked_tokens(tokens: Any, name: str) -> Tokens:
     """Return ``tokens`` as a tuple of ``int``. Raises ``ValueError`` unless it is a sequence of integers >= 0."""
     try:
-        found = tuple(tokens)
+        result = tuple(tokens)
     except TypeError:
         raise argument_error(name, tokens, "a sequence of token ids") from None
-    for token in found:
+    for token in result:
         if not is_integer(token) or token < 0:
             raise argument_error(f"a token of {name}", token, "an integer of at least 0")
-    return found
+    return result

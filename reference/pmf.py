@@ -98,9 +98,9 @@ def check_same_vocabulary(p: Pmf, q: Pmf) -> None:
     if shape is not None and len(shape) == 1 and shape[0] and shape == getattr(q, "shape", None):
         return
     for name, pmf in (("p", p), ("q", q)):
-        found = getattr(pmf, "shape", None)
-        if found is None or len(found) != 1 or not found[0]:
-            got = type(pmf).__name__ if found is None else f"an array of shape {tuple(found)}"
+        result = getattr(pmf, "shape", None)
+        if result is None or len(result) != 1 or not result[0]:
+            got = type(pmf).__name__ if result is None else f"an array of shape {tuple(result)}"
             raise ValueError(f"{name} is {got}, expected a 1-D array of probabilities [vocabulary]")
     raise ValueError(
         f"target and draft vocabularies differ: p has {p.shape[0]} tokens, q has {q.shape[0]}; expected one size"
@@ -154,10 +154,10 @@ def argmax(pmf: Pmf) -> int:
     """
     if len(pmf.shape) != 1 or not pmf.shape[0]:
         raise ValueError(f"the argmax of an array of shape {tuple(pmf.shape)} was asked for, expected [vocabulary]")
-    found = (pmf == pmf.max()).nonzero()[0]
-    if not len(found):
+    result = (pmf == pmf.max()).nonzero()[0]
+    if not len(result):
         raise ValueError("the argmax of an array with NaN was asked for, expected numbers")
-    return int(found[0])
+    return int(result[0])
 
 
 def point_on_argmax(pmf: Pmf) -> Pmf:

@@ -90,22 +90,22 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
         return
     from specverify.testing.judged import SpeculationUndecided, heard, offered  # noqa: PLC0415 - it is imported
 
-    found: list[Verdict] = []
+    result: list[Verdict] = []
     budget, before = item.config.getoption("--specverify-budget"), item.config.stash.get(spent, 0.0)
     if budget is not None and before >= budget and _check_of(item) is not None:
         raise SpeculationUndecided(f"not run: the {budget:g} s of --specverify-budget were over")
     more: Judging = {} if budget is None else {"timeout": max(budget - before, 1e-3)}
     if shares in item.config.stash:
         more["alarm"] = item.config.stash[shares]
-    tokens, started = (heard.set(found.append), offered.set(more)), time.perf_counter()
+    tokens, started = (heard.set(result.append), offered.set(more)), time.perf_counter()
     try:
         yield
     finally:
         heard.reset(tokens[0])
         offered.reset(tokens[1])
-        if found:
+        if result:
             item.config.stash[spent] = before + time.perf_counter() - started
-            item.user_properties.append((PROPERTY, [_row(verdict) for verdict in found]))
+            item.user_properties.append((PROPERTY, [_row(verdict) for verdict in result]))
 
 
 @pytest.hookimpl(wrapper=True)

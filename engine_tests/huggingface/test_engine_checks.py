@@ -13,7 +13,7 @@ from transformers.generation import candidate_generator, utils
 from specverify.base.verdict import Status
 from specverify.checks import CHECKS, Conditions, check_named
 from specverify.checks import acceptance_law as acceptance
-from specverify.checks._observed import Run, Seen
+from specverify.checks.observed_runs import Run, Seen
 from specverify.engines.huggingface.generation import assisted_engine
 from specverify.engines.huggingface.rows import BASE, TableRow, row_subject, rows
 from specverify.engines.huggingface.special import table_engine

@@ -12,8 +12,8 @@ import pytest
 import torch
 from transformers.generation import candidate_generator, utils
 
-from specverify.checks._laws import compare, of_engine
 from specverify.checks.check import Conditions
+from specverify.checks.compared_laws import compare, of_engine
 from specverify.engines.huggingface.models import EngineSetting
 from specverify.engines.huggingface.programs import PROGRAMS, engine_program, opened
 from specverify.engines.huggingface.rows import rows

@@ -8,8 +8,8 @@ import sys
 import pytest
 import torch
 
-from specverify.checks._observed import seen_in
 from specverify.checks.acceptance_law import rates
+from specverify.checks.observed_runs import seen_in
 from specverify.engines.huggingface.generation import assisted_engine, prompt_lookup_engine
 from specverify.engines.huggingface.rows import BASE, rows
 from specverify.engines.huggingface.script import script_of

@@ -20,7 +20,7 @@ from sources_page import RIGHT, WRONG, verdicts
 from test_token_ids_and_dtypes import from_the_target, law_is_target
 
 from specverify.base.verdict import Status
-from specverify.checks import _laws, _replays, program_is_its_draws
+from specverify.checks import compared_laws, moved_replays, program_is_its_draws
 from specverify.checks.check import needs_variants
 from specverify.intercept import aliases, answers, everywhere, generator_states, refusals
 from specverify.intercept.everywhere import answered_everywhere
@@ -113,7 +113,7 @@ def swallowed_refusals_come_out():
 
 
 def replays_stay_in_one_world(patch):
-    patch.setattr(_replays, "moved", lambda _: nullcontext())
+    patch.setattr(moved_replays, "moved", lambda _: nullcontext())
 
 
 def clocks_are_noticed():
@@ -152,8 +152,8 @@ def temporary_files_are_left_alone():
 
 def the_bound_grows_with_the_ids(patch):
     """Four roundings for every token below the largest id that is named, as it was."""
-    patch.setattr(_laws, "rounding_bound", lambda law, *_: 2.0**-23 * law.decisions * (4 * 151_003 + 16))
-    patch.setattr(_laws, "LARGEST", 1.0)
+    patch.setattr(compared_laws, "rounding_bound", lambda law, *_: 2.0**-23 * law.decisions * (4 * 151_003 + 16))
+    patch.setattr(compared_laws, "LARGEST", 1.0)
 
 
 def a_wrong_engine_with_real_ids_is_refuted():

@@ -11,8 +11,8 @@ from reference.transport import candidate_set_law, optimum
 from specverify.base.identifier import unpack_replay
 from specverify.base.verdict import Status
 from specverify.checks import check_named
-from specverify.checks._tree_acceptance import examine_tree
-from specverify.checks._trees import drawn, is_tree, kept, node_named
+from specverify.checks.explaining.drawn_trees import drawn, is_tree, kept, node_named
+from specverify.checks.tree_acceptance import examine_tree
 from specverify.cli import app
 from specverify.laws.law import target_law
 from specverify.laws.paths import paths

@@ -14,7 +14,7 @@ import torch
 
 from specverify.base.verdict import Status
 from specverify.checks import Conditions, check_named
-from specverify.checks._calls import Called, rounds_after
+from specverify.checks.verifier_calls import Called, rounds_after
 from specverify.laws.rounded_tables import ROUNDED
 from specverify.laws.scenarios import ROUNDING_SCENARIOS
 from specverify.run.verify import Checklist, run_check

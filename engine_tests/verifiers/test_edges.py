@@ -11,7 +11,7 @@ import torch
 
 from specverify.base.verdict import Status, is_edge
 from specverify.checks import Conditions, check_named
-from specverify.checks._edges import WIDEST, Look, is_below, probability_of
+from specverify.checks.graded_edges import WIDEST, Look, is_below, probability_of
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.engine import engine_subject
 from specverify.subjects.external import verifier_subject_of

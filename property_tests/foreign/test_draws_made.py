@@ -17,7 +17,7 @@ from specverify.laws.enumeration import program_law
 def tosses(draws):
     """Toss a coin of NumPy and one of Python, three times; return the number of heads."""
     with answered_everywhere(draws):
-        legacy = np.random.random  # noqa: NPY002 - the generator that is looked at
+        legacy = np.random.random
         return sum(int(legacy() < 0.5) + int(random.random() < 0.5) for _ in range(3))
 
 
@@ -44,7 +44,7 @@ def test_a_look_is_no_draw():
 
 def test_every_draw_of_a_library_is_seen():
     states = [draws_made(None)]
-    for draw in (np.random.random, random.random):  # noqa: NPY002 - as above
+    for draw in (np.random.random, random.random):
         draw()
         states.append(draws_made(None))
     assert len(set(map(repr, states))) == 3

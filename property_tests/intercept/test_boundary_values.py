@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from reference import Sampled
-from specverify.checks._valued import with_values
+from specverify.checks.valued_runs import with_values
 from specverify.intercept import boundary
 from specverify.intercept.boundary import Boundary, MoreNumbers
 from specverify.intercept.everywhere import answered_everywhere

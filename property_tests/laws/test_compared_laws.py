@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specverify.checks._laws import compare_laws
+from specverify.checks.compared_laws import compare_laws
 from specverify.laws.law import Law, rounding_bound
 from specverify.laws.rounding import (
     BFLOAT16,

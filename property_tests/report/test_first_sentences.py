@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from specverify.base.verdict import Counterexample, Evidence, Status, Verdict
-from specverify.checks._engine_stories import Drawn, draws_of, with_pmfs
-from specverify.checks._first_difference import first_difference, text_fault
-from specverify.checks._round_faults import fault_of_rounds
-from specverify.checks._round_readings import Models, reading_of
-from specverify.checks._round_stories import rounds_of_path
-from specverify.checks._token_names import name_of_token
-from specverify.checks._traces import round_around, wrong_row
+from specverify.checks.explaining.engine_paths import Drawn, draws_of, with_pmfs
+from specverify.checks.explaining.engine_traces import round_around, wrong_row
+from specverify.checks.explaining.first_difference import first_difference, text_fault
+from specverify.checks.explaining.round_faults import fault_of_rounds
+from specverify.checks.explaining.round_readings import Models, reading_of
+from specverify.checks.explaining.round_stories import rounds_of_path
+from specverify.checks.explaining.token_rules import name_of_token
 from specverify.laws.enumeration import whole_run
 from specverify.laws.paths import paths
 from specverify.laws.scenarios import Scenario

@@ -13,8 +13,8 @@ from malformed import always, round_of
 from typer.testing import CliRunner
 
 from specverify.base.verdict import Status
-from specverify.checks._engine_stories import draws_of
-from specverify.checks._engine_stories import told as told_draws
+from specverify.checks.explaining.engine_paths import draws_of
+from specverify.checks.explaining.engine_paths import told as told_draws
 from specverify.cli import app
 from specverify.laws.draws import Decision
 from specverify.run.campaign_plans import campaign_of

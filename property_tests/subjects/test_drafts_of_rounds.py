@@ -10,7 +10,7 @@ from reference import ALGORITHMS, Round
 from reference.models import draft_model
 from specverify.base.verdict import Status
 from specverify.checks import CHECKS, Conditions, check_named
-from specverify.checks._rounds import first_rounds
+from specverify.checks.round_laws import first_rounds
 from specverify.laws.scenarios import scenario_named
 from specverify.mutants.mutant import correct
 from specverify.run.verify import Checklist, run_check

@@ -9,8 +9,8 @@ import pytest
 
 import specverify.checks
 from specverify.checks import checks_named, forgetting
-from specverify.checks._laws import law_of_opened
 from specverify.checks.check import paths_of_program
+from specverify.checks.compared_laws import law_of_opened
 from specverify.run.catalogue import find_subject
 from specverify.run.verify import Checklist, verify_subject
 from specverify.subjects.made_engine import Made, made_subject

@@ -9,7 +9,7 @@ import pytest
 
 from specverify.base.verdict import Status
 from specverify.checks import check_named
-from specverify.checks._observed import MOST_RUNS, seen_in
+from specverify.checks.observed_runs import MOST_RUNS, seen_in
 from specverify.laws.enumeration import EnumerationTooLarge
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.subject import EngineProgram, Forward, Observed, Subject, Watched

@@ -49,11 +49,11 @@ def ranking(p: Pmf, q: Pmf) -> list[int]:
 
 def below(q: Pmf, order: list[int]) -> list[Any]:
     """Return for every token the mass under q of the tokens before it in ``order``."""
-    found, total = [0 * q[0]] * len(order), 0 * q[0]
+    result, total = [0 * q[0]] * len(order), 0 * q[0]
     for token in order:
-        found[token] = total
+        result[token] = total
         total = total + q[token]
-    return found
+    return result
 
 
 def selected_pmf(q: Pmf, order: list[int], lower: Any, mass: Any, count: int) -> Pmf:
@@ -70,23 +70,23 @@ def selected_pmf(q: Pmf, order: list[int], lower: Any, mass: Any, count: int) ->
 
 def _like(values: list[Any], like: Pmf) -> Pmf:
     """Return ``values`` as an array of the type of ``like``."""
-    found = like * 0
+    result = like * 0
     for token, value in enumerate(values):
-        found[token] = value
-    return found
+        result[token] = value
+    return result
 
 
 def selection(target: LanguageModel, prefix: Tokens, draft: Draft) -> Draft:
     """Return the highest of the drafted paths as a chain, each token with the pmf it has in a selected path."""
-    found = {path_tokens(draft, leaf): leaf for leaf in leaves(draft.parents)}
+    result = {path_tokens(draft, leaf): leaf for leaf in leaves(draft.parents)}
     count = len(leaves(draft.parents))
     tokens: list[int] = []
     pmfs: list[Pmf] = []
     lower, mass = 0, 1
-    for depth in range(max(map(len, found), default=0)):
-        alike = [path for path in found if path[:depth] == tuple(tokens)]
+    for depth in range(max(map(len, result), default=0)):
+        alike = [path for path in result if path[:depth] == tuple(tokens)]
         text = prefix + tuple(tokens)
-        q = child_pmf(draft, tree_path(draft.parents, found[alike[0]])[depth], target(text))
+        q = child_pmf(draft, tree_path(draft.parents, result[alike[0]])[depth], target(text))
         order = ranking(target(text), q)
         pmfs.append(selected_pmf(q, order, lower, mass, count))
         chosen = max((path[depth] for path in alike), key=order.index)

@@ -47,12 +47,12 @@ def _ends(task: Task, prefix: Tokens, block: Tokens) -> list[tuple[Tokens, Pmf, 
     q = [draft(prefix + block[:i]) for i in range(gamma)]
     plain, capped = ratios(p, q, block)
     whole = whole_block(plain, capped, capped_end=False)
-    found, left = [(block, p[gamma], whole)], 1 - whole
+    result, left = [(block, p[gamma], whole)], 1 - whole
     for kept in range(gamma - 1, -1, -1):
         heads = stays(capped[kept], p[kept], q[kept]) if kept else capped[0]
-        found.append((block[:kept], excess_law(capped[kept] * p[kept], q[kept]), left * heads))
+        result.append((block[:kept], excess_law(capped[kept] * p[kept], q[kept]), left * heads))
         left = left * (1 - heads)
-    return found
+    return result
 
 
 ALGORITHM = Algorithm(

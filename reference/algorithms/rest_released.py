@@ -69,12 +69,12 @@ def declared_law(
     target = checked_model(task.target, "target")
 
     def matches(prefix: Tokens, path: Tokens) -> list[tuple[Tokens, Any]]:
-        found, reached = [], target(prefix).sum() * 0 + 1
+        result, reached = [], target(prefix).sum() * 0 + 1
         for place, token in enumerate(path):
             chance = target(prefix + path[:place])[token]
-            found.append((path[:place], reached * (1 - chance)))
+            result.append((path[:place], reached * (1 - chance)))
             reached = reached * chance
-        return [*found, (path, reached)]
+        return [*result, (path, reached)]
 
     def committed(prefix: Tokens, remaining: int) -> Iterator[tuple[Tokens, Any]]:
         paths = retrieved(prefix, datastore, longest, min(depth, remaining - 1), nodes)

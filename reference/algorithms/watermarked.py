@@ -76,8 +76,8 @@ def build(task: Task, keep: str = "strength", gamma: int = 4) -> Decoder:
     def step(draws: Draws, state: State) -> tuple[State, Round]:
         check_unfinished(state)
         draft, keys = drafted(draws, state)
-        found, accepted = verify(draws, state.tokens, draft, keys)
-        new, remaining = commit(found, state.remaining, task.eos)
+        result, accepted = verify(draws, state.tokens, draft, keys)
+        new, remaining = commit(result, state.remaining, task.eos)
         reached = min(accepted + 1, len(draft.tokens), len(new))
         return State(state.tokens + new, remaining), Round(new, draft.tokens, min(accepted, len(new)), reached)
 

@@ -76,17 +76,17 @@ def visits(model: LanguageModel, prompt: Tokens, length: int) -> dict[Tokens, An
 
     The probabilities of the contexts of each position sum to 1, all of them to ``length``.
     """
-    found: dict[Tokens, Any] = {}
+    result: dict[Tokens, Any] = {}
     level: dict[Tokens, Any] = {prompt: 1}
     for _ in range(length):
-        found |= level
+        result |= level
         level = {
             (*context, token): weight * mass
             for context, weight in level.items()
             for token, mass in enumerate(model(context).tolist())
             if mass > 0
         }
-    return found
+    return result
 
 
 def expected_acceptance(target: LanguageModel, draft: LanguageModel, prompt: Tokens, length: int) -> Any:

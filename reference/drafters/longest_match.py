@@ -25,10 +25,10 @@ def first_end(tokens: Tokens, length: int) -> int | None:
 def longest_match(tokens: Tokens, least: int, predict: int) -> Tokens:
     """Return up to ``predict`` - 1 tokens to copy; none where the longest match has fewer than ``least`` tokens."""
     ends = {length: first_end(tokens, length) for length in range(1, len(tokens))}
-    found = [length for length in ends if ends[length] is not None]
-    if not found or max(found) < least:
+    result = [length for length in ends if ends[length] is not None]
+    if not result or max(result) < least:
         return ()
-    for length in sorted(found, reverse=True):
+    for length in sorted(result, reverse=True):
         end = ends[length]
         assert end is not None
         if length == 1 or len(tokens) - 1 - end >= predict:

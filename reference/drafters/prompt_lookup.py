@@ -31,8 +31,8 @@ def prompt_lookup_drafter(max_ngram: int = 3, eos: Tokens = ()) -> Drafter:
         raise ValueError(f"max_ngram is {max_ngram}, expected at least 1")
 
     def propose(draws: Draws, _: object, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
-        found = lookup(prefix, max_ngram, gamma)
-        end = next((index for index, token in enumerate(found) if token in eos), len(found))
-        return chain(found[:end], (None,) * end)
+        result = lookup(prefix, max_ngram, gamma)
+        end = next((index for index, token in enumerate(result) if token in eos), len(result))
+        return chain(result[:end], (None,) * end)
 
     return Drafter(init=stateless, propose=propose, observe=stateless)

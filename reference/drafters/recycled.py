@@ -47,8 +47,8 @@ def recycling_drafter(template: tuple[Tokens, ...], width: int) -> Drafter:
     def observe(state: Matrix, tokens: Tokens, start: int, target: LanguageModel) -> Matrix:
         prefix, matrix = tokens[:start], dict(state)
         for path in filled(matrix, template, prefix[-1], width).values():
-            found = top_tokens(target(prefix + path), width)
-            matrix[(prefix + path)[-1]] = found + (found[-1],) * (width - len(found))
+            result = top_tokens(target(prefix + path), width)
+            matrix[(prefix + path)[-1]] = result + (result[-1],) * (width - len(result))
         return tuple(sorted(matrix.items()))
 
     return Drafter(init=lambda prompt: (), propose=propose, observe=observe)

@@ -17,22 +17,22 @@ def continuations(tokens: Tokens, texts: tuple[Tokens, ...], longest: int, depth
     """Return up to ``depth`` tokens behind every earlier occurrence of the longest suffix that has one; [] if none."""
     for length in range(min(longest, len(tokens)), 0, -1):
         suffix = tokens[len(tokens) - length :]
-        found = [
+        result = [
             text[start + length : start + length + depth]
             for text in (*texts, tokens)
             for start in range(len(text) - length)
             if text[start : start + length] == suffix
         ]
-        if found:
-            return found
+        if result:
+            return result
     return []
 
 
 def retrieved(tokens: Tokens, texts: tuple[Tokens, ...], longest: int, depth: int, nodes: int) -> list[Tokens]:
     """Return the most frequent ``nodes`` prefixes of the continuations."""
     counts: dict[Tokens, int] = {}
-    found = continuations(tokens, texts, longest, depth)
-    for start in chain.from_iterable((path[:end] for end in range(1, len(path) + 1)) for path in found):
+    result = continuations(tokens, texts, longest, depth)
+    for start in chain.from_iterable((path[:end] for end in range(1, len(path) + 1)) for path in result):
         counts[start] = counts.get(start, 0) + 1
     return sorted(counts, key=lambda start: (-counts[start], len(start)))[:nodes]
 

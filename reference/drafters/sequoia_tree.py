@@ -86,13 +86,13 @@ def best_budget(acceptance: Sequence[Any], verify_cost: Mapping[int, Any], draft
     ``verify_cost`` maps the sizes to choose from to the time of one verifying pass; a drafted level costs
     ``draft_cost``. Ties go to fewer nodes, then to fewer levels.
     """
-    found = [
+    result = [
         Budget(size, depth, (depth * draft_cost + cost) / planned.value, planned)
         for size, cost in sorted(verify_cost.items())
         for depth in range(deepest + 1)
         for planned in (sequoia_tree(acceptance, size, depth),)
     ]
-    return min(found, key=lambda item: (item.cost_per_token, item.size, item.depth))
+    return min(result, key=lambda item: (item.cost_per_token, item.size, item.depth))
 
 
 def _level_by_level(below: Subtrees) -> Tokens:

@@ -57,8 +57,8 @@ def best_draft(texts: tuple[Tokens, ...], context: Tokens, factor: Any, least: A
         suffix = context[len(context) - length :]
         if not followers(texts, suffix)[1]:
             break
-        found = followed(texts, suffix, min(gamma, int(length * factor)), least)
-        best = found if found[1] >= best[1] else best
+        result = followed(texts, suffix, min(gamma, int(length * factor)), least)
+        best = result if result[1] >= best[1] else best
     return best
 
 

@@ -69,8 +69,8 @@ def hard_ratio(draft: LanguageModel, gate: Gate, block: int, most: Any, gamma: i
         return Fraction(sum(hard), len(hard)) if hard else Fraction(0)
 
     def plan(state: None, prefix: Tokens) -> Plan:
-        found = share(prefix)
-        return Plan(0 if found > exact(most) else gamma, state, (("hard_ratio", float(found)),))
+        result = share(prefix)
+        return Plan(0 if result > exact(most) else gamma, state, (("hard_ratio", float(result)),))
 
     return constant(gamma)._replace(plan=plan)
 

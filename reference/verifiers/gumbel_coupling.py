@@ -48,7 +48,7 @@ def _up_to(pairs: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
     """Return (r, integral of dr / (A + B r)^2 from the smallest ratio to r) for all ratios; None is infinity."""
     ratios = sorted({p / q for p, q in pairs if q > 0})
     zero = pairs[0][0] * 0
-    found, total = [(ratios[0], zero)], zero
+    result, total = [(ratios[0], zero)], zero
     for low, high in zip(ratios, [*ratios[1:], None], strict=True):
         a = sum((p for p, q in pairs if q == 0 or p / q > low), start=zero)
         b = sum((q for p, q in pairs if q > 0 and p / q <= low), start=zero)
@@ -57,8 +57,8 @@ def _up_to(pairs: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
             total = total + (high - low) / (below * (a + b * high))
         elif below > 0:
             total = total + 1 / (b * below)
-        found.append((high, total))
-    return found
+        result.append((high, total))
+    return result
 
 
 def _both(i: int, pairs: list[tuple[Any, Any]]) -> Any:

@@ -33,17 +33,17 @@ class Prefix(NamedTuple):
 
 def prefixes(target: LanguageModel, draft: LanguageModel, text: Tokens, block: Tokens) -> list[Prefix]:
     """Return all prefixes of ``block`` behind ``text``, the empty one first."""
-    found: list[Prefix] = []
+    result: list[Prefix] = []
     proposed: Any = 1
     mass: Any = 1
     for end in range(len(block) + 1):
-        if found:
-            before = found[-1]
+        if result:
+            before = result[-1]
             assert before.q is not None
             proposed, mass = proposed * before.q[block[end - 1]], mass * before.p[block[end - 1]]
         after = text + block[:end]
-        found.append(Prefix(block[:end], proposed, mass, draft(after) if end < len(block) else None, target(after)))
-    return found
+        result.append(Prefix(block[:end], proposed, mass, draft(after) if end < len(block) else None, target(after)))
+    return result
 
 
 def stays(prefix: Prefix, count: int) -> Any:

@@ -32,9 +32,9 @@ def traversal(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft)
         owed = target(prefix + text)
         for child in children(draft.parents, (node,)):
             q = child_pmf(draft, child, owed)
-            found = enter(child, accept_probability(weight * owed, q, draft.tokens[child]))
-            if found:
-                return found
+            result = enter(child, accept_probability(weight * owed, q, draft.tokens[child]))
+            if result:
+                return result
             excess = positive_part(weight * owed - q)
             mass = excess.sum()
             if mass > 0:
@@ -45,6 +45,6 @@ def traversal(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft)
             return Verified((*text, draws.categorical(owed, ("bonus", node))), accepted=len(text))
         return None
 
-    found = enter(-1, 1)
-    assert found is not None
-    return found
+    result = enter(-1, 1)
+    assert result is not None
+    return result

@@ -85,8 +85,8 @@ def check_choice(value: Any, name: str, choices: Collection[Any]) -> None:
 def nearest(value: Any, choices: Iterable[Any]) -> str:
     """Return ``, did you mean ...?`` for the choice that is most like ``value``, or nothing if none is."""
     words = [choice for choice in choices if isinstance(choice, str)]
-    found = difflib.get_close_matches(value, words, n=1, cutoff=0.5) if isinstance(value, str) else []
-    return f", did you mean {found[0]}?" if found else ""
+    result = difflib.get_close_matches(value, words, n=1, cutoff=0.5) if isinstance(value, str) else []
+    return f", did you mean {result[0]}?" if result else ""
 
 
 def check_flag(value: Any, name: str) -> None:

@@ -76,8 +76,8 @@ FIGURES: Mapping[str, Figure] = {
 def merged_figures(figures: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the figures of several cases as one. Raises ``ValueError`` for one that ``FIGURES`` does not declare."""
     total: dict[str, Any] = {}
-    for found in figures:
-        for name, value in found.items():
+    for result in figures:
+        for name, value in result.items():
             if name not in FIGURES:
                 raise ValueError(f"there is no figure {name!r}, expected one that specverify.base.figures declares")
             total[name] = FIGURES[name].merged(total[name], value) if name in total else value

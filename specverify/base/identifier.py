@@ -41,15 +41,15 @@ def unpack_replay(identifier: str) -> Replay:
         padded = identifier + "=" * (-len(identifier) % 4)
         unpacked = zlib.decompressobj()
         text = unpacked.decompress(base64.urlsafe_b64decode(padded.encode("ascii")), LONGEST)
-        found = json.loads(text) if unpacked.eof else None
-        if isinstance(found, list) and len(found) == len(Replay._fields) - 1:
-            found = [*found, EDGE]
-        if isinstance(found, list) and len(found) == len(Replay._fields):
-            *words, seed, edge = found
+        result = json.loads(text) if unpacked.eof else None
+        if isinstance(result, list) and len(result) == len(Replay._fields) - 1:
+            result = [*result, EDGE]
+        if isinstance(result, list) and len(result) == len(Replay._fields):
+            *words, seed, edge = result
             check_seed(seed)
             check_edge(edge)
             if all(isinstance(word, str) for word in words):
-                return Replay._make(found)
+                return Replay._make(result)
     except (binascii.Error, zlib.error, ValueError, RecursionError):
         pass
     raise ValueError(

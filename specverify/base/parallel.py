@@ -75,12 +75,12 @@ def as_finished(
     parallel = Parallel(n_jobs=number, return_as="generator_unordered", batch_size=1, timeout=patience)
     with own_workers(), _deaths_named(patience):
         with _not_interrupted():
-            found = parallel(pieces)
+            value = parallel(pieces)
         try:
-            while (following := _quietly(lambda: next(found, None))) is not None:
+            while (following := _quietly(lambda: next(value, None))) is not None:
                 yield following
         finally:
-            _quietly(found.close)
+            _quietly(value.close)
 
 
 @contextmanager
@@ -206,8 +206,8 @@ def _deaths_named(patience: float | None) -> Iterator[None]:
 
 def _deaths() -> tuple[type[BaseException], ...]:
     """Return what a backend raises where a process ended that shared the work."""
-    found: tuple[type[BaseException], ...] = (BrokenExecutor, CancelledError)
+    value: tuple[type[BaseException], ...] = (BrokenExecutor, CancelledError)
     if "distributed" in sys.modules:
         distributed: Any = import_module("distributed")
-        found = (*found, distributed.KilledWorker, import_module("distributed.comm").CommClosedError)
-    return (*found, import_module("ray.exceptions").RayError) if "ray" in sys.modules else found
+        value = (*value, distributed.KilledWorker, import_module("distributed.comm").CommClosedError)
+    return (*value, import_module("ray.exceptions").RayError) if "ray" in sys.modules else value

@@ -160,8 +160,8 @@ def _is_closed(stream: Any) -> bool:
 
 def _behind(fd: int) -> tuple[int, int] | None:
     with suppress(OSError):
-        found = os.fstat(fd)
-        return found.st_dev, found.st_ino
+        result = os.fstat(fd)
+        return result.st_dev, result.st_ino
     return None
 
 
@@ -173,12 +173,12 @@ def _left_running(before: ProcessState) -> tuple[tuple[str, ...], tuple[str, ...
         time.sleep(ENDING / 10)
         threads, children = threads & _threads(), children & _children()
     names = sorted(thread.name for thread in threads)[:3] + ["..."] * (len(threads) > 3)
-    found = [
+    result = [
         (len(threads), f"leaves {len(threads)} thread{'s' * (len(threads) > 1)} running ({', '.join(names)})"),
         (len(children), f"leaves {len(children)} child process{'es' * (len(children) > 1)} running"),
     ]
-    many = tuple(f"{said}, more than a pool of workers" for number, said in found if number > MOST_WORKERS)
-    return many, tuple(said for number, said in found if 0 < number <= MOST_WORKERS)
+    many = tuple(f"{said}, more than a pool of workers" for number, said in result if number > MOST_WORKERS)
+    return many, tuple(said for number, said in result if 0 < number <= MOST_WORKERS)
 
 
 def _threads() -> frozenset[threading.Thread]:
@@ -187,11 +187,11 @@ def _threads() -> frozenset[threading.Thread]:
 
 def _children() -> frozenset[int]:
     """Return the child processes that are alive; none where the system does not list them."""
-    found: set[int] = set()
+    result: set[int] = set()
     for task in Path("/proc/self/task").glob("*/children"):
         with suppress(OSError):
-            found.update(map(int, task.read_text("ascii").split()))
-    return frozenset(child for child in found if child not in _own and _is_alive(child))
+            result.update(map(int, task.read_text("ascii").split()))
+    return frozenset(child for child in result if child not in _own and _is_alive(child))
 
 
 def _is_alive(child: int) -> bool:

@@ -14,13 +14,13 @@ from typing import Any
 
 from specverify.base.figures import longer
 from specverify.base.verdict import Counterexample, Evidence, Examination
-from specverify.checks._explain import described, or_none, readable
-from specverify.checks._round_faults import fault_of_rounds
-from specverify.checks._rounds import first_rounds
-from specverify.checks._tree_acceptance import examine_tree
-from specverify.checks._wording import apart, short_row
 from specverify.checks.check import Check, Conditions, slack
 from specverify.checks.draft_is_honest import Drafting, drafting_cases, needs_propose
+from specverify.checks.explaining.counterexamples import described, or_none, readable
+from specverify.checks.explaining.round_faults import fault_of_rounds
+from specverify.checks.explaining.wording import apart, short_row
+from specverify.checks.round_laws import first_rounds
+from specverify.checks.tree_acceptance import examine_tree
 from specverify.laws.paths import paths
 from specverify.reference import Claim, Draft, Tokens, accept_probability, one_hot
 from specverify.reference.models import draft_model
@@ -56,8 +56,10 @@ def examine(drafting: Drafting, conditions: Conditions) -> Examination:
             optimal = best.get(i, 0) if actual[i] < best.get(i, 0) else min(actual[i], most)
             distance = abs(actual[i] - optimal)
             if distance > slack(here, 2 * i):
-                found = _not_optimal(here, state.tokens, i, actual[i], optimal, figures)
-                return found if distance > slack(here, 2 * i, epsilon) + within else _too_coarse(found, epsilon, within)
+                result = _not_optimal(here, state.tokens, i, actual[i], optimal, figures)
+                return (
+                    result if distance > slack(here, 2 * i, epsilon) + within else _too_coarse(result, epsilon, within)
+                )
     return Examination(
         "drafts are accepted as often as possible", rational=here.rational, figures={"runs": runs, "acceptance": rates}
     )
@@ -65,14 +67,14 @@ def examine(drafting: Drafting, conditions: Conditions) -> Examination:
 
 def _prefix_acceptance(draft: Draft, prefix: Any, target: Any) -> list[tuple[int, Any, Any]]:
     """Return of each number of drafts how likely they are kept one by one, and how likely the target says them."""
-    found, product, said = [], 1, 1
+    result, product, said = [], 1, 1
     for i, token in enumerate(draft.tokens):
         p = target(prefix + draft.tokens[:i])
         pmf = draft.pmfs[i]
         product = product * accept_probability(p, one_hot(token, p) if pmf is None else pmf, token)
         said = said * p[token]
-        found.append((i + 1, product, said))
-    return found
+        result.append((i + 1, product, said))
+    return result
 
 
 def _not_optimal(

@@ -13,7 +13,8 @@ from functools import reduce
 from typing import NamedTuple
 
 from specverify.base.verdict import Evidence, Examination
-from specverify.checks._observed import (
+from specverify.checks.check import Check, Conditions
+from specverify.checks.observed_runs import (
     Observable,
     Seen,
     needs_told,
@@ -21,7 +22,6 @@ from specverify.checks._observed import (
     seen_in,
     watched_cases,
 )
-from specverify.checks.check import Check, Conditions
 from specverify.laws.near_ties import greedy_parting
 from specverify.laws.rounding import Rounding, allowed, holds_within, worst
 from specverify.reference import Claim, Tokens

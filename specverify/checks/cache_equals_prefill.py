@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from specverify.base.verdict import Evidence, Examination
-from specverify.checks._observed import Observable, Run, Seen, examine_runs, needs_told, seen_in, watched_cases
 from specverify.checks.check import Check, Conditions
+from specverify.checks.observed_runs import Observable, Run, Seen, examine_runs, needs_told, seen_in, watched_cases
 from specverify.laws.rounding import FLOAT32
 from specverify.reference import Tokens
 from specverify.subjects.subject import Forward, committed_before
@@ -34,9 +34,9 @@ def fault(seen: Seen, run: Run, _: Observable) -> str | None:
     """Name the first forward pass whose cache does not hold exactly the tokens before those it is fed."""
     tokens = seen.prompt + run.ends[0][0]
     for number, forward in enumerate(run.seen.forwards, start=1):
-        found = misfed(forward, tokens, seen.prompt) or _differs(forward, seen.caches.get(tokens[: forward.held], ()))
-        if found:
-            return f"before forward pass {number} {found}"
+        result = misfed(forward, tokens, seen.prompt) or _differs(forward, seen.caches.get(tokens[: forward.held], ()))
+        if result:
+            return f"before forward pass {number} {result}"
     return None
 
 
@@ -76,13 +76,13 @@ _examined = examine_runs(fault, "every cache is that of the kept tokens")
 
 def examine(observable: Observable, conditions: Conditions) -> Examination:
     """Ask every run for a pass that finds another cache, and say where only what it is fed is known."""
-    found = _examined(observable, conditions)
+    result = _examined(observable, conditions)
     forwards = [forward for run in seen_in(observable.watch).runs for forward in run.seen.forwards]
-    if found.failed or any(forward.entries and forward.spacing <= COARSEST for forward in forwards):
-        return found
+    if result.failed or any(forward.entries and forward.spacing <= COARSEST for forward in forwards):
+        return result
     if not forwards:
-        return Examination("no forward pass was seen", unknown=True, rational=False, figures=found.figures)
-    return found._replace(statement="every pass is fed what its cache lacks; what the cache holds was not compared")
+        return Examination("no forward pass was seen", unknown=True, rational=False, figures=result.figures)
+    return result._replace(statement="every pass is fed what its cache lacks; what the cache holds was not compared")
 
 
 CHECK = Check(

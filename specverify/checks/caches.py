@@ -85,12 +85,12 @@ def _examine(cache: CacheUnderTest, sequences: Sequences, summary: str, conditio
     number = operations = 0
     for sequence in sequences():
         number, operations = number + 1, operations + len(sequence)
-        found = first_difference(cache, sequence)
-        if found is not None and cache.window and cache.counts_all:  # its length may be that of what it holds
+        result = first_difference(cache, sequence)
+        if result is not None and cache.window and cache.counts_all:  # its length may be that of what it holds
             cache = cache._replace(counts_all=False)
-            found = first_difference(cache, sequence)
-        if found is not None:
-            least = smaller(cache, found)
+            result = first_difference(cache, sequence)
+        if result is not None:
+            least = smaller(cache, result)
             return Examination(
                 f"after {len(least.operations)} operations {least.said}",
                 failed=True,

@@ -8,8 +8,8 @@ one that is not lossless on small rows, all drafts taken together.
 from __future__ import annotations
 
 from specverify.base.verdict import Counterexample, Evidence, Examination
-from specverify.checks._call_verdicts import Finding, compared, wrong_anyway
-from specverify.checks._given_calls import described, follows_the_rule, law_of, wrong_on_few_tokens
+from specverify.checks.call_verdicts import Finding, compared, wrong_anyway
+from specverify.checks.calls_at_size import described, follows_the_rule, law_of, wrong_on_few_tokens
 from specverify.checks.check import Check, Conditions, cases_of
 from specverify.reference import Claim
 from specverify.subjects.subject import GivenCall, Subject
@@ -30,15 +30,15 @@ def examine(given: GivenCall, conditions: Conditions) -> Examination:
     opened = given.open()
     law = law_of(opened, conditions.seed)
     wrong = wrong_anyway(law, opened.rows)
-    found, figures = (Finding(wrong, refuted=True), {}) if wrong else compared(law, opened.rows, opened.dtype)
-    if found.of_rule and not follows_the_rule(opened, conditions.seed):
-        found = _of_another_rule(found, wrong_on_few_tokens(opened, conditions.seed))
+    result, figures = (Finding(wrong, refuted=True), {}) if wrong else compared(law, opened.rows, opened.dtype)
+    if result.of_rule and not follows_the_rule(opened, conditions.seed):
+        result = _of_another_rule(result, wrong_on_few_tokens(opened, conditions.seed))
     return Examination(
-        found.statement if not (found.refuted or found.unknown) else f"{given.name}: {found.statement}",
-        failed=found.refuted,
-        unknown=found.unknown,
+        result.statement if not (result.refuted or result.unknown) else f"{given.name}: {result.statement}",
+        failed=result.refuted,
+        unknown=result.unknown,
         rational=False,
-        counterexample=Counterexample(described(given, opened), found.statement) if found.refuted else None,
+        counterexample=Counterexample(described(given, opened), result.statement) if result.refuted else None,
         figures={**figures, "runs": law.runs, "missing": law.missing, "followed": law.sampled},
     )
 

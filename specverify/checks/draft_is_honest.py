@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from specverify.base.verdict import Counterexample, Evidence, Examination
-from specverify.checks._explain import described, readable, shown_pmf
-from specverify.checks._observed import Observable, Seen, needs_told, refuted, seen_in, watched_cases
-from specverify.checks._rounds import FirstRound, first_rounds
 from specverify.checks.check import Case, Check, Conditions, cases_of, in_scenarios, slack
+from specverify.checks.explaining.counterexamples import described, readable, shown_pmf
+from specverify.checks.observed_runs import Observable, Seen, needs_told, refuted, seen_in, watched_cases
+from specverify.checks.round_laws import FirstRound, first_rounds
 from specverify.laws.paths import paths
 from specverify.laws.rounding import allowed, holds_within, worst
 from specverify.reference import Draft, Draws, Pmf, State, Tokens, as_pmf, one_hot
@@ -82,9 +82,9 @@ def examine(drafting: Drafting, _: Conditions) -> Examination:
     for done in first_rounds(here):
         proposed = _proposed(drafting.propose, done.state, here.task.target(done.state.tokens))
         figures["runs"] += proposed.runs + done.runs
-        found = _undeclared(here, done.state, proposed) or _another_draft(here, done, proposed)
-        if found:
-            return found._replace(rational=here.rational, figures=figures)
+        result = _undeclared(here, done.state, proposed) or _another_draft(here, done, proposed)
+        if result:
+            return result._replace(rational=here.rational, figures=figures)
     held = "every draft is drawn from the pmf it declares"
     return Examination(held, rational=here.rational, figures=figures)
 
@@ -142,17 +142,17 @@ def _proposed(propose: Propose, state: State, like: Pmf) -> ProposalLaw:
     def program(draws: Draws) -> Draft:
         return propose(draws, state)
 
-    found = list(paths(program))
-    tree = any(path.outcome.parents != chain_of(path.outcome.tokens, path.outcome.pmfs).parents for path in found)
+    result = list(paths(program))
+    tree = any(path.outcome.parents != chain_of(path.outcome.tokens, path.outcome.pmfs).parents for path in result)
     drafts: dict[Tokens, Any] = defaultdict(int)
-    for path in found:
+    for path in result:
         draft = path.outcome
         drafts[_ordered(draft.tokens, tree)] += path.weight
         for i, token in enumerate(draft.tokens):
             pmf = draft.pmfs[i]
             declared = one_hot(token, like) if pmf is None else pmf
             tokens[draft.tokens[:i], tuple(declared.tolist())][token] += path.weight
-    return ProposalLaw(tokens, drafts, tree, len(found), max(path.rounding.within for path in found))
+    return ProposalLaw(tokens, drafts, tree, len(result), max(path.rounding.within for path in result))
 
 
 def _ordered(tokens: Tokens, tree: bool) -> Tokens:

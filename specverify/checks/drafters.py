@@ -14,8 +14,8 @@ from functools import partial
 import numpy as np
 
 from specverify.base.verdict import Counterexample, Evidence, Examination
-from specverify.checks._laws import compare_laws, enumerated
 from specverify.checks.check import Check, Conditions, cases_of
+from specverify.checks.compared_laws import compare_laws, enumerated
 from specverify.checks.program_is_its_draws import CHECK as PROGRAM_IS_ITS_DRAWS
 from specverify.laws.law import Law
 from specverify.laws.rounding import FLOAT32, of_decision
@@ -56,15 +56,15 @@ def _check(name: str, summary: str, examine: Examine) -> Check:
 def _follows(program: EngineProgram, law: Law) -> Examination:
     """Compare, position by position, the law of a token with the q that was reported on the way to it."""
     longest = max((len(draft.tokens) for draft in law.probabilities), default=0)
-    found = None
+    result = None
     for place in range(longest):
         seen, expected = _at(law, place)
-        found = compare_laws(law._replace(probabilities=seen), expected, "what q says")
-        if found.refuted or found.unknown:
-            where = f"draft {place} {program.name}: {found.statement}"
-            example = _off(program, seen, expected) if found.refuted else None
-            return Examination(where, found.refuted, found.unknown, False, example, found.figures)
-    figures = found.figures if found else {"runs": law.runs}
+        result = compare_laws(law._replace(probabilities=seen), expected, "what q says")
+        if result.refuted or result.unknown:
+            where = f"draft {place} {program.name}: {result.statement}"
+            example = _off(program, seen, expected) if result.refuted else None
+            return Examination(where, result.refuted, result.unknown, False, example, result.figures)
+    figures = result.figures if result else {"runs": law.runs}
     return Examination("each draft is drawn from its q", rational=False, figures=figures)
 
 
@@ -129,16 +129,16 @@ def _respected(program: EngineProgram, law: Law) -> Examination:
 
 
 def _the_models(draft: LanguageModel, program: EngineProgram, law: Law) -> Examination:
-    for found in law.probabilities:
+    for result in law.probabilities:
         for place, (row, wanted) in enumerate(
-            zip(_rows(found), reports(draft, program.source, found.tokens), strict=True)
+            zip(_rows(result), reports(draft, program.source, result.tokens), strict=True)
         ):
             size = max(len(row), len(wanted))
             told, model = (np.pad(values, (0, size - len(values))) for values in (row, wanted))
             distance = float(np.abs(told - model).sum() / 2)
             if distance > of_decision(FLOAT32, size):
                 said = f"q of draft {place} is {_shown(row)}, the model's is {_shown(wanted)}: TV = {distance:.6g}"
-                return _refuted(program, found, said)
+                return _refuted(program, result, said)
     return Examination("every q is the draft model's", rational=False, figures={"runs": law.runs})
 
 

@@ -21,11 +21,11 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from specverify.base.verdict import Counterexample, Evidence, Examination
-from specverify.checks._explain import described, or_none
-from specverify.checks._laws import Comparison, OpenProgram, Promise, compare_laws, law_of_opened, overheard_of
-from specverify.checks._open_ends import step_with_open_end
-from specverify.checks._round_faults import fault_of_rounds, rounds_given_drafts
 from specverify.checks.check import Case, Check, Conditions, in_scenarios
+from specverify.checks.compared_laws import Comparison, OpenProgram, Promise, compare_laws, law_of_opened, overheard_of
+from specverify.checks.explaining.counterexamples import described, or_none
+from specverify.checks.explaining.round_faults import fault_of_rounds, rounds_given_drafts
+from specverify.checks.open_ends import step_with_open_end
 from specverify.intercept.audit import Reuse, audited
 from specverify.intercept.symbolic.deferred import NeedsValue
 from specverify.laws.draws import Tape
@@ -102,14 +102,14 @@ def examine(block: Block, conditions: Conditions, twice: Callable[[frozenset[str
     for shares, draws in overheard_of(block.opened):
         if max(shares.values()) <= _each(conditions.paths, len(shares)):
             return _nothing_twice(sum(shares.values()), draws)
-    with audited() as found, block.opened() as run:
-        refusal, runs, draws = _follow(run, found, conditions.paths)
-    by_law = _by_its_law(block, found, conditions, refusal) if found else None
+    with audited() as result, block.opened() as run:
+        refusal, runs, draws = _follow(run, result, conditions.paths)
+    by_law = _by_its_law(block, result, conditions, refusal) if result else None
     if by_law and (by_law.failed or by_law.unknown):
         return by_law
     if refusal:
         raise refusal
-    if said := twice(frozenset(reuse.sentence for reuse in found)) if twice else "":
+    if said := twice(frozenset(reuse.sentence for reuse in result)) if twice else "":
         example = Counterexample(let=(block.where,), then=said, fault=USED_TWICE + said)
         return Examination(said, failed=True, rational=False, counterexample=example, figures={"runs": runs})
     return by_law or _nothing_twice(runs, draws)
@@ -169,11 +169,11 @@ def _shared_by(program: EngineProgram, reuse: Reuse) -> str:
     """Return that the requests or rows of an engine share what is used twice, where one alone uses nothing twice."""
     if program.alone is None:
         return ""
-    with audited() as found, program.alone(0).open() as run:
-        refusal, _, _ = _follow(run, found, PATHS_ALONE)
+    with audited() as result, program.alone(0).open() as run:
+        refusal, _, _ = _follow(run, result, PATHS_ALONE)
     what = "one seed" if reuse.what.startswith(STATE) else "random numbers"
     return (
-        "" if found or refusal else f"the {program.each}s share {what}, while one {program.each} alone repeats nothing"
+        "" if result or refusal else f"the {program.each}s share {what}, while one {program.each} alone repeats nothing"
     )
 
 
@@ -242,13 +242,13 @@ def _put_twice(here: InScenario, known: frozenset[str]) -> str:
     if (intercepted := here.variant.intercepted) is None:
         return ""
     decoder = intercepted.build(here.task, lambda _: nullcontext())
-    with audited() as found, suppress(NeedsValue):
+    with audited() as result, suppress(NeedsValue):
         for tape in range(ROUNDS_TWICE):
             draws = Tape(tape)
             with intercepted.answered(draws):
                 for _ in range(2):
                     decoder.step(draws, decoder.init(here.prompt))
-    others = [reuse.sentence for reuse in found if reuse.sentence not in known]
+    others = [reuse.sentence for reuse in result if reuse.sentence not in known]
     return f"{others[0]}, in two calls that are given the same" if others else ""
 
 

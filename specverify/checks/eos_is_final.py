@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from specverify.base.verdict import Evidence
-from specverify.checks._outcomes import examine_outcomes
 from specverify.checks.check import Check, cases_of, in_scenarios
+from specverify.checks.outcome_sets import examine_outcomes
 from specverify.reference import Task, Tokens
 from specverify.subjects.subject import Subject
 

@@ -6,7 +6,8 @@ judges hundreds of subjects looks through all of them for each: see ``intercept.
 
 from __future__ import annotations
 
-from specverify.checks import _calls, _laws, _round_faults, _rounds, check
+from specverify.checks import check, compared_laws, round_laws, verifier_calls
+from specverify.checks.explaining import round_faults
 
 _KEPT = (
     check.law_in,
@@ -14,12 +15,12 @@ _KEPT = (
     check.runs_by_round,
     check.paths_of_whole,
     check.paths_of_one_row,
-    _calls.after_calls,
-    _laws.law_of_opened,
-    _laws.overheard_of,
-    _rounds.first_rounds,
-    _round_faults.rounds_given_drafts,
-    _round_faults.given_from_state,
+    verifier_calls.after_calls,
+    compared_laws.law_of_opened,
+    compared_laws.overheard_of,
+    round_laws.first_rounds,
+    round_faults.rounds_given_drafts,
+    round_faults.given_from_state,
 )
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from specverify.base.verdict import Evidence, Examination
-from specverify.checks._laws import compare, of_decoder
 from specverify.checks.check import Check, Conditions, cases_of, in_scenarios, needs_variants
+from specverify.checks.compared_laws import compare, of_decoder
 from specverify.reference import Claim, greedy_law
 from specverify.subjects.subject import InScenario
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from specverify.base.verdict import Evidence, Examination
-from specverify.checks._calls import Called, after_calls, call_cases, examine_calls, needs_calls
-from specverify.checks._observed import Observable, Run, Seen, examine_runs, needs_told, watched_cases
 from specverify.checks.check import Case, Check, Conditions
+from specverify.checks.observed_runs import Observable, Run, Seen, examine_runs, needs_told, watched_cases
+from specverify.checks.verifier_calls import Called, after_calls, call_cases, examine_calls, needs_calls
 from specverify.subjects.subject import EngineProgram, Subject
 
 HOLDS = "the caller's objects are unchanged, but for what is documented to change"

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from functools import partial
 
 from specverify.base.verdict import Evidence, Examination
-from specverify.checks._laws import LawBearing, Promise, compare, law_bearing
 from specverify.checks.check import Case, Check, Conditions
+from specverify.checks.compared_laws import LawBearing, Promise, compare, law_bearing
 from specverify.laws.law import Law, total_variation
 from specverify.subjects.subject import Subject
 
@@ -28,9 +28,9 @@ def cases(subject: Subject) -> Iterator[Case]:
 def examine(bearing: LawBearing, declared: Promise, conditions: Conditions) -> Examination:
     """Compare with the declared law; the figures hold its total variation from the target."""
     law = declared()
-    found = compare(bearing._replace(logits=None), conditions, law, "the declared one")
+    result = compare(bearing._replace(logits=None), conditions, law, "the declared one")
     bias = total_variation(Law(law), bearing.target()).low
-    return found._replace(figures={**found.figures, "bias": float(bias)})
+    return result._replace(figures={**result.figures, "bias": float(bias)})
 
 
 CHECK = Check(

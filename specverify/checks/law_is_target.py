@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from functools import partial
 
 from specverify.base.verdict import Evidence, Examination
-from specverify.checks._laws import LawBearing, compare, law_bearing
 from specverify.checks.check import Case, Check, Conditions, needs_variants
+from specverify.checks.compared_laws import LawBearing, compare, law_bearing
 from specverify.reference import Claim
 from specverify.subjects.subject import InScenario, Subject
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from functools import lru_cache, partial
 
 from specverify.base.verdict import Counterexample, DoesNotApply, Evidence, Examination
-from specverify.checks._explain import described, readable
 from specverify.checks.check import Case, Check, Conditions
+from specverify.checks.explaining.counterexamples import described, readable
 from specverify.laws.long_texts import (
     NotRational,
     Pattern,

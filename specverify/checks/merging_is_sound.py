@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 from specverify.base.verdict import Evidence, Examination
-from specverify.checks._explain import law_counterexample
-from specverify.checks._laws import differ
-from specverify.checks._open_ends import run_with_open_end
 from specverify.checks.check import Check, Conditions, cases_of, in_scenarios, law_in, needs_variants
+from specverify.checks.compared_laws import differ
+from specverify.checks.explaining.counterexamples import law_counterexample
+from specverify.checks.open_ends import run_with_open_end
 from specverify.laws.enumeration import program_law
 from specverify.laws.law import Law, is_rational
 from specverify.laws.paths import Path, outcomes_of

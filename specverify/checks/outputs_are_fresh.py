@@ -8,9 +8,9 @@ that is said, and no fault.
 from __future__ import annotations
 
 from specverify.base.verdict import Evidence, Examination
-from specverify.checks._calls import Called, after_calls, call_cases, examine_calls, needs_calls
 from specverify.checks.check import Check, Conditions
 from specverify.checks.inputs_unchanged import SHAPES
+from specverify.checks.verifier_calls import Called, after_calls, call_cases, examine_calls, needs_calls
 
 
 def examine(called: Called, _: Conditions) -> Examination:

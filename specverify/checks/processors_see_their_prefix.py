@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from specverify.base.verdict import Evidence, Examination
-from specverify.checks._observed import (
+from specverify.checks.check import Check, Conditions
+from specverify.checks.observed_runs import (
     Observable,
     Run,
     Seen,
@@ -12,7 +13,6 @@ from specverify.checks._observed import (
     seen_in,
     watched_cases,
 )
-from specverify.checks.check import Check, Conditions
 from specverify.subjects.subject import committed_before, drafts_of
 
 

@@ -14,9 +14,10 @@ from typing import Any
 from zlib import crc32
 
 from specverify.base.verdict import Counterexample, Evidence, Examination
-from specverify.checks._explain import described
-from specverify.checks._given_calls import small_calls
-from specverify.checks._replays import (
+from specverify.checks.calls_at_size import small_calls
+from specverify.checks.check import Case, Check, Conditions, cases_of, in_scenarios, needs_variants, only_sampled
+from specverify.checks.explaining.counterexamples import described
+from specverify.checks.moved_replays import (
     BY_ENGINES,
     BY_VERIFIERS,
     CARRIED,
@@ -26,8 +27,7 @@ from specverify.checks._replays import (
     looked_at,
     replayed,
 )
-from specverify.checks._valued import raises_without_values, with_values
-from specverify.checks.check import Case, Check, Conditions, cases_of, in_scenarios, needs_variants, only_sampled
+from specverify.checks.valued_runs import raises_without_values, with_values
 from specverify.intercept.boundary import Boundary
 from specverify.intercept.symbolic.deferred import NeedsValue
 from specverify.intercept.unseen import Found, named
@@ -104,19 +104,19 @@ def examine_foreign(subject: Subject, here: InScenario, conditions: Conditions) 
     intercepted, seed = here.variant.intercepted, crc32(f"{conditions.seed}/{described(here)}".encode())
     valued = None if intercepted is None else partial(_with_numbers, here, intercepted)
     try:
-        found = _in_the_open(run, REPLAYS_IN_A_SCENARIO, conditions.seed, probe=probe)
+        result = _in_the_open(run, REPLAYS_IN_A_SCENARIO, conditions.seed, probe=probe)
     except Exception:
         unlike = raises_without_values(run, valued, PATHS_THAT_RAISE, seed) if valued else ""
         if not unlike:
             raise
         return _said_of_values(Examination("", rational=False), unlike, described(here))
-    examination = _said(subject, *found, described(here))
+    examination = _said(subject, *result, described(here))
     if examination.unknown or valued is None:
         return examination
     try:
         unlike = with_values(run, valued, PATHS_WITH_VALUES, seed)
     except NotAFunctionOfItsDraws as fault:
-        return _said(subject, Replays(0, str(fault)), found[1], described(here))
+        return _said(subject, Replays(0, str(fault)), result[1], described(here))
     return _said_of_values(examination, unlike, described(here))
 
 
@@ -133,9 +133,9 @@ def examine_program(subject: Subject, program: EngineProgram, conditions: Condit
     for which, made in opened:
         if made is not None:
             with made() as run:
-                replays, found = _in_the_open(run, min(program.replays, conditions.replays), conditions.seed)
+                replays, result = _in_the_open(run, min(program.replays, conditions.replays), conditions.seed)
             where = f"{described(program)}, {which}"
-            examinations.append(_said_of_seeds(_said(subject, replays, found, where), replays, where))
+            examinations.append(_said_of_seeds(_said(subject, replays, result, where), replays, where))
             if examinations[-1].unknown:
                 return examinations[-1]
     figures = {
@@ -151,8 +151,8 @@ def examine_call(subject: Subject, given: GivenCall, conditions: Conditions) -> 
     opened, said = given.open(), given.name
     runs = [(opened, REPLAYS_OF_A_CALL), *((call, REPLAYS_OF_A_SMALL_CALL) for call in small_calls(opened))]
     for number, (call, replays) in enumerate(runs):
-        found = _in_the_open(partial(emitted_by, call), replays, conditions.seed, probe=not number)
-        examination = _said(subject, *found, said)
+        result = _in_the_open(partial(emitted_by, call), replays, conditions.seed, probe=not number)
+        examination = _said(subject, *result, said)
         if examination.unknown:
             return examination
     figures = {"replays": sum(replays for _, replays in runs)}
@@ -162,8 +162,8 @@ def examine_call(subject: Subject, given: GivenCall, conditions: Conditions) -> 
 def _in_the_open(run: Callable[[Draws], Any], number: int, seed: int, *, probe: bool = True) -> tuple[Replays, Found]:
     """Look at a foreign program once from outside, if it is to be probed, then replay it ``number`` times."""
     try:
-        found = looked_at(run, seed) if probe else Found()
-        return (Replays(0) if found.unanswered else replayed(run, number, seed)), found
+        result = looked_at(run, seed) if probe else Found()
+        return (Replays(0) if result.unanswered else replayed(run, number, seed)), result
     except NeedsValue as refusal:
         return Replays(0, refusal=named(refusal, run, Tape(seed))), Found()
     except NotAFunctionOfItsDraws as fault:

@@ -14,9 +14,9 @@ from itertools import chain
 from typing import Any
 
 from specverify.base.verdict import Counterexample, Evidence, Examination
-from specverify.checks._explain import described, readable
-from specverify.checks._laws import Probabilities, compare, of_engine
 from specverify.checks.check import Case, Check, Conditions, in_deep_scenarios, in_scenarios
+from specverify.checks.compared_laws import Probabilities, compare, of_engine
+from specverify.checks.explaining.counterexamples import described, readable
 from specverify.laws.deep_scenarios import CROWDED
 from specverify.laws.law import Law
 from specverify.laws.paths import estimated_paths
@@ -59,11 +59,11 @@ def examine(here: InScenario, program: EngineProgram, conditions: Conditions) ->
         return example._replace(let=(described(here), *example.let))
 
     unnamed = rows._replace(name="", explain=explain)
-    found = compare(unnamed, alone, expected, "the product of the rows' laws")
+    result = compare(unnamed, alone, expected, "the product of the rows' laws")
     statement = "rows have the product of their targets' laws"
-    if found.failed:
-        statement = f"{found.statement}; {_off(rows.law(alone), expected)}"
-    return found._replace(statement=found.statement if found.unknown else statement, rational=False)
+    if result.failed:
+        statement = f"{result.statement}; {_off(rows.law(alone), expected)}"
+    return result._replace(statement=result.statement if result.unknown else statement, rational=False)
 
 
 def _off(law: Law, expected: Probabilities) -> str:

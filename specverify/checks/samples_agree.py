@@ -35,7 +35,7 @@ def cases(subject: Subject) -> Iterator[Case]:
 def examine(subject: str, pair: SampledPair, conditions: Conditions) -> Examination:
     """Judge one pair of calls."""
     ours, theirs = Counter[Tokens](), Counter[Tokens]()
-    found = agreement(
+    result = agreement(
         partial(_counted, ours, pair.sample),
         partial(_counted, theirs, pair.plain),
         detect=pair.detect,
@@ -43,15 +43,15 @@ def examine(subject: str, pair: SampledPair, conditions: Conditions) -> Examinat
         miss=conditions.miss,
         seed=crc32(f"{conditions.seed}/{subject}/{pair.name}".encode()),
     )
-    shown = found.second or found.first
+    shown = result.second or result.first
     figures: dict[str, Any] = {
-        "tv_detectable": found.detectable_tv,
+        "tv_detectable": result.detectable_tv,
         "tv_observed": shown.tv_observed,
-        "samples": found.first.samples + (found.second.samples if found.second else 0),
+        "samples": result.first.samples + (result.second.samples if result.second else 0),
     }
-    if found.verdict is FitVerdict.FITS:
+    if result.verdict is FitVerdict.FITS:
         return Examination("samples with and without speculation agree", rational=False, figures=figures)
-    if found.verdict is FitVerdict.UNKNOWN:
+    if result.verdict is FitVerdict.UNKNOWN:
         return Examination("the control was not told apart", unknown=True, rational=False, figures=figures)
     parted = greedy_parting(pair.name, pair.logits, ours, theirs)
     if parted is not None:
@@ -59,16 +59,16 @@ def examine(subject: str, pair: SampledPair, conditions: Conditions) -> Examinat
     if parted is not None and parted.near_tie:
         return Examination(parted.undecided, unknown=True, rational=False, figures=figures)
     statement = f"with and without speculation differ by TV {shown.tv_observed:.4f}, p = {shown.p_value:.2g}"
-    let = (f"setting {pair.name}", f"{found.first.samples} samples of each, then {shown.samples} fresh ones")
+    let = (f"setting {pair.name}", f"{result.first.samples} samples of each, then {shown.samples} fresh ones")
     example = Counterexample(let=let, then=statement)
     return Examination(statement, failed=True, rational=False, counterexample=example, figures=figures)
 
 
 def _counted(total: Counter[Tokens], sample: Sample, number: int, seed: int) -> Mapping[Tokens, int]:
     """Return the counts of a sample, which are added to the total."""
-    found = sample(number, seed)
-    total.update(found)
-    return found
+    result = sample(number, seed)
+    total.update(result)
+    return result
 
 
 CHECK = Check(

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from specverify.base.verdict import Evidence
-from specverify.checks._observed import Observable, Run, Seen, examine_runs, needs_told, seen_in, watched_cases
 from specverify.checks.check import Check
+from specverify.checks.observed_runs import Observable, Run, Seen, examine_runs, needs_told, seen_in, watched_cases
 from specverify.reference import Tokens
 from specverify.subjects.subject import Watch
 
@@ -43,21 +43,21 @@ def _first_difference(name: str, run: Run, expected: Expected) -> str | None:
         return f"{len(returned)} entries of {name} are returned for {len(new)} new tokens, expected one each"
     for position, value in enumerate(returned):
         plain = expected.get(new[:position], {}).get(name)
-        found = None if plain is None else _difference(value, plain)
-        if found:
-            return f"{name} of new token {position} {found}"
+        result = None if plain is None else _difference(value, plain)
+        if result:
+            return f"{name} of new token {position} {result}"
     return None
 
 
 @lru_cache(maxsize=4)
 def _plain(watch: Watch) -> Expected:
     """Return what a plain call returns."""
-    found: dict[Tokens, Mapping[str, Any]] = {}
+    result: dict[Tokens, Mapping[str, Any]] = {}
     for run in seen_in(watch).plain:
         new = run.ends[0][0]
         for position in range(len(new)):
-            found[new[:position]] = {name: entries[position] for name, entries in run.seen.returned.items()}
-    return found
+            result[new[:position]] = {name: entries[position] for name, entries in run.seen.returned.items()}
+    return result
 
 
 def _difference(value: Any, plain: Any) -> str | None:

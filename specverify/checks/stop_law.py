@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from specverify.base.verdict import Evidence, Examination
-from specverify.checks._laws import enumerated
-from specverify.checks._observed import refuted
 from specverify.checks.check import Check, Conditions, cases_of
+from specverify.checks.compared_laws import enumerated
+from specverify.checks.observed_runs import refuted
 from specverify.reference import Tokens
 from specverify.subjects.subject import EngineProgram, Subject
 

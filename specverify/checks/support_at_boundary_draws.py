@@ -18,7 +18,11 @@ from typing import Any, NamedTuple
 
 from specverify.base.edges import edge_of
 from specverify.base.verdict import Counterexample, Evidence, Examination
-from specverify.checks._calls import (
+from specverify.checks.calls_at_size import at_place, described, places_of
+from specverify.checks.check import Case, Check, Conditions, cases_of
+from specverify.checks.graded_edges import WIDEST, Look, at_an_edge, holds_beside, is_below, probability_of
+from specverify.checks.observed_runs import refuted
+from specverify.checks.verifier_calls import (
     ORDINARY,
     Called,
     Came,
@@ -28,10 +32,6 @@ from specverify.checks._calls import (
     rounds_after,
     starting_texts,
 )
-from specverify.checks._edges import WIDEST, Look, at_an_edge, holds_beside, is_below, probability_of
-from specverify.checks._given_calls import at_place, described, places_of
-from specverify.checks._observed import refuted
-from specverify.checks.check import Case, Check, Conditions, cases_of
 from specverify.intercept.boundary import Boundary, NearEnd
 from specverify.laws.draws import Replayed
 from specverify.laws.enumeration import program_law
@@ -127,15 +127,15 @@ def cases(subject: Subject) -> Iterator[Case]:
 def examine_program(program: EngineProgram, conditions: Conditions) -> Examination:
     """Give every uniform its smallest value, then its largest; other draws are enumerated."""
     runs, edges = 0, list[Any]()
-    for found in at_boundaries(program, conditions.runs):
-        runs += found.law.runs
-        if not found.outside:
+    for result in at_boundaries(program, conditions.runs):
+        runs += result.law.runs
+        if not result.outside:
             continue
-        tied = greedy_parting(program.name, program.logits, found.law.probabilities, program.law())
+        tied = greedy_parting(program.name, program.logits, result.law.probabilities, program.law())
         if tied is not None and tied.near_tie:
             return Examination(tied.undecided, unknown=True, rational=False, figures={"runs": runs})
-        then, when = f"{found.outside[0]} comes out, which has probability 0 without speculation", found.said
-        probability = _probability_in(program, found.uniform, conditions.runs)
+        then, when = f"{result.outside[0]} comes out, which has probability 0 without speculation", result.said
+        probability = _probability_in(program, result.uniform, conditions.runs)
         if probability >= conditions.edge:
             return at_an_edge(refuted(program, then, f"every uniform is {when}", {"runs": runs}), probability)
         edges.append(edge_of(f"{program.name}: {then}", f"uniforms are {when}", probability))
@@ -189,8 +189,8 @@ def examine_calls_at_ends(called: Called, conditions: Conditions) -> Examination
                 said = f"{fault}, when {when}"
                 sentence = _accepted_at_zero(called, came) or _empty_residual(called, came, fault) or said
                 example = Counterexample((*described_call(called.here, came), when), fault, fault=sentence)
-                found = Examination(said, failed=True, rational=False, counterexample=example, figures={"runs": runs})
-                return at_an_edge(found, probability)
+                result = Examination(said, failed=True, rational=False, counterexample=example, figures={"runs": runs})
+                return at_an_edge(result, probability)
             edges[end] = edge_of(fault, when, probability)
     return holds_beside(list(edges.values()), runs)
 
@@ -199,26 +199,26 @@ def examine_given(given: GivenCall, conditions: Conditions) -> Examination:
     """Give one random number of a call at the caller's own size its smallest value, then its largest."""
     opened, runs, edges = given.open(), 0, dict[str, Any]()
     for end, place in product(BOUNDARIES, places_of(opened)):
-        found = at_place(opened, end, place)
-        runs += found.runs
-        if not found.fault:
+        result = at_place(opened, end, place)
+        runs += result.runs
+        if not result.fault:
             continue
-        look, number = partial(_look_at_place, opened, end, place), found.boundary
-        if found.when in edges and is_below(conditions.edge, look, number.together, number.coarsest):
+        look, number = partial(_look_at_place, opened, end, place), result.boundary
+        if result.when in edges and is_below(conditions.edge, look, number.together, number.coarsest):
             continue
         probability = probability_of(look, number.coarsest)
         if probability >= conditions.edge:
-            example = Counterexample((*described(given, opened), found.when), found.fault)
-            said = f"{given.name}: {found.fault}, when {found.when}"
+            example = Counterexample((*described(given, opened), result.when), result.fault)
+            said = f"{given.name}: {result.fault}, when {result.when}"
             refutation = Examination(said, failed=True, rational=False, counterexample=example, figures={"runs": runs})
             return at_an_edge(refutation, probability)
-        edges[found.when] = edge_of(f"{given.name}: {found.fault}", found.when, probability)
+        edges[result.when] = edge_of(f"{given.name}: {result.fault}", result.when, probability)
     return holds_beside(list(edges.values()), runs)
 
 
 def _look_at_place(opened: OpenedCall, end: float, place: int, apart: float) -> Look:
-    found = at_place(opened, end, place, apart)
-    return Look(bool(found.fault), found.boundary.closer)
+    result = at_place(opened, end, place, apart)
+    return Look(bool(result.fault), result.boundary.closer)
 
 
 def _rounds(

@@ -7,8 +7,8 @@ as they can leave is no fault (``rounding.left_on_nothing``). What the extreme r
 from __future__ import annotations
 
 from specverify.base.verdict import Evidence
-from specverify.checks._outcomes import examine_outcomes
 from specverify.checks.check import Check, cases_of, in_scenarios, needs_variants
+from specverify.checks.outcome_sets import examine_outcomes
 from specverify.laws.rounding import left_on_nothing
 from specverify.reference import Claim, Task, Tokens
 from specverify.subjects.emitted import no_token

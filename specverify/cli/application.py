@@ -89,14 +89,14 @@ def prove(
         from specverify.report.progress import progress_shown
 
         with progress_shown(f"prove {algorithm} {what}, {timeout:g} s at most", console=errors) as progress:
-            found = proof.prove(algorithm, vocabulary, gamma, what, timeout, cache=cache, progress=progress.now)
+            result = proof.prove(algorithm, vocabulary, gamma, what, timeout, cache=cache, progress=progress.now)
             if certificate is not None:
-                proof.certify(found, certificate, timeout, progress=progress.now)
+                proof.certify(result, certificate, timeout, progress=progress.now)
     except (ImportError, ValueError, OSError) as error:
         stop(str(error))
-    say(console, "\n".join(filter(None, (proof_text(found), coverage_text(algorithm)))))
+    say(console, "\n".join(filter(None, (proof_text(result), coverage_text(algorithm)))))
     status = {proof.ProofStatus.PROVED: HOLDS, proof.ProofStatus.REFUTED: REFUTED, proof.ProofStatus.UNKNOWN: UNKNOWN}
-    raise typer.Exit(status[found.status])
+    raise typer.Exit(status[result.status])
 
 
 @app.command("check-certificate")

@@ -48,9 +48,9 @@ def campaign_command(
             progress_shown("campaign", console=errors) as progress,
         ):
             told = lambda name, done: progress.now(f"{name}: {done} of {campaign.blocks} blocks")  # noqa: E731
-            for name, found in run_campaign(campaign, workers, told, made()):
-                print_subject(console, name, "sampled", found, every=True)
-                verdicts += found
+            for name, result in run_campaign(campaign, workers, told, made()):
+                print_subject(console, name, "sampled", result, every=True)
+                verdicts += result
     except ValueError as error:
         stop(str(error))
     print_failures(console, verdicts)

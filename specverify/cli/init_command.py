@@ -25,16 +25,16 @@ def init_command(
     file = (tests if tests.is_dir() else folder) / FILE
     if file.exists():
         stop(f"{str(file)!r} is there already, and nothing is overwritten: rename it, or go on in it")
-    found = found_in(folder)
+    result = found_in(folder)
     try:
         with file.open("x", encoding="utf-8") as opened:
-            opened.write(test_text(found))
+            opened.write(test_text(result))
     except OSError as error:
         stop(f"{str(file)!r} cannot be written: {error.strerror}")
     kinds = ", ".join(
-        f"{number} {kind}{'s' * (number > 1)}" for kind, number in Counter(item.kind for item in found).items()
+        f"{number} {kind}{'s' * (number > 1)}" for kind, number in Counter(item.kind for item in result).items()
     )
     typer.echo(f"{file}: {kinds or 'nothing was found that looks like a verifier, so it is a template'}")
-    for item in found:
+    for item in result:
         typer.echo(f"  {item.kind}: {item.module}.{item.name}({', '.join(item.parameters)})")
     typer.echo(f"next: read it, then python -m pytest {file}")

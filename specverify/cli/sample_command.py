@@ -140,8 +140,8 @@ def sample_command(
     plan = plan._replace(alarm=alarm / len(forced))
     for name, prefix in forced:
         asked = wanted._replace(prompt=(*wanted.prompt, *prefix)) if prefix else wanted
-        found = _judged(subject, law, reference, asked, asked._replace(options=theirs), plan, limits)
-        verdicts += [verdict._replace(subject=verdict.subject + name) for verdict in found]
+        result = _judged(subject, law, reference, asked, asked._replace(options=theirs), plan, limits)
+        verdicts += [verdict._replace(subject=verdict.subject + name) for verdict in result]
     print_subject(console, subject, "sampled", verdicts, every=True)
     print_failures(console, verdicts)
     print_summary(console, verdicts, alarm, 3 * len(forced), seed)
@@ -209,11 +209,11 @@ def _prefixes(after: Sequence[str], prompt: Any, law: Path | None) -> list[tuple
     """Return the forced prefixes; stops unless they are token ids behind token ids, and each has a law of its own."""
     if after and (law is not None or not isinstance(prompt, tuple)):
         stop("--after needs a prompt of token ids, and --logprobs or --reference: each prefix has a law of its own")
-    found = [_ids_or_text(prefix) for prefix in after]
-    for prefix in found:
+    result = [_ids_or_text(prefix) for prefix in after]
+    for prefix in result:
         if not isinstance(prefix, tuple) or not prefix:
             stop(f"--after is {prefix!r}, expected token ids with spaces between")
-    return found
+    return result
 
 
 def _with_words(verdict: Verdict, numbers: dict[str, int]) -> Verdict:

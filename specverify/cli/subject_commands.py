@@ -158,19 +158,21 @@ def reproduce_command(
             stop(f"{name} is not a call of {written_as_scripts()}, and only those are written as scripts")
         with progress_shown("reproduce", console=errors) as progress:
             if is_subject and check is None:
-                found = reproduction_of_error(ready_subject(name), progress=progress.now)
+                result = reproduction_of_error(ready_subject(name), progress=progress.now)
             else:
                 refuted = first_case(ready_subject(name), check) if check else named_by(identifier, ready_subject)
-                found = reproduction(*refuted, progress=progress.now)
-            progress.now(f"running the script: {found.fault.calls} calls with speculation, {found.fault.calls} without")
-            printed = printed_by(found.script)
+                result = reproduction(*refuted, progress=progress.now)
+            progress.now(
+                f"running the script: {result.fault.calls} calls with speculation, {result.fault.calls} without"
+            )
+            printed = printed_by(result.script)
     except (ValueError, UnusableSubject) as error:
         stop(str(error))
     if output is None:
-        typer.echo(found.script, nl=False)
+        typer.echo(result.script, nl=False)
     else:
-        write_report(output, found.script, "the file of --output")
-    smaller = f" ({', '.join(found.smaller)})" if found.smaller else ""
+        write_report(output, result.script, "the file of --output")
+    smaller = f" ({', '.join(result.smaller)})" if result.smaller else ""
     say(errors, f"{printed}\n{output or 'the script'}{smaller} was run and shows it")
 
 
@@ -181,14 +183,14 @@ def exit_status(verdicts: Sequence[Verdict]) -> int:
     """
     from specverify.base.verdict import Status, is_edge
 
-    found = {verdict.status for verdict in verdicts}
-    if Status.UNUSABLE in found:
+    result = {verdict.status for verdict in verdicts}
+    if Status.UNUSABLE in result:
         return UNUSABLE
-    if Status.REFUTED in found:
+    if Status.REFUTED in result:
         edges = all(map(is_edge, (verdict for verdict in verdicts if verdict.status is Status.REFUTED)))
         return EDGE if edges else REFUTED
-    examined = found - {Status.NOT_APPLICABLE, Status.REFUSED}
-    return UNKNOWN if Status.UNKNOWN in found or not examined else HOLDS
+    examined = result - {Status.NOT_APPLICABLE, Status.REFUSED}
+    return UNKNOWN if Status.UNKNOWN in result or not examined else HOLDS
 
 
 def _names(subjects: Sequence[str], every: bool) -> list[str]:

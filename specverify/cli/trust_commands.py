@@ -101,10 +101,10 @@ def alarms_command(
         statistical = statistical_alarms(runs, budget, seed, processes(jobs), lambda index: progress.done())
     with progress_shown("alarms, the exact layer", min(configurations, SHARES), errors) as progress:
         exact = exact_alarms(configurations, seed, processes(jobs), lambda index: progress.done())
-    found: Sequence[str] = [
+    result: Sequence[str] = [
         f"{item.what}: {item.accused} of {item.runs}, declared {item.declared:g}" for item in (*statistical, exact)
     ]
-    typer.echo("\n".join((*found, *exact.examples)))
+    typer.echo("\n".join((*result, *exact.examples)))
     if markdown is not None:
         write_report(markdown, alarms_page(statistical, exact, budget, seed), "the file of --markdown")
     fine = exact.accused == 0 and all(item.as_declared for item in statistical)

@@ -78,9 +78,9 @@ def check_command(
     from specverify.vectors.grading import grade
     from specverify.vectors.told import grades_data
 
-    found = _results(results)
+    result = _results(results)
     wanted = [vector for vector in all_vectors().values() if _is_wanted(vector, only)]
-    grades = grade(found.program, wanted, found.answers)
+    grades = grade(result.program, wanted, result.answers)
     _print(grades)
     if json_file is not None:
         write_report(json_file, json.dumps(grades_data(grades) | {"made": made()}, indent=2), "the file of --json")

@@ -146,22 +146,22 @@ def _engine(prefix: str, places: list[str]) -> Engine:
     if len(places) > 1:
         raise _Wrong("several packages claim the prefix, expected one")
     module, _, attribute = places[0].partition(":")
-    found = getattr(import_module(module), attribute)
-    if not isinstance(found, Engine):
-        raise _Wrong(f"it is a {type(found).__name__}, expected a specverify.engines.Engine")
-    if found.prefix != prefix:
-        raise _Wrong(f"it has the prefix {found.prefix!r}, expected that of its entry point")
-    return found
+    result = getattr(import_module(module), attribute)
+    if not isinstance(result, Engine):
+        raise _Wrong(f"it is a {type(result).__name__}, expected a specverify.engines.Engine")
+    if result.prefix != prefix:
+        raise _Wrong(f"it has the prefix {result.prefix!r}, expected that of its entry point")
+    return result
 
 
 def _places() -> dict[str, list[str]]:
     """Return prefix -> where its engine is, ``module:attribute``; one place, unless packages are at odds."""
-    found: dict[str, list[str]] = {}
+    result: dict[str, list[str]] = {}
     for prefix, place in (*((point.name, point.value) for point in entry_points(group=GROUP)), *_own_places()):
-        listed = found.setdefault(prefix, [])
+        listed = result.setdefault(prefix, [])
         if place not in listed:
             listed.append(place)
-    return found
+    return result
 
 
 def _own_places() -> Iterator[tuple[str, str]]:

@@ -40,8 +40,8 @@ def loaded(place: str) -> Callable[..., Any]:
     """Return the function ``module:callable``."""
     module, _, attribute = place.partition(":")
     sys.path.insert(0, str(Path.cwd()))
-    found: Callable[..., Any] = getattr(importlib.import_module(module), attribute)
-    return found
+    result: Callable[..., Any] = getattr(importlib.import_module(module), attribute)
+    return result
 
 
 def answered(function: Callable[..., Any], question: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -53,10 +53,10 @@ def answered(function: Callable[..., Any], question: Mapping[str, Any]) -> Mappi
         given = {name: question[name] for name in ("prompt", "max_tokens") if name in parameters}
         given |= _options(question.get("options", {}), parameters)
         it = Sampler("it", lambda seed, n: function(seed=seed, n=n, **given))
-        found = answers_of(it, question["seed"], question["n"])
+        result = answers_of(it, question["seed"], question["n"])
     except Exception as error:  # noqa: BLE001 - whatever somebody's code raises is told
         return {"error": sentence_of(error.__cause__) if error.__cause__ else str(error)}
-    return {"tokens": found.tokens} if found.accepted is None else found._asdict()
+    return {"tokens": result.tokens} if result.accepted is None else result._asdict()
 
 
 def _options(options: Mapping[str, Any], parameters: Mapping[str, inspect.Parameter]) -> Mapping[str, Any]:

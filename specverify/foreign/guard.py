@@ -136,10 +136,10 @@ def _copies_ended(refused: list[str]) -> Iterator[None]:
 
 def _end_at_return(frame: FrameType) -> None:
     """End this process when it returns to one of the frames of specverify that ``frame`` was called from."""
-    ours = [found for found, _ in walk_stack(frame) if is_ours(found.f_code.co_filename)]
+    ours = [value for value, _ in walk_stack(frame) if is_ours(value.f_code.co_filename)]
 
     def watch(returning: FrameType, event: str, _: Any) -> None:
-        if event == "return" and any(returning.f_back is found for found in ours):
+        if event == "return" and any(returning.f_back is value for value in ours):
             _exit(_CAME_BACK)
 
     sys.setprofile(watch)

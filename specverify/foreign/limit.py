@@ -226,36 +226,36 @@ def _plant_in(thread: int) -> None:
 
 def _is_in_ours(frame: FrameType | None) -> bool:
     """Return whether it is specverify that runs, or a library that it called, and not the subject."""
-    for found, _ in walk_stack(frame) if frame else ():
-        if is_ours(file_of(found)) or is_foreign(file_of(found)):
-            return is_ours(file_of(found))
+    for result, _ in walk_stack(frame) if frame else ():
+        if is_ours(file_of(result)) or is_foreign(file_of(result)):
+            return is_ours(file_of(result))
     return False
 
 
 def _is_entering_or_leaving(frame: FrameType | None) -> bool:
     """Return whether a context is being entered or left at this moment, by us or by a library that was called."""
-    for found, _ in walk_stack(frame) if frame else ():
-        if is_foreign(file_of(found)):
+    for result, _ in walk_stack(frame) if frame else ():
+        if is_foreign(file_of(result)):
             return False
-        if found.f_code.co_name in {"__enter__", "__exit__"}:
+        if result.f_code.co_name in {"__enter__", "__exit__"}:
             return True
     return False
 
 
 def _is_answering(frame: FrameType | None) -> bool:
     """Return whether the subject is inside a random call of its library at this moment."""
-    for found, _ in walk_stack(frame) if frame else ():
-        if is_foreign(file_of(found)):
+    for result, _ in walk_stack(frame) if frame else ():
+        if is_foreign(file_of(result)):
             return False
-        if Path(file_of(found)).is_relative_to(_INTERCEPT):
+        if Path(file_of(result)).is_relative_to(_INTERCEPT):
             return True
     return False
 
 
 def _is_importing(frame: FrameType | None) -> bool:
     """Return whether what runs, be it ours or the subject's, is waiting for an installed package to be imported."""
-    for found, _ in walk_stack(frame) if frame else ():
-        name, within = file_of(found), found.f_back
+    for result, _ in walk_stack(frame) if frame else ():
+        name, within = file_of(result), result.f_back
         imported = within is not None and within.f_code.co_filename == "<frozen importlib._bootstrap>"
         if imported and (standard_library(name) or not _INSTALLED.isdisjoint(Path(name).parts)):
             return True

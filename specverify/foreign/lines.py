@@ -82,8 +82,8 @@ def _answer(program: _Program, question: Mapping[str, Any]) -> Mapping[str, Any]
     except (ValueError, RecursionError):
         answer = None
     if not isinstance(answer, dict):
-        found = shown(text.decode("utf-8", "replace"))
-        raise UnusableSubject(f"{program.name} answered {found}, expected a JSON object in one line")
+        result = shown(text.decode("utf-8", "replace"))
+        raise UnusableSubject(f"{program.name} answered {result}, expected a JSON object in one line")
     if "error" in answer:
         raise UnusableSubject(f"{program.name}: {answer['error']}")
     return answer

@@ -46,7 +46,7 @@ def sentence_of(error: BaseException) -> str:
 
 def place_of_frame(frame: FrameType | None) -> str:
     """Return ``file:line`` of the innermost foreign frame at or below a frame that runs; nothing if there is none."""
-    running = [(file_of(found), line) for found, line in traceback.walk_stack(frame)] if frame else []
+    running = [(file_of(result), line) for result, line in traceback.walk_stack(frame)] if frame else []
     return _foreign(reversed(running))
 
 
@@ -95,8 +95,8 @@ def _foreign(places: Iterable[FileLine]) -> str:
 
 def _reported(thread: str) -> list[FileLine]:
     """Return the places of one thread, outermost first; ``faulthandler`` writes the innermost first."""
-    found = [(match["file"], int(match["line"])) for match in _REPORTED.finditer(thread)]
-    return found[::-1]
+    result = [(match["file"], int(match["line"])) for match in _REPORTED.finditer(thread)]
+    return result[::-1]
 
 
 def _ours_in(thread: str) -> int:

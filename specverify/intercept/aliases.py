@@ -74,8 +74,8 @@ class Everything:
     @functools.cached_property
     def classes(self) -> dict[int, type]:
         """The classes, by the identity of the dictionary of their attributes."""
-        found = self.of(type)
-        return {id(item): kind for kind in found for item in gc.get_referents(_ATTRIBUTES(kind))}
+        result = self.of(type)
+        return {id(item): kind for kind in result for item in gc.get_referents(_ATTRIBUTES(kind))}
 
 
 def _of_kinds(objects: list[Any], kinds: tuple[type, ...]) -> list[Any]:
@@ -173,8 +173,8 @@ def _places_of(items: list[Any], everything: Everything, *apart: list[Any]) -> I
     The lists ``items`` and ``everything`` are none, and those in ``apart`` are others that are not.
     """
     wanted = {id(item) for item in items}
-    found, none = gc.get_referrers(*items) if items else [], set(map(id, (items, everything.objects, *apart)))
-    holders = [holder for holder in found if id(holder) not in none]
+    result, none = gc.get_referrers(*items) if items else [], set(map(id, (items, everything.objects, *apart)))
+    holders = [holder for holder in result if id(holder) not in none]
     tuples = {id(holder) for holder in holders if isinstance(holder, tuple)}
     functions = everything.of(types.FunctionType) if tuples else []
     for holder in (*holders, *(item for item in functions if id(item.__defaults__) in tuples)):

@@ -77,9 +77,9 @@ class Answers:
         """Do what the program asks for: seed a generator, or put back a state; nothing is drawn."""
         self._keep(generator)
         with nobody_answers():
-            found = change()
+            result = change()
         self._left[_stream(generator)] = (generator, generator_states.read(generator))
-        return found
+        return result
 
     def check(self) -> None:
         """Raise ``NeedsValue`` if a generator is elsewhere than it was left: something drew from it unseen."""
@@ -169,8 +169,8 @@ def nobody_answers() -> AbstractContextManager[None]:
 
 def answering(library: str) -> Answers | None:
     """Return who answers the calls of a library now."""
-    found: list[Answers | None] = RUNS.answers.get(library, [])
-    return found[-1] if found else None
+    result: list[Answers | None] = RUNS.answers.get(library, [])
+    return result[-1] if result else None
 
 
 @contextmanager

@@ -104,13 +104,13 @@ class Boundary:
         self.arrays.append((first, count))
         self.drawn = first + 1 if first == self._only else first
         before = self.closer
-        found = [number()] * count if count else []
+        result = [number()] * count if count else []
         if self._only is not None and first <= self._only < first + count:
             self.drawn, self.together = self._only, count
-            found[self._only - first] = number()
+            result[self._only - first] = number()
         self.closer = before + count * (self.closer - before)
         self.drawn = first + count
-        return found
+        return result
 
     def _next(self) -> float:
         """Return the next value that is known. Raises ``MoreNumbers`` if there is none."""

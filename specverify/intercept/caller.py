@@ -44,12 +44,12 @@ def caller(trace: TracebackType | None = None) -> str:
     frame = foreign_frame() if trace is None else None
     if frame is not None:
         return f"{_foreign_name(file_of(frame))}:{frame.f_lineno}"
-    found = NOWHERE
+    result = NOWHERE
     while trace is not None:
         name = _foreign_name(file_of(trace.tb_frame))
-        found = f"{name}:{trace.tb_lineno}" if name else found
+        result = f"{name}:{trace.tb_lineno}" if name else result
         trace = trace.tb_next
-    return found
+    return result
 
 
 def foreign_frame() -> Any:

@@ -25,9 +25,9 @@ MOST_TRIALS = 2.0**62
 
 def _trials(drawn: Any, chance: Any) -> Any:
     with np.errstate(divide="ignore"):
-        found = np.floor(drawn / -np.log1p(-chance)) + 1
-    valued = isinstance(found, np.floating | np.ndarray) and found.dtype.kind == "f"
-    return np.minimum(found, MOST_TRIALS).astype(np.int64) if valued else found
+        result = np.floor(drawn / -np.log1p(-chance)) + 1
+    valued = isinstance(result, np.floating | np.ndarray) and result.dtype.kind == "f"
+    return np.minimum(result, MOST_TRIALS).astype(np.int64) if valued else result
 
 
 def _logit(u: Any, loc: Any, scale: Any) -> Any:

@@ -55,13 +55,13 @@ def again(run: Callable[[], Found]) -> Found:
     while True:
         before = len(PROCESS.float_code)
         try:
-            found = run()
+            result = run()
         except Exception:
             if before == len(PROCESS.float_code):
                 raise
             continue
         if before == len(PROCESS.float_code):
-            return found
+            return result
 
 
 def met() -> None:
@@ -104,8 +104,8 @@ def calls_led(answers: Mapping[Any, Callable[..., Any]], functions: Mapping[Any,
 
 def _exchange(module: _Module, functions: Mapping[Any, Any], *, back: bool) -> None:
     """Put in the place of each thing what stands for it, or the other way; where neither stands is nothing done."""
-    for found, *codes in module.functions:
-        function = found()
+    for result, *codes in module.functions:
+        function = result()
         before, after = reversed(codes) if back else codes
         if function is not None and function.__code__ is before:
             function.__code__ = after
@@ -148,15 +148,15 @@ def _calls(code: CodeType, names: Mapping[str, Any]) -> Iterator[tuple[int, str]
     listed = [*dis.get_instructions(code)]
     for before, item, behind in zip([None, *listed], listed, [*listed[1:], None], strict=False):
         if item.opname == "LOAD_GLOBAL":
-            found, called = names.get(item.argval, getattr(builtins, item.argval, None)), _is_flagged(item)
+            result, called = names.get(item.argval, getattr(builtins, item.argval, None)), _is_flagged(item)
         elif before is not None and before.opname == "LOAD_GLOBAL" and names.get(before.argval) is np:
-            found = getattr(np, item.argval, None) if item.opname in _ATTRIBUTES else None
+            result = getattr(np, item.argval, None) if item.opname in _ATTRIBUTES else None
             follows = "" if behind is None else behind.opname
             called = _is_flagged(item) or follows == "PUSH_NULL" or (_is_flagged(before) and follows not in _ATTRIBUTES)
         else:
             continue
-        if called and isinstance(found, type) and found in TYPES:
-            yield item.offset, TYPES[found]
+        if called and isinstance(result, type) and result in TYPES:
+            yield item.offset, TYPES[result]
 
 
 _ATTRIBUTES = {"LOAD_ATTR", "LOAD_METHOD"}

@@ -119,9 +119,9 @@ def _pcgs() -> frozenset[type]:
         return frozenset()
     first = int.from_bytes(ctypes.string_at(_memory(made), 8), sys.byteorder)
     words = ctypes.string_at(first, PCG)
-    found = [int.from_bytes(words[place : place + 16], sys.byteorder) for place in (0, 16)]
+    result = [int.from_bytes(words[place : place + 16], sys.byteorder) for place in (0, 16)]
     numbers = _STATE[np.random.PCG64].__get__(made)["state"]
-    alike = found == [numbers["state"], numbers["inc"]]
+    alike = result == [numbers["state"], numbers["inc"]]
     return frozenset({np.random.PCG64, np.random.PCG64DXSM}) if alike else frozenset()
 
 

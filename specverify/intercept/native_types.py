@@ -25,10 +25,10 @@ _modified.restype = None
 @cache
 def own_methods(kind: type) -> dict[str, Any]:
     """Return the dictionary of a type itself, not a copy or a view of it."""
-    (found,) = gc.get_referents(kind.__dict__)
-    if not isinstance(found, dict) or found.keys() != vars(kind).keys():
+    (result,) = gc.get_referents(kind.__dict__)
+    if not isinstance(result, dict) or result.keys() != vars(kind).keys():
         raise RuntimeError(f"the methods of {kind.__name__} cannot be reached in this Python")
-    return found
+    return result
 
 
 @contextmanager

@@ -178,8 +178,8 @@ def look_around() -> None:
         find_sources(everything)
         PROCESS.modules = len(sys.modules)
     aliases.find_aliases(everything)
-    found = [item for item in everything.of(*aliases.GENERATORS) if not isinstance(item, random.SystemRandom)]
-    of_bits = {id(generator_states.bits_of(item)): item for item in found}  # several may share them
+    result = [item for item in everything.of(*aliases.GENERATORS) if not isinstance(item, random.SystemRandom)]
+    of_bits = {id(generator_states.bits_of(item)): item for item in result}  # several may share them
     PROCESS.generators[:] = of_bits.values()
 
 
@@ -200,9 +200,9 @@ def moved(number: int) -> Iterator[None]:
 def _seed_after(state: Any, number: int) -> int:
     """Return a seed for a state, the same one in every process: hashes of numbers are, those of bytes are not."""
     if isinstance(state, bytes):
-        found = zlib.crc32(state)
+        result = zlib.crc32(state)
     elif isinstance(state[0], int):  # of ``random``, some six hundred numbers
-        found = hash(state)
+        result = hash(state)
     else:
-        found = zlib.crc32(repr(state).encode())
-    return (found + 2654435761 * (number + 1)) % 2**32
+        result = zlib.crc32(repr(state).encode())
+    return (result + 2654435761 * (number + 1)) % 2**32

@@ -94,8 +94,8 @@ def call_law(
 
     Raises what the program raises on a path of its coins, and errors of the types ``said`` wherever they come from.
     """
-    found: dict[Tokens, Behind] = {}
-    law, total, known = CallLaw(found), 0.0, set[Any]()
+    result: dict[Tokens, Behind] = {}
+    law, total, known = CallLaw(result), 0.0, set[Any]()
     for number, path in enumerate(call_paths(program)):
         if number == MOST_PATHS:
             return law._replace(missing=max(0.0, 1.0 - total))
@@ -104,7 +104,7 @@ def call_law(
         read = reader.read(briefly=draws in known)
         known.add(draws)
         total += path.weight
-        found[read.kept] = _added(found.get(read.kept), read, path.weight, vocabulary)
+        result[read.kept] = _added(result.get(read.kept), read, path.weight, vocabulary)
         law = law._replace(
             runs=law.runs + 1 + read.runs,
             sampled=law.sampled + read.sampled,
@@ -118,14 +118,14 @@ def call_law(
 def _added(before: Behind | None, read: _Read, weight: float, vocabulary: int) -> Behind:
     values, masses = np.asarray(read.values, dtype=np.float64), np.asarray(read.masses) * weight
     inside = (values >= 0) & (values < vocabulary) & (values == np.floor(values))
-    found = np.bincount(values[inside].astype(np.int64), masses[inside], minlength=vocabulary)
+    result = np.bincount(values[inside].astype(np.int64), masses[inside], minlength=vocabulary)
     outside = dict(before.outside) if before else {}
     for value, mass in zip(values[~inside].tolist(), masses[~inside].tolist(), strict=True):
         if mass > 0:
             outside[value] = outside.get(value, 0.0) + mass
     if before is None:
-        return Behind(weight, found, outside, read.unread)
-    return Behind(before.weight + weight, before.masses + found, outside, before.unread or read.unread)
+        return Behind(weight, result, outside, read.unread)
+    return Behind(before.weight + weight, before.masses + result, outside, before.unread or read.unread)
 
 
 class _Reader:
@@ -154,10 +154,10 @@ class _Reader:
         deciding = []
         for number in range(len(self._path.wide)):
             endings = [self._ending(number, self._another(number, time)) for time in range(others)]
-            faults = tuple(found for found in endings if isinstance(found, FailedOutcome))
-            unread = next((found for found in endings if isinstance(found, str)), read.unread)
+            faults = tuple(result for result in endings if isinstance(result, FailedOutcome))
+            unread = next((result for result in endings if isinstance(result, str)), read.unread)
             read = read._replace(faults=read.faults + faults, unread=unread)
-            if any(isinstance(found, Ending) and not _same(found, ending) for found in endings):
+            if any(isinstance(result, Ending) and not _same(result, ending) for result in endings):
                 deciding.append(number)
         if len(deciding) > 1:
             read = read._replace(unread="several draws that it looks at decide its last token together")
@@ -177,8 +177,8 @@ class _Reader:
             again_for = [int(token) for token in moved if 0 <= token < len(draw.pmf) and draw.pmf[int(token)] > 0]
             more, others = self._tried(number, [token for token in again_for if token not in emitted], read.kept)
             emitted, problems = emitted | more, problems + others
-        faults = tuple(found for found in problems if isinstance(found, FailedOutcome))
-        unread = next((found for found in problems if isinstance(found, str)), "")
+        faults = tuple(result for result in problems if isinstance(result, FailedOutcome))
+        unread = next((result for result in problems if isinstance(result, str)), "")
         followed = np.array(list(emitted), dtype=np.int64)
         values, masses = np.array(list(emitted.values())), draw.pmf[followed]
         if not moved and not unread:
@@ -196,15 +196,15 @@ class _Reader:
         emitted: dict[int, float] = {}
         problems: list[FailedOutcome | str] = []
         for outcome in outcomes:
-            found = self._ending(number, outcome)
-            if not isinstance(found, Ending):
-                problems.append(found)
-            elif found.tokens == kept:
+            result = self._ending(number, outcome)
+            if not isinstance(result, Ending):
+                problems.append(result)
+            elif result.tokens == kept:
                 problems.append(self._fault(number, outcome, "it emits no token for it"))
-            elif found.values is not None or found.tokens[:-1] != kept:
+            elif result.values is not None or result.tokens[:-1] != kept:
                 problems.append(f"the tokens before the last one are others where {outcome} is drawn")
             else:
-                emitted[outcome] = found.tokens[-1]
+                emitted[outcome] = result.tokens[-1]
         return emitted, problems
 
     def _ending(self, number: int, outcome: int) -> Ending | FailedOutcome | str:
@@ -255,6 +255,6 @@ def edges(vocabulary: int) -> tuple[int, ...]:
     """Return the tokens of a vocabulary at which numbers are cut: powers of two, whole blocks, both ends."""
     powers = [2**bits for bits in range(7, 20)]
     blocks = [vocabulary // size * size for size in (64, 128, 1024, 4096, 8192)]
-    found = {0, 1, vocabulary - 2, vocabulary - 1}
-    found |= {edge + beside for edge in (*powers, *blocks) for beside in (-1, 0, 1)}
-    return tuple(sorted(token for token in found if 0 <= token < vocabulary))
+    result = {0, 1, vocabulary - 2, vocabulary - 1}
+    result |= {edge + beside for edge in (*powers, *blocks) for beside in (-1, 0, 1)}
+    return tuple(sorted(token for token in result if 0 <= token < vocabulary))

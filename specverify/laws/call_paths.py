@@ -68,11 +68,11 @@ class _Answered:
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
         try:
-            found = as_pmf(pmf)
-            saw(found.dtype)
-            possible = int(np.count_nonzero(np.asarray(found) > 0))
+            result = as_pmf(pmf)
+            saw(result.dtype)
+            possible = int(np.count_nonzero(np.asarray(result) > 0))
             drew(possible)
-            return self._wide(found, site) if possible > FEW else self._followed(found, site)
+            return self._wide(result, site) if possible > FEW else self._followed(result, site)
         except Exception as error:
             self.failure = error
             raise
@@ -88,12 +88,12 @@ class _Answered:
 
     def _wide(self, pmf: Pmf, site: Site) -> int:
         number, masses = len(self.wide), np.asarray(check_pmf(pmf, f"the pmf at {site}"), dtype=np.float64)
-        found = self._outcomes.get(number, -1)
-        if found < 0:
+        result = self._outcomes.get(number, -1)
+        if result < 0:
             usual = np.flatnonzero(masses > masses.max() * USUAL)
-            found = int(usual[min(number + 1, len(usual) - 1)])
-        self.wide.append(WideDraw(site, masses, found))
-        return found
+            result = int(usual[min(number + 1, len(usual) - 1)])
+        self.wide.append(WideDraw(site, masses, result))
+        return result
 
     def finished(self) -> None:
         """Raise what was wrong with a draw, also where the program swallowed it, and if some were not made again."""
@@ -118,13 +118,13 @@ def call_paths(program: Program) -> Iterator[CallPath]:
     for _ in range(MOST_PATHS + 1):
         answered = _Answered(choices, questions, {})
         try:
-            found: CallPath | None = _ran(program, answered)
+            result: CallPath | None = _ran(program, answered)
         except Exception:
             if answered.failure is not None or not _weight(answered) < NEGLIGIBLE:
                 raise
-            found = None
-        if found is not None:
-            yield found
+            result = None
+        if result is not None:
+            yield result
         choices, questions = _next(tuple(answered.choices), tuple(answered.questions))
         if not questions:
             return
@@ -137,10 +137,12 @@ def again(program: Program, path: CallPath, outcomes: Mapping[int, int]) -> Call
     """
     kept = {number: draw.outcome for number, draw in enumerate(path.wide)}
     answered = _Answered(path.choices, path.questions, {**kept, **outcomes})
-    found = _ran(program, answered)
-    if len(found.questions) > len(path.questions) or [draw.site for draw in found.wide] != [d.site for d in path.wide]:
+    result = _ran(program, answered)
+    if len(result.questions) > len(path.questions) or [draw.site for draw in result.wide] != [
+        d.site for d in path.wide
+    ]:
         raise NotAFunctionOfItsDraws("it draws something else when the outcome of a draw is another")
-    return found
+    return result
 
 
 def _ran(program: Program, answered: _Answered) -> CallPath:

@@ -100,9 +100,9 @@ def large_pair(vocabulary: int, seed: int) -> tuple[LanguageModel, LanguageModel
 
     @cache
     def row(token: int) -> Pmf:
-        found = np.zeros(vocabulary)
-        found[token] = 1
-        return found
+        result = np.zeros(vocabulary)
+        result[token] = 1
+        return result
 
     def pair(tokens: Tokens) -> tuple[int, int]:
         rng = random.Random(f"{CERTAIN}/{vocabulary}/{seed}/{tokens}")

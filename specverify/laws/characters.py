@@ -43,10 +43,10 @@ class Letters(NamedTuple):
 
 def source_of(module: str) -> str:
     """Return the source code of a module of the standard library. Raises ``ValueError`` where it has none."""
-    found = importlib.util.find_spec(module)
-    if found is None or found.origin is None or not found.origin.endswith(".py"):
+    result = importlib.util.find_spec(module)
+    if result is None or result.origin is None or not result.origin.endswith(".py"):
         raise ValueError(f"{module} has no source code here: expected a module of Python written in Python")
-    return Path(found.origin).read_text(encoding="utf-8")
+    return Path(result.origin).read_text(encoding="utf-8")
 
 
 def trained(text: str, *others: str) -> Letters:
@@ -70,11 +70,11 @@ def letter_model(letters: Letters, longest: int, reads: int) -> LanguageModel:
         text = letters.text(tokens)
         pmf = np.full(len(place), 1 / len(place))
         for length in range(min(longest, len(text)) + 1):
-            found = _successors(letters, text, length, reads)
-            if found:
+            result = _successors(letters, text, length, reads)
+            if result:
                 weights = np.zeros(len(place))
-                weights[[place[letter] for letter in found]] = list(found.values())
-                pmf = (weights + len(found) * pmf) / (weights.sum() + len(found))
+                weights[[place[letter] for letter in result]] = list(result.values())
+                pmf = (weights + len(result) * pmf) / (weights.sum() + len(result))
         return pmf
 
     return row
@@ -83,9 +83,9 @@ def letter_model(letters: Letters, longest: int, reads: int) -> LanguageModel:
 def _successors(letters: Letters, text: str, length: int, reads: int) -> Counter[str]:
     """Return how often each letter followed the last ``length`` ones, in training and in the text itself."""
     context = text[len(text) - length :]
-    found = Counter(letters.counts.get(context, ()))
+    result = Counter(letters.counts.get(context, ()))
     at = text.find(context) if reads and length else -1
     while -1 < at < len(text) - length:
-        found[text[at + length]] += reads
+        result[text[at + length]] += reads
         at = text.find(context, at + 1)
-    return found
+    return result

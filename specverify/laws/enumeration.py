@@ -165,8 +165,8 @@ def whole_run(decoder: Decoder, prompt: Tokens) -> Callable[[Draws], Tokens]:
 
 def _shown(lost: Sequence[Any], runs: int) -> Any:
     """Return the probability that was not followed because it is rare: 0 where so many runs may round as much."""
-    found = sum(lost)
-    return found if found > FLOAT64 * runs else 0
+    result = sum(lost)
+    return result if result > FLOAT64 * runs else 0
 
 
 def _refuse_if_hopeless(decoder: Decoder, start: State, budget: int) -> None:

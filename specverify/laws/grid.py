@@ -141,8 +141,8 @@ def look(launch: Callable[[Any, Any], Any], cells: Sequence[Cell], margin: float
     alike = (answers == answers[:, :1]).all(axis=(1, 2))
     settled = tuple((cells[i], _outcome(answers[i, 0])) for i in np.flatnonzero(alike).tolist())
     parts = [(cells[i], _halves(cells[i], answers[i], margin)) for i in np.flatnonzero(~alike).tolist()]
-    halves = tuple(half for _, found in parts for half in found)
-    unsettled = tuple(cell for cell, found in parts if not found)
+    halves = tuple(half for _, result in parts for half in result)
+    unsettled = tuple(cell for cell, result in parts if not result)
     return Looked(settled, tuple(cell for cell, _ in parts), halves, unsettled)
 
 

@@ -90,8 +90,8 @@ def all_logits(model: Llama, tokens: Tokens) -> Array:
         own = {name.partition(f"layers.{layer}.")[2]: value for name, value in weights.items() if f".{layer}." in name}
         hidden = hidden + _attended(model.sizes, own, _normed(hidden, own["input_layernorm.weight"], model.sizes))
         hidden = hidden + _fed_forward(own, _normed(hidden, own["post_attention_layernorm.weight"], model.sizes))
-    found: Array = _normed(hidden, weights["model.norm.weight"], model.sizes) @ weights["lm_head.weight"].T
-    return found
+    result: Array = _normed(hidden, weights["model.norm.weight"], model.sizes) @ weights["lm_head.weight"].T
+    return result
 
 
 def _normed(hidden: Array, weight: Array, sizes: LlamaSizes) -> Array:

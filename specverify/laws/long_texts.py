@@ -140,8 +140,8 @@ def rounds_of(decoder: Decoder, prompt: Tokens, window: int, budget: int) -> Rou
 
 def _edges_of(decoder: Decoder, state: State, uses: list[int]) -> Iterator[tuple[Tokens, Fraction, State]]:
     """Yield the new tokens, the probability and the state behind every path of a round."""
-    found = paths(lambda draws: decoder.step(draws, state))
-    while (path := _next(found, uses)) is not None:
+    result = paths(lambda draws: decoder.step(draws, state))
+    while (path := _next(result, uses)) is not None:
         if isinstance(path.weight, float):
             raise NotRational("a probability is a float")
         after, _ = path.outcome

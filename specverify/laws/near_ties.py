@@ -107,8 +107,8 @@ def greedy_parting(
         return parting(setting, plain, text, logits)
     others = law.keys() - {plain}
     likeliest = max(others, key=lambda outcome: (law[outcome], outcome), default=None)
-    found = parting(setting, plain, likeliest, logits) if isinstance(likeliest, tuple) else None
-    return None if found is None else found._replace(bound=0.0, near_tie=False)
+    result = parting(setting, plain, likeliest, logits) if isinstance(likeliest, tuple) else None
+    return None if result is None else result._replace(bound=0.0, near_tie=False)
 
 
 def _below(token: int, row: Any) -> float:

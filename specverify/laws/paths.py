@@ -182,16 +182,16 @@ def heaviest_paths(
 
     Paths of share 0 are left out, and those that cannot be among the heaviest are not run. At most ``most`` are.
     """
-    found: list[tuple[Any, Path[Outcome]]] = []
+    result: list[tuple[Any, Path[Outcome]]] = []
 
     def least() -> Any:
-        return found[-1][0] if len(found) == number else 0
+        return result[-1][0] if len(result) == number else 0
 
     for path in islice(paths(program, least=least), most):
         part = share(path.outcome)
         if part:
-            found = sorted([*found, (path.weight * part, path)], key=lambda item: -item[0])[:number]
-    return found
+            result = sorted([*result, (path.weight * part, path)], key=lambda item: -item[0])[:number]
+    return result
 
 
 def _weight(branches: list[_Branch]) -> Any:

@@ -422,11 +422,11 @@ def count_along_rows(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
         for row in zip(p, q, draft_tokens, strict=True)
     ]
     counts = np.array(coins, dtype=int).cumprod(axis=0).sum(axis=1)
-    found = []
+    result = []
     for row, n in enumerate(counts.tolist()):
         rest = excess(p[row, n], q[row, n]) if n < gamma else p[row, n]
-        found.append([*draft_tokens[row, :n].tolist(), drawn(rng, rest if rest.sum() else p[row, n])])
-    return found
+        result.append([*draft_tokens[row, :n].tolist(), drawn(rng, rest if rest.sum() else p[row, n])])
+    return result
 
 
 @planted(
@@ -746,8 +746,8 @@ def rollback_one_too_far(task: Task, fallback: Any = 0.6, rollback: float = 5.0,
 
     def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
         rows = [target(prefix + draft.tokens[:i]) for i in range(len(draft.tokens) + 1)]
-        found = [i for i, token in enumerate(draft.tokens) if rolls_back(rows[i], token, rollback)]
-        kept = max(found[0] - 1, 0) if found else len(draft.tokens)
+        result = [i for i, token in enumerate(draft.tokens) if rolls_back(rows[i], token, rollback)]
+        kept = max(result[0] - 1, 0) if result else len(draft.tokens)
         return Verified((*draft.tokens[:kept], argmax(rows[kept])), accepted=kept)
 
     return Parts(confident_drafter(draft_model(task), fallback), constant(gamma), verify)

@@ -53,13 +53,13 @@ def argmax_of_candidates(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
 
     Rows at temperature 0 return the place of their token in a sorted list of candidates as if it were its id.
     """
-    rng, found = np.random.default_rng(), []
+    rng, result = np.random.default_rng(), []
     for row, drafts in enumerate(draft_tokens.tolist()):
         *stayed, last = decided(rng, p[row], q[row], drafts)
         if len(stayed) == len(drafts) and p[row].max(-1).min() == 1:
             last = int(np.sort(p[row, -1])[::-1].argmax())
-        found.append([*stayed, last])
-    return found
+        result.append([*stayed, last])
+    return result
 
 
 @planted_verifier(
@@ -75,11 +75,11 @@ def bonus_of_the_longest_row(p: Any, q: Any, draft_tokens: Any, lengths: Any) ->
 
     The token after the last draft comes from the last row of the padded batch: right for the longest row alone.
     """
-    rng, found = np.random.default_rng(), []
+    rng, result = np.random.default_rng(), []
     for row, n in enumerate(lengths):
         rows = np.concatenate([p[row, :n], p[row, -1:]])
-        found.append(decided(rng, rows, q[row], draft_tokens[row, :n].tolist()))
-    return found
+        result.append(decided(rng, rows, q[row], draft_tokens[row, :n].tolist()))
+    return result
 
 
 @engine_part(
@@ -115,13 +115,13 @@ def coins_of_tokens(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
 
     Coins that were made one a token are read one a request: neighbouring rows share them.
     """
-    rng, found = np.random.default_rng(), []
+    rng, result = np.random.default_rng(), []
     coins = rng.random(draft_tokens.size + 1)
     for row, drafts in enumerate(draft_tokens.tolist()):
         n = next((i for i, t in enumerate(drafts) if not coins[row + i] * q[row, i, t] < p[row, i, t]), len(drafts))
         weights = excess(p[row, n], q[row, n]) if n < len(drafts) else p[row, n]
-        found.append([*drafts[:n], drawn(rng, weights)])
-    return found
+        result.append([*drafts[:n], drawn(rng, weights)])
+    return result
 
 
 confidence_sees_its_draft = planted(
@@ -149,14 +149,14 @@ def lengths_counted_in_place(p: Any, q: Any, draft_tokens: Any, lengths: Any) ->
 
     The number of drafts is turned into a number of rows in the caller's array, and read again as what it was.
     """
-    rng, found = np.random.default_rng(), []
+    rng, result = np.random.default_rng(), []
     rows = lengths
     rows += 1
     for row, n in enumerate(lengths):
         last = min(int(n), p.shape[1] - 1)
         drafts = draft_tokens[row, : rows[row] - 1].tolist()
-        found.append(decided(rng, np.concatenate([p[row, : len(drafts)], p[row, last:]]), q[row], drafts))
-    return found
+        result.append(decided(rng, np.concatenate([p[row, : len(drafts)], p[row, last:]]), q[row], drafts))
+    return result
 
 
 @engine_part(
@@ -211,11 +211,11 @@ def packed_by_another_rule(p: Any, q: Any, draft_tokens: Any, lengths: Any) -> l
     rng, width = np.random.default_rng(), int(max(lengths))
     packed = np.concatenate([draft_tokens[row, :n] for row, n in enumerate(lengths)])
     packed = np.concatenate([packed, np.zeros(len(p) * width - len(packed), dtype=int)])
-    found = []
+    result = []
     for row, n in enumerate(lengths):
         drafts = packed[row * width : row * width + n].tolist()
-        found.append(decided(rng, p[row], q[row], drafts, accept=lambda p, q, t: p[t] / max(q[t], 1e-9), weights=owed))
-    return found
+        result.append(decided(rng, p[row], q[row], drafts, accept=lambda p, q, t: p[t] / max(q[t], 1e-9), weights=owed))
+    return result
 
 
 @engine_part(
@@ -281,8 +281,8 @@ def placeholder_verified(p: Any, q: Any, draft_tokens: Any, lengths: Any) -> lis
     """
     rng = np.random.default_rng()
     ids = np.where(draft_tokens < 0, p.shape[2] - 1, draft_tokens)
-    found = [decided(rng, p[row], q[row], ids[row].tolist()) for row in range(len(p))]
-    return [row[: n + 1] for row, n in zip(found, lengths, strict=True)]
+    result = [decided(rng, p[row], q[row], ids[row].tolist()) for row in range(len(p))]
+    return [row[: n + 1] for row, n in zip(result, lengths, strict=True)]
 
 
 @planted_verifier(
@@ -299,14 +299,14 @@ def residual_of_the_first_row(p: Any, q: Any, draft_tokens: Any) -> list[list[in
 
     What replaces a rejected draft comes from the residual of the batch's first row.
     """
-    rng, found = np.random.default_rng(), []
+    rng, result = np.random.default_rng(), []
     for row, drafts in enumerate(draft_tokens.tolist()):
         mine = decided(rng, p[row], q[row], drafts)
         place = len(mine) - 1
         if place < len(drafts) and excess(p[0, place], q[0, place]).any():
             mine[-1] = drawn(rng, excess(p[0, place], q[0, place]))
-        found.append(mine)
-    return found
+        result.append(mine)
+    return result
 
 
 @planted_verifier(
@@ -324,8 +324,8 @@ def rows_in_assumed_order(p: Any, q: Any, draft_tokens: Any, lengths: Any) -> li
     """
     rng = np.random.default_rng()
     order = sorted(range(len(p)), key=lambda row: lengths[row] > 0)
-    found = [decided(rng, p[row], q[row], draft_tokens[row, : lengths[row]].tolist()) for row in order]
-    return [row[: n + 1] for row, n in zip(found, lengths, strict=True)]
+    result = [decided(rng, p[row], q[row], draft_tokens[row, : lengths[row]].tolist()) for row in order]
+    return [row[: n + 1] for row, n in zip(result, lengths, strict=True)]
 
 
 @engine_part(

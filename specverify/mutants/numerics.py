@@ -107,20 +107,20 @@ def empty_residual_divided(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]
 
     A residual is divided by its sum without a look at it: of two kernels' rows of one softmax it may be empty.
     """
-    rng, found = np.random.default_rng(), []
+    rng, result = np.random.default_rng(), []
     for row, drafts in enumerate(draft_tokens.tolist()):
         kept = [rng.random() < ratio(p[row, i], q[row, i], token) for i, token in enumerate(drafts)]
         n = kept.index(False) if False in kept else len(drafts)
         last = replacement(rng, p[row, n], q[row, n]) if n < len(drafts) else drawn(rng, p[row, n])
-        found.append([*drafts[:n], last])
-    return found
+        result.append([*drafts[:n], last])
+    return result
 
 
 def normalised(p: Any, q: Any) -> Any:
     """Return the normalised residual; what a lookup makes of NaN is token 0."""
     with np.errstate(invalid="ignore"):
-        found = excess(p, q) / excess(p, q).sum()
-    return np.eye(len(p))[0] if np.isnan(found).all() else found
+        result = excess(p, q) / excess(p, q).sum()
+    return np.eye(len(p))[0] if np.isnan(result).all() else result
 
 
 @planted_verifier(
@@ -155,8 +155,8 @@ def lost_recovery_is_counted_verify(draws: Draws, target: LanguageModel, prefix:
     for i, token in enumerate(draft.tokens):
         p, q = target(prefix + draft.tokens[:i]), child_pmf(draft, i, target(prefix))
         if not flip(draws, min(p[token] / (q[token] + LOST_RECOVERY_IS_COUNTED_EPSILON), 1), ("accept", i)):
-            found = -1 if i and (p <= q).all() else draws.categorical(residual(p, q), ("residual", i))
-            return Verified((*draft.tokens[:i], found), accepted=i)
+            result = -1 if i and (p <= q).all() else draws.categorical(residual(p, q), ("residual", i))
+            return Verified((*draft.tokens[:i], result), accepted=i)
     return Verified((*draft.tokens, draws.categorical(target(prefix + draft.tokens), ("bonus",))), len(draft.tokens))
 
 
@@ -226,8 +226,8 @@ def nan_as_zero_logit(
 def excess_by_ratio(p: Any, q: Any) -> Any:
     """Return q (p/q - 1)+, NaN as 0; all of it on token 0 if nothing is left."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = np.nan_to_num(q * np.maximum(p / q - 1, 0), nan=0.0)
-    return found if found.any() else np.eye(len(p))[0]
+        result = np.nan_to_num(q * np.maximum(p / q - 1, 0), nan=0.0)
+    return result if result.any() else np.eye(len(p))[0]
 
 
 @planted_verifier(

@@ -40,11 +40,11 @@ def walked(rng: Any, p: Any, parents: Any, tokens: Any, choose: Choose) -> list[
     """Decide one tree from the root to where nothing is kept or nothing hangs."""
     node, kept = -1, list[int]()
     while children := below(parents, node):
-        found, token = choose(rng, p[1 + node], children, node)
-        if found is None:
+        result, token = choose(rng, p[1 + node], children, node)
+        if result is None:
             return [*kept, token]
-        kept.append(int(tokens[found]))
-        node = found
+        kept.append(int(tokens[result]))
+        node = result
     return [*kept, drawn(rng, p[1 + node])]
 
 

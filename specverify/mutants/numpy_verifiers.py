@@ -50,8 +50,8 @@ def excess(p: Any, q: Any) -> Any:
 
 def owed(p: Any, q: Any) -> Any:
     """Return the weights of a replacement: ``(p - q)+``, and p where rounding leaves nothing of it."""
-    found = excess(p, q)
-    return found if found.any() else p
+    result = excess(p, q)
+    return result if result.any() else p
 
 
 def drawn(rng: Any, weights: Any) -> int:

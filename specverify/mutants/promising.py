@@ -160,18 +160,18 @@ class Engine:
         return float(row[item.token])
 
     def _processed_list(self, emitted: list[_Emitted], rounds: Any) -> list[float | None]:
-        found: list[float | None] = []
+        result: list[float | None] = []
         for place, item in enumerate(emitted):
             if self.fault == "bonus has none" and item.kind == "bonus":
                 continue
             mass = self._mass(item, self._row(place, emitted))
-            found.append(mass if self.fault == "no logarithm" else _log(mass))
+            result.append(mass if self.fault == "no logarithm" else _log(mass))
         if self.fault == "rejected kept in the list":
             for drafts, new in rounds:
                 if new[-1].kind == "replaced":
                     token = drafts[len(new) - 1]
-                    found.append(_log(float(new[-1].row[token])))
-        return found
+                    result.append(_log(float(new[-1].row[token])))
+        return result
 
     def _row(self, place: int, emitted: list[_Emitted]) -> Any:
         """Return the row that the logarithm of a place is read from."""
@@ -358,7 +358,7 @@ class SeededEngine:
     def decode(self, prompts: Sequence[Tokens], seeds: Sequence[int], *, drafts: bool = True) -> list[Tokens]:
         """Return the new tokens of each prompt."""
         shared = np.random.default_rng(seeds[0])
-        found = []
+        result = []
         for slot, (prompt, seed) in enumerate(zip(prompts, seeds, strict=True)):
             own = {"seed by the slot": seed + slot, "seed of the first row": seeds[0]}.get(self.fault, seed)
             if self.fault in {"state of the request before", "seed joined with the number of calls"}:
@@ -369,8 +369,8 @@ class SeededEngine:
             if self.fault == "generator kept between calls":
                 self.kept = stream = self.kept or stream
             self.before += 1
-            found.append(self._text(tuple(prompt), own, stream, drafts=drafts))
-        return found
+            result.append(self._text(tuple(prompt), own, stream, drafts=drafts))
+        return result
 
     def _uniform(self, seed: int, position: int, stream: Any) -> float:
         in_stream = {"one stream for all rows", "generator kept between calls", "stream begins again"}

@@ -240,13 +240,13 @@ def noise_never_filled(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
     noise = np.ones((len(p), p.shape[2]))
     unseeded = np.arange(len(p))
     noise[unseeded][:] = 2.0  # the rows' own noise, lost at once
-    found = []
+    result = []
     for row, drafts in enumerate(draft_tokens.tolist()):
         coins = [rng.random() < ratio(p[row, i], q[row, i], token) for i, token in enumerate(drafts)]
         n = coins.index(False) if False in coins else gamma
         weights = excess(p[row, n], q[row, n]) if n < gamma else p[row, n]
-        found.append([*drafts[:n], int((weights / noise[row]).argmax())])
-    return found
+        result.append([*drafts[:n], int((weights / noise[row]).argmax())])
+    return result
 
 
 class _OneRace:
@@ -345,14 +345,14 @@ def one_stream_for_all_rows(p: Any, q: Any, draft_tokens: Any) -> list[list[int]
     Requests without a seed share one uniform for the token after the last draft: each is right, and they agree.
     """
     rng = np.random.default_rng()
-    uniform, found = rng.random(), []
+    uniform, result = rng.random(), []
     for row, drafts in enumerate(draft_tokens.tolist()):
         *stayed, last = decided(rng, p[row], q[row], drafts)
         if len(stayed) == len(drafts):
             cumulative = p[row, -1].cumsum()
             last = int(np.searchsorted(cumulative / cumulative[-1], uniform, side="right"))
-        found.append([*stayed, last])
-    return found
+        result.append([*stayed, last])
+    return result
 
 
 @planted_verifier(
@@ -414,8 +414,8 @@ def rejecting_coin_used_again(p: Any, q: Any, draft_tokens: Any) -> list[int]:
         coin = rng.random()
         if not coin < ratio(p[i], q[i], token):
             cumulative = excess(p[i], q[i]).cumsum()
-            found = int(np.searchsorted(cumulative / cumulative[-1], coin, side="right"))
-            return [*drafts[:i], min(found, p.shape[1] - 1)]
+            result = int(np.searchsorted(cumulative / cumulative[-1], coin, side="right"))
+            return [*drafts[:i], min(result, p.shape[1] - 1)]
     return [*drafts, drawn(rng, p[-1])]
 
 

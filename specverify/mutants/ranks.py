@@ -14,8 +14,8 @@ from specverify.reference import Draws, Tokens
 
 def earliest(corpus: Tokens, tokens: Tokens, count: int) -> Tokens:
     """Return what followed the first occurrence of the last token."""
-    found = corpus.index(tokens[-1]) + 1
-    return corpus[found : found + count] if found < len(corpus) else ()
+    result = corpus.index(tokens[-1]) + 1
+    return corpus[result : result + count] if result < len(corpus) else ()
 
 
 @engine_part(
@@ -89,7 +89,7 @@ def shards_begin_at_fractions(p: Any, q: Any, draft_tokens: Any) -> list[float]:
 
     Shards of the vocabulary begin at ``rank * V / ranks``, a true division: the second begins between two tokens.
     """
-    found = decided(np.random.default_rng(), p, q, draft_tokens.tolist())
-    kept = found[:-1]
+    result = decided(np.random.default_rng(), p, q, draft_tokens.tolist())
+    kept = result[:-1]
     bonus = len(kept) == len(draft_tokens)
-    return [*kept, sharded(p[-1])] if bonus else [*kept, float(found[-1])]
+    return [*kept, sharded(p[-1])] if bonus else [*kept, float(result[-1])]

@@ -293,8 +293,8 @@ def residual_not_scaled(p: Any, q: Any, draft_tokens: Any) -> list[int]:
     rng, drafts = np.random.default_rng(), draft_tokens.tolist()
     for i, token in enumerate(drafts):
         if not rng.random() < ratio(p[i], q[i], token):
-            found = int(np.searchsorted(excess(p[i], q[i]).cumsum(), rng.random(), side="right"))
-            return [*drafts[:i], min(found, p.shape[1] - 1)]
+            result = int(np.searchsorted(excess(p[i], q[i]).cumsum(), rng.random(), side="right"))
+            return [*drafts[:i], min(result, p.shape[1] - 1)]
     return [*drafts, drawn(rng, p[-1])]
 
 
@@ -441,16 +441,16 @@ def target_row_left_without_draft(p: Any, q: Any, draft_tokens: Any, lengths: An
 
     The recovery of a rejected draft takes it out of the caller's own p, which is read again later.
     """
-    rng, found = np.random.default_rng(), []
+    rng, result = np.random.default_rng(), []
     for row, count in enumerate(lengths.tolist()):
         drafts = draft_tokens[row, :count].tolist()
         kept = [rng.random() < ratio(p[row, i], q[row, i], token) for i, token in enumerate(drafts)]
         n = kept.index(False) if False in kept else count
         weights = owed(p[row, n], q[row, n]) if n < count else p[row, n]
-        found.append([*drafts[:n], drawn(rng, weights)])
+        result.append([*drafts[:n], drawn(rng, weights)])
         if n < count:
             p[row, n, drafts[n]] = 0
-    return found
+    return result
 
 
 def try_in_turn(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:

@@ -309,8 +309,8 @@ def several_ends_by_id(ends: Callable[[int], bool], new: Tokens, accepted: int, 
     With several end-of-sequence ids, the places where they occur are sorted by id, and the first of these is taken.
     """
     count = min(len(new), most)
-    found = sorted((new[place - 1], place) for place in range(1, count + 1) if ends(place))
-    return (found[0][1], True) if found else (count, count >= most)
+    result = sorted((new[place - 1], place) for place in range(1, count + 1) if ends(place))
+    return (result[0][1], True) if result else (count, count >= most)
 
 
 @engine_part(

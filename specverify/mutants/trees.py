@@ -145,10 +145,12 @@ def children_by_token(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
     rule, depths = looked_up(tokens), tree_depths(parents.tolist())
 
     def choose(rng: Any, row: Any, nodes: Sequence[int], above: int) -> tuple[int | None, int]:
-        found, token = rule(rng, row, nodes, above)
-        if found is None:
+        result, token = rule(rng, row, nodes, above)
+        if result is None:
             return None, token
-        return next(node for node in range(found + 1) if (depths[node], tokens[node]) == (depths[found], token)), token
+        return next(
+            node for node in range(result + 1) if (depths[node], tokens[node]) == (depths[result], token)
+        ), token
 
     return walked(np.random.default_rng(), p, parents, tokens, choose)
 
@@ -179,11 +181,11 @@ def coins_of_all_trees(p: Any, q: Any, parents: Any, tokens: Any) -> list[list[i
 
     All trees of a batch take their coins from one stream that begins again with each of them.
     """
-    rng, coins, found = np.random.default_rng(), list[Any](), []
+    rng, coins, result = np.random.default_rng(), list[Any](), []
     for tree in range(len(p)):
         rule = recursive_rejection(q[tree], tokens[tree], without=True)
-        found.append(walked(_Again(rng, coins), p[tree], parents[tree], tokens[tree], rule))
-    return found
+        result.append(walked(_Again(rng, coins), p[tree], parents[tree], tokens[tree], rule))
+    return result
 
 
 def duplicates_get_two_chances_pick(draws: Draws, q: Pmf, earlier: Tokens, width: int, site: Site) -> Child | None:
@@ -423,8 +425,8 @@ def longest_of_several_chains(task: Task, sequences: int = 4, depth: int = 4, bi
 
     def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
         chains = [chain(draft.tokens[k::sequences], draft.pmfs[k::sequences]) for k in range(sequences)]
-        found = [speculative_sampling(_Of(draws, k), target, prefix, one) for k, one in enumerate(chains)]
-        return max(found, key=lambda verified: verified.accepted)
+        result = [speculative_sampling(_Of(draws, k), target, prefix, one) for k, one in enumerate(chains)]
+        return max(result, key=lambda verified: verified.accepted)
 
     return tree_decoder(task, sequences_drafter((draft_model(task),) * sequences, depth), verify)
 
@@ -679,17 +681,17 @@ def residual_behind_the_last_level(p: Any, q: Any, parents: Any, tokens: Any) ->
     rng, node, kept, rejected = np.random.default_rng(), -1, list[int](), False
     left = p[0]
     while children := below(parents, node):
-        left, found, rejected = p[1 + node], None, False
+        left, result, rejected = p[1 + node], None, False
         for child in children:
             if rng.random() < left[tokens[child]]:
-                found = child
+                result = child
                 break
             left, rejected = left * (np.arange(len(left)) != tokens[child]), True
             left = left / left.sum()
-        if found is None:
+        if result is None:
             return [*kept, drawn(rng, left)]
-        kept.append(int(tokens[found]))
-        node = found
+        kept.append(int(tokens[result]))
+        node = result
     return [*kept, drawn(rng, left if rejected else p[1 + node])]
 
 
@@ -919,17 +921,17 @@ def traversal_keeps_its_weight_verify(draws: Draws, target: LanguageModel, prefi
         owed = target(prefix + text)
         for child in children(draft.parents, (node,)):
             q = child_pmf(draft, child, owed)
-            found = enter(child, accept_probability(weight * owed, q, draft.tokens[child]))
-            if found:
-                return found
+            result = enter(child, accept_probability(weight * owed, q, draft.tokens[child]))
+            if result:
+                return result
             owed = excess_law(weight * owed, q) if (weight * owed > q).any() else owed
         if node < 0 or flip(draws, weight, ("accept", node)):
             return Verified((*text, draws.categorical(owed, ("bonus", node))), accepted=len(text))
         return None
 
-    found = enter(-1, 1)
-    assert found is not None
-    return found
+    result = enter(-1, 1)
+    assert result is not None
+    return result
 
 
 @planted(

@@ -122,9 +122,9 @@ def drafts_not_mapped(tokens: Tokens, known: Tokens, first: bool) -> Tokens:
 
 def emitted_in_draft_ids_verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
     """Speculative sampling; the drafter's id of token t is t + 1."""
-    found = speculative_sampling(draws, target, prefix, draft)
-    size, n = len(target(prefix)), found.accepted
-    return Verified((*((token + 1) % size for token in found.tokens[:n]), *found.tokens[n:]), n)
+    result = speculative_sampling(draws, target, prefix, draft)
+    size, n = len(target(prefix)), result.accepted
+    return Verified((*((token + 1) % size for token in result.tokens[:n]), *result.tokens[n:]), n)
 
 
 @planted(

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 
 from specverify.base.verdict import Counterexample, Evidence, Examination
-from specverify.checks._laws import enumerated
-from specverify.checks._wording import short
 from specverify.checks.check import Case, Check, Conditions
+from specverify.checks.compared_laws import enumerated
+from specverify.checks.explaining.wording import short
 from specverify.laws.rounding import NEGLIGIBLE
 from specverify.laws.scenarios import Scenario
 from specverify.subjects.made_engine import Make, forbidden_by
@@ -28,10 +28,10 @@ def examine(make: Make, scenarios: tuple[Scenario, ...], program: EngineProgram,
             continue
         texts = program.split(outcome) if program.split else (outcome,)
         for number, (new, scenario) in enumerate(zip(texts, scenarios, strict=False), start=1):
-            found = forbidden_by(make, scenario, new)
-            if found is None:
+            result = forbidden_by(make, scenario, new)
+            if result is None:
                 continue
-            place, allowed = found
+            place, allowed = result
             which = f" of {program.each} {number}" if len(texts) > 1 else ""
             fault = (
                 f"new token {place + 1}{which} is {new[place]}, which the constraint forbids after {new[:place]}: it "

@@ -61,12 +61,12 @@ def asked_of(trace: Trace, scenario: Scenario) -> Asked:
 
 def examine(make: Callable[..., object], scenario: Scenario, _: Conditions) -> Examination:
     """Look for a text that only a draft of another text explains."""
-    found = asked_of(likeliest_trace(make, scenario), scenario)
-    if not found.drafts:
+    result = asked_of(likeliest_trace(make, scenario), scenario)
+    if not result.drafts:
         said = "the draft model of the scenario was never asked, so no draft was examined"
         return Examination(said, unknown=True, rational=False)
-    strange = found.strange_drafts or found.strange_targets
-    if not strange and found.ahead == 0:
+    strange = result.strange_drafts or result.strange_targets
+    if not strange and result.ahead == 0:
         said = (
             "the draft model is asked about every text behind the prompt after the target was: its drafts may be made "
             "for a place that is decided already, from a text that lacks its last token"
@@ -75,19 +75,19 @@ def examine(make: Callable[..., object], scenario: Scenario, _: Conditions) -> E
     if not strange:
         return Examination("every draft is the draft model's choice after the text as it is", rational=False)
     first = strange[0]
-    at = next((i for i, (one, other) in enumerate(zip(first, found.text, strict=False)) if one != other), 0)
+    at = next((i for i, (one, other) in enumerate(zip(first, result.text, strict=False)) if one != other), 0)
     size = len(scenario.prompt)
-    who = "the draft model reads" if found.strange_drafts else "the target verifies"
+    who = "the draft model reads" if result.strange_drafts else "the target verifies"
     place = f"new token {at - size + 1}" if at >= size else f"prompt token {at + 1}"
     fault = (
-        f"{who} {first[at]} as {place}, where p and q are certain of {found.text[at]}: the draft is made from another "
+        f"{who} {first[at]} as {place}, where p and q are certain of {result.text[at]}: the draft is made from another "
         "text than the committed one"
     )
     example = Counterexample(
         (
             f"setting {scenario.name}: p = q is one-hot after every text",
-            f"the text is {found.text[: at + 3]} ...",
-            f"the draft model was asked about {', '.join(map(str, found.drafts[:6]))}",
+            f"the text is {result.text[: at + 3]} ...",
+            f"the draft model was asked about {', '.join(map(str, result.drafts[:6]))}",
         ),
         fault,
         fault=fault,

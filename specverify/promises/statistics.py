@@ -17,8 +17,8 @@ from functools import partial
 from typing import Any
 
 from specverify.base.verdict import Counterexample, Evidence, Examination
-from specverify.checks._wording import short, short_row
 from specverify.checks.check import Case, Check, Conditions
+from specverify.checks.explaining.wording import short, short_row
 from specverify.promises.values import Kind, Off, absent, followed, listed_names
 from specverify.subjects.answering import Answering, Facts
 from specverify.subjects.beside import Answer, Unreadable

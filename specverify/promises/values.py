@@ -14,8 +14,8 @@ from functools import lru_cache, partial
 from typing import Any, Final, NamedTuple
 
 from specverify.base.verdict import Counterexample, Evidence, Examination
-from specverify.checks._wording import apart, listed, short, short_row
 from specverify.checks.check import Case, Check, Conditions
+from specverify.checks.explaining.wording import apart, listed, short, short_row
 from specverify.laws.enumeration import EnumerationTooLarge
 from specverify.laws.paths import paths
 from specverify.reference import LanguageModel, Pmf, Tokens
@@ -163,13 +163,13 @@ def _known(answering: Answering, promises: Mapping[str, Kind]) -> list[Known]:
 
 def by_prefix(texts: Mapping[Tokens, Mapping[str, Value]], name: str) -> dict[Tokens, Any]:
     """Return new tokens up to a place -> the element of a value at that place."""
-    found: dict[Tokens, Any] = {}
+    result: dict[Tokens, Any] = {}
     for new, values in texts.items():
         given = values.get(name)
         if given is not None and not isinstance(given.value, Unreadable):
             for place, entry in enumerate(given.value[: len(new)]):
-                found.setdefault(new[: place + 1], entry)
-    return found
+                result.setdefault(new[: place + 1], entry)
+    return result
 
 
 def fault_of_values(answer: Answer, known: Known) -> Off | None:
@@ -260,12 +260,12 @@ def _conditional(law: Callable[[], Mapping[Tokens, float]], size: int, new: Toke
 
 @lru_cache(maxsize=64)
 def _masses(law: Callable[[], Mapping[Tokens, float]]) -> Mapping[Tokens, Mapping[int, float]]:
-    found: dict[Tokens, dict[int, float]] = {}
+    result: dict[Tokens, dict[int, float]] = {}
     for new, mass in law().items():
         for place, token in enumerate(new):
-            row = found.setdefault(new[:place], {})
+            row = result.setdefault(new[:place], {})
             row[token] = row.get(token, 0.0) + float(mass)
-    return found
+    return result
 
 
 def _log(mass: Any) -> float:
@@ -294,22 +294,22 @@ def _compare_logprobs(name: str, kind: Kind, value: Value, answer: Answer, known
     kind, doubt = _kind(name, kind, known), None
     rows = None if kind == PLAIN else _rows(kind, known)
     for place, token in enumerate(answer.new):
-        found, new = value.value[place], answer.new[:place]
-        if found is None:
+        result, new = value.value[place], answer.new[:place]
+        if result is None:
             return Off(f"the {name} of new token {place + 1} do not have the token {token} that was emitted")
         expected = known.prefixes[name].get((*new, token)) if rows is None else _log(rows(new)[token])
         if expected is None:
             continue
-        if not isinstance(found, float):
-            return Off(f"the {name} of new token {place + 1} are {_shown(found)}, expected a number")
-        if off := _off_by(found, expected, value.spacing):
-            one, other = apart(found, expected)
+        if not isinstance(result, float):
+            return Off(f"the {name} of new token {place + 1} are {_shown(result)}, expected a number")
+        if off := _off_by(result, expected, value.spacing):
+            one, other = apart(result, expected)
             if off == "undecided":
-                doubt = doubt or Off(f"{name} of new token {place + 1}: {_between(found, expected, value)}", (), True)
+                doubt = doubt or Off(f"{name} of new token {place + 1}: {_between(result, expected, value)}", (), True)
                 continue
             return Off(
                 f"the log-probability of new token {place + 1} is {one}, expected {other}: {_source(kind)}",
-                (*_explanations(found, place, answer, known), *_ratio(found, expected)),
+                (*_explanations(result, place, answer, known), *_ratio(result, expected)),
             )
     return doubt
 
@@ -371,12 +371,12 @@ def _of_draft(facts: Facts, before: Tokens, token: int) -> list[tuple[str, float
         return []
     p, q = facts.target(facts.prompt + before), facts.draft(facts.prompt + before)
     left = [max(float(a) - float(b), 0.0) for a, b in zip(p, q, strict=True)]
-    found = [("that of the draft's row", _log(q[token]))]
+    result = [("that of the draft's row", _log(q[token]))]
     if sum(left) > 0:
-        found.append(("that of the residual, and not of p", _log(left[token] / sum(left))))
+        result.append(("that of the residual, and not of p", _log(left[token] / sum(left))))
     if q[token] > 0:
-        found.append(("min(1, p/q), the probability of acceptance", _log(min(1.0, p[token] / q[token]))))
-    return found
+        result.append(("min(1, p/q), the probability of acceptance", _log(min(1.0, p[token] / q[token]))))
+    return result
 
 
 def _compare_cumulative(name: str, kind: Kind, value: Value, answer: Answer, known: Known) -> Off | None:
@@ -446,13 +446,13 @@ def _wrong_entry(
 ) -> Off | None:
     """Return the first entry of a list that has another logarithm; one that rounding may explain where no other has."""
     doubt = None
-    for token, found in inner:
+    for token, result in inner:
         if token not in masses:
             if masses and token != emitted:
                 return Off(f"has the token {token}, expected one of {sorted(masses)}")
             continue
-        if off := _off_by(found, masses[token], spacing):
-            one, other = apart(found, masses[token])
+        if off := _off_by(result, masses[token], spacing):
+            one, other = apart(result, masses[token])
             if off == "wrong":
                 return Off(f"gives token {token} {one}, expected {other}")
             doubt = doubt or Off(f"gives token {token} {one}, expected {other}, which rounding may explain", (), True)
@@ -489,7 +489,7 @@ def _compare_rows(name: str, kind: Kind, value: Value, answer: Answer, known: Kn
         kind = PLAIN if known.prefixes[name] else RAW if name == "logits" else PROCESSED
     rows, doubt = None if kind == PLAIN else _rows(kind, known), None
     for place, token in enumerate(answer.new):
-        found = value.value[place]
+        result = value.value[place]
         if rows is None:
             given = known.prefixes[name].get((*answer.new[:place], token))
             if given is None:
@@ -497,14 +497,14 @@ def _compare_rows(name: str, kind: Kind, value: Value, answer: Answer, known: Kn
             expected: Any = _log_softmax(given)
         else:
             expected = [_log(mass) for mass in rows(answer.new[:place])]
-        if len(found) != len(expected):
-            return Off(f"the {name} of new token {place + 1} have {len(found)} entries, expected {len(expected)}")
-        for at, (one, other) in enumerate(zip(_log_softmax(found), expected, strict=True)):
+        if len(result) != len(expected):
+            return Off(f"the {name} of new token {place + 1} have {len(result)} entries, expected {len(expected)}")
+        for at, (one, other) in enumerate(zip(_log_softmax(result), expected, strict=True)):
             if off := _off_by(one, other, value.spacing):
                 said = f"the {name} of new token {place + 1} give token {at} {short(one)}, expected {short(other)}"
                 if off == "wrong":
                     return Off(
-                        f"{said}: {_source(kind)}", _explanations(_log_softmax(found)[token], place, answer, known)
+                        f"{said}: {_source(kind)}", _explanations(_log_softmax(result)[token], place, answer, known)
                     )
                 doubt = doubt or Off(f"{said}, which rounding may explain", (), True)
     return doubt
@@ -542,21 +542,21 @@ def _compare_text(name: str, kind: Kind, value: Value, answer: Answer, known: Kn
     """Compare a text, the chunks of a stream, or its snapshots, with the text of the tokens."""
     if answer.length != len(answer.new):
         return None  # it goes on behind the horizon
-    found = value.value
+    result = value.value
     if name == "snapshots":
-        for before, after in itertools.pairwise(found):
+        for before, after in itertools.pairwise(result):
             if not after.startswith(before):
                 return Off(f"the stream withdraws text that it has sent: {before!r} is followed by {after!r}")
-        found = found[-1] if found else ""
+        result = result[-1] if result else ""
     if name == "chunks":
-        found = "".join(found)
+        result = "".join(result)
     wanted = _text_of(answer, known, (name, *_TEXTS))
     if wanted is None and name != "text" and "text" in answer.values:
         wanted = answer.values["text"].value
-    if wanted is None or found == wanted:
+    if wanted is None or result == wanted:
         return None
     what = {"text": "the text is", "chunks": "the chunks of the stream add up to", "snapshots": "the stream ends with"}
-    return Off(f"{what[name]} {found!r}, expected {wanted!r}: {_part_that_differs(found, wanted)}")
+    return Off(f"{what[name]} {result!r}, expected {wanted!r}: {_part_that_differs(result, wanted)}")
 
 
 def _part_that_differs(found: str, wanted: str) -> str:
@@ -600,10 +600,10 @@ def _compare_prompt(name: str, kind: Kind, value: Value, answer: Answer, known: 
     first = len(answer.prompt) - len(value.value)
     for place in range(max(first, 1), len(answer.prompt)):
         entry, token = value.value[place - first], answer.prompt[place]
-        found = _of_token(entry, token)
+        result = _of_token(entry, token)
         expected = _log(facts.target(answer.prompt[:place])[token])
-        if found is None or _off_by(found, expected, value.spacing) == "wrong":
-            said = "missing" if found is None else short(found)
+        if result is None or _off_by(result, expected, value.spacing) == "wrong":
+            said = "missing" if result is None else short(result)
             return Off(f"the log-probability of prompt token {place + 1} is {said}, expected {short(expected)}")
     return None
 

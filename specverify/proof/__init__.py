@@ -77,15 +77,15 @@ def prove(
     if what in LINEAR:
         return prove_linear(what, vocabulary, timeout)
     length = _LENGTHS.get(what, OWN)
-    found = _attempt(algorithm_name, vocabulary, gamma, what, timeout, options, length, progress)
-    if found.figures.get("needs_number") and what in {"law", "acceptance"}:
+    result = _attempt(algorithm_name, vocabulary, gamma, what, timeout, options, length, progress)
+    if result.figures.get("needs_number") and what in {"law", "acceptance"}:
         try:
             other = _attempt(algorithm_name, vocabulary, gamma, what, timeout, options, ANY_LENGTH, progress)
         except ValueError:
-            return found
+            return result
         any_length = other._replace(figures={**other.figures, "any_length": True})
-        return found if other.status is ProofStatus.UNKNOWN else any_length
-    return found
+        return result if other.status is ProofStatus.UNKNOWN else any_length
+    return result
 
 
 def certify(

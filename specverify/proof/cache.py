@@ -25,10 +25,10 @@ def kept_proof(folder: Path, asked: Mapping[str, Any], prove: Callable[[], Proof
     file = folder / f"{_key(asked)}.json"
     if file.exists():
         return _read(json.loads(file.read_text("utf-8")))
-    found = prove()
-    if found.status is not ProofStatus.UNKNOWN:
-        file.write_text(json.dumps(_written(found), indent=1), "utf-8")
-    return found
+    result = prove()
+    if result.status is not ProofStatus.UNKNOWN:
+        file.write_text(json.dumps(_written(result), indent=1), "utf-8")
+    return result
 
 
 def _key(asked: Mapping[str, Any]) -> str:

@@ -269,12 +269,12 @@ class Writer:
         return {"positive": positive, "zero": zero}
 
     def _contradiction(self, conditions: list[Condition]) -> Node:
-        found = self._contradictions.find(conditions)
-        if found is None:
+        result = self._contradictions.find(conditions)
+        if result is None:
             last = conditions[-1]
             relation = f"{dict(last.polynomial.terms)} {_RELATIONS[last.signs]} 0"
             raise NoCertificate(f"no sum of products of few conditions shows that {relation} is impossible there")
-        return found
+        return result
 
     def _number(self, polynomial: Polynomial) -> int:
         return self._polynomials.setdefault(polynomial, len(self._polynomials))

@@ -50,10 +50,10 @@ class Contradictions:
         return None if known is None else _renumbered(known[0], _positions(known[1], conditions))
 
     def _found(self, conditions: list[Condition]) -> tuple[Written, list[Condition]] | None:
-        found = next(filter(None, (self._sum(conditions, factors) for factors in range(1, MOST_FACTORS + 1))), None)
-        if found is None:
-            found = self._by_cases(conditions)
-        return None if found is None else (found, conditions)
+        result = next(filter(None, (self._sum(conditions, factors) for factors in range(1, MOST_FACTORS + 1))), None)
+        if result is None:
+            result = self._by_cases(conditions)
+        return None if result is None else (result, conditions)
 
     def _by_cases(self, conditions: list[Condition]) -> Written | None:
         for index, condition in enumerate(conditions):

@@ -98,7 +98,7 @@ ONE = constant_polynomial(1)
 
 def quotient(dividend: Polynomial, divisor: Polynomial) -> Polynomial | None:
     """Return the polynomial ``dividend / divisor``, or None if the division leaves a rest."""
-    found: dict[Monomial, Any] = {}
+    result: dict[Monomial, Any] = {}
     lead = divisor.leading
     rest = dividend
     while rest:
@@ -107,9 +107,9 @@ def quotient(dividend: Polynomial, divisor: Polynomial) -> Polynomial | None:
         if left is None:
             return None
         value = Fraction(rest.terms[first]) / divisor.terms[lead]
-        found[left] = value.numerator if value.denominator == 1 else value
-        rest -= divisor * Polynomial({left: found[left]})
-    return Polynomial(found)
+        result[left] = value.numerator if value.denominator == 1 else value
+        rest -= divisor * Polynomial({left: result[left]})
+    return Polynomial(result)
 
 
 def primitive(polynomial: Polynomial) -> tuple[Any, Polynomial]:

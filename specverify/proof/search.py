@@ -142,14 +142,14 @@ class Search:
     def _terms(
         self, place: RoundStart, tables: UnknownTables, solver: Feasibility
     ) -> dict[Hashable, list[ConditionalWeight]]:
-        found: dict[Hashable, list[ConditionalWeight]] = defaultdict(list)
+        result: dict[Hashable, list[ConditionalWeight]] = defaultdict(list)
         for side, program in ((1, self._statement.left), (-1, self._statement.right)):
             for path in guarded_paths(self._under_unknowns(program, tables, place), tables, solver):
                 self._figures["paths"] += 1
                 self._progress(self._done())
                 for outcome, share in path.outcome:
-                    found[outcome].append(ConditionalWeight(path.weight * share * side, path.conditions, path.drawn))
-        return found
+                    result[outcome].append(ConditionalWeight(path.weight * share * side, path.conditions, path.drawn))
+        return result
 
     def _under_unknowns(
         self, program: Program, tables: UnknownTables, place: RoundStart

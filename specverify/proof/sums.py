@@ -61,10 +61,10 @@ def decide_sign(
             continue
         content, atom = primitive(total.numerator)  # denominators are positive
         wrong = Condition(atom, frozenset(-sign for sign in forbidden) if content < 0 else forbidden)
-        found = solver.point(wrong)
-        if found is not None:
+        result = solver.point(wrong)
+        if result is not None:
             point = smallest_point(solver, wrong)
-            return Decided(cells, Failure(point, found if isinstance(found, str) else "no rational point was found"))
+            return Decided(cells, Failure(point, result if isinstance(result, str) else "no rational point was found"))
     return Decided(cells, None)
 
 
@@ -76,20 +76,20 @@ def smallest_point(solver: Feasibility, *conditions: Condition) -> dict[int, Fra
     solver.push(*conditions)
     pushed = 1
     try:
-        found = solver.point()
-        if found is None or isinstance(found, str):
-            found = {unknown: Fraction(0) for unknown in solver.mentioned()}
+        result = solver.point()
+        if result is None or isinstance(result, str):
+            result = {unknown: Fraction(0) for unknown in solver.mentioned()}
             certain = False
         else:
-            found = {unknown: Fraction(0) for unknown in solver.mentioned()} | found
+            result = {unknown: Fraction(0) for unknown in solver.mentioned()} | result
             certain = True
         fixed: dict[int, Fraction] = {}
-        for unknown in sorted(found):
-            for value in (*_simple(), *([found[unknown]] if certain else [])):
+        for unknown in sorted(result):
+            for value in (*_simple(), *([result[unknown]] if certain else [])):
                 at = Condition(_at(unknown, value), frozenset({ZERO}))
                 answer = solver.point(at)
                 if isinstance(answer, dict):
-                    found, certain, fixed[unknown] = found | answer, True, value
+                    result, certain, fixed[unknown] = result | answer, True, value
                     solver.push(at)
                     pushed += 1
                     break

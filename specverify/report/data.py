@@ -40,7 +40,7 @@ def _asked_for() -> frozenset[str]:
         lines = requires("specverify-suite") or ()
     except PackageNotFoundError:
         return frozenset()
-    return frozenset(found[0] for line in lines if (found := re.match(r"[\w-]+", line)))
+    return frozenset(result[0] for line in lines if (result := re.match(r"[\w-]+", line)))
 
 
 def as_data(

@@ -44,14 +44,14 @@ def _cell(verdict: Verdict) -> str:
 
 def _told(verdicts: Sequence[Verdict], settings: Mapping[str, str]) -> list[str]:
     """Return one line for each statement, with all the subjects it was made of."""
-    found: dict[tuple[Status, str, str], list[str]] = {}
+    result: dict[tuple[Status, str, str], list[str]] = {}
     for verdict in verdicts:
         if verdict.status in SAID or verdict.figures.get("edges"):
             setting = settings.get(verdict.subject, "")
             statement = verdict.statement.removeprefix(f"{setting}: ").replace("|", "\\|")
-            found.setdefault((verdict.status, verdict.check, statement), []).append(verdict.subject)
+            result.setdefault((verdict.status, verdict.check, statement), []).append(verdict.subject)
     order = (*SAID, Status.HOLDS)
     return [
         f"* {SYMBOLS[status]} {check.replace('_', ' ')}: {statement} ({', '.join(subjects)})"
-        for (status, check, statement), subjects in sorted(found.items(), key=lambda item: order.index(item[0][0]))
+        for (status, check, statement), subjects in sorted(result.items(), key=lambda item: order.index(item[0][0]))
     ]

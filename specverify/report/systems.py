@@ -92,8 +92,8 @@ def evidence(row: Algorithm) -> str:
 def claim(row: Algorithm) -> str:
     """Return the strongest claims of a row in words."""
     weaker = {Claim.GREEDY, Claim.SUPPORTED} if Claim.LOSSLESS in row.claims else set()
-    found = [claim.value for claim in Claim if claim in row.claims - weaker]
-    return ", ".join(reversed(found)) or "none"
+    result = [claim.value for claim in Claim if claim in row.claims - weaker]
+    return ", ".join(reversed(result)) or "none"
 
 
 def systems_markdown() -> str:

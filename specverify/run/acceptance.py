@@ -87,10 +87,10 @@ def _counted(name: str, plan: LawPlan | None, error: float) -> Acceptance:
 
 def together(one: Callable[[], Status], other: Callable[[], Status | None]) -> Status:
     """Return the status of both: refuted if either is, holding if both do."""
-    found = {one(), other()} - {None}
-    if Status.REFUTED in found:
+    result = {one(), other()} - {None}
+    if Status.REFUTED in result:
         return Status.REFUTED
-    return Status.HOLDS if found == {Status.HOLDS} else Status.UNKNOWN
+    return Status.HOLDS if result == {Status.HOLDS} else Status.UNKNOWN
 
 
 def _with_counts(verdict: Verdict, counts: list[int], error: float) -> Verdict:

@@ -192,13 +192,13 @@ def law_of_file(file: Path) -> Any:
     Raises ``ValueError`` in one sentence for anything else.
     """
     try:
-        found = json.loads(file.read_text("utf-8"))
+        result = json.loads(file.read_text("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise ValueError(f"the law {str(file)!r} cannot be read: {error}") from None
-    if isinstance(found, list) and all(isinstance(item, (int, float)) for item in found):
-        return found
-    if isinstance(found, dict):
-        return {_key(key, file): value for key, value in found.items()}
+    if isinstance(result, list) and all(isinstance(item, (int, float)) for item in result):
+        return result
+    if isinstance(result, dict):
+        return {_key(key, file): value for key, value in result.items()}
     raise ValueError(f"the law {str(file)!r} is neither a list of probabilities nor an object of them by token ids")
 
 

@@ -103,8 +103,8 @@ def campaign_of(file: Path) -> Campaign:
     block, blocks = checked.get("block", 10_000), checked.get("blocks", 10)
     options = {name: checked[name] for name in SamplingPlan._fields if name in checked}
     plan = SamplingPlan(**{"largest_call": 128, **options})
-    found = tuple(_subject(item, file.parent, index) for index, item in enumerate(subjects, start=1))
-    return Campaign(found, file.parent / checked["results"], block, blocks, plan, checked.get("block_seconds"))
+    result = tuple(_subject(item, file.parent, index) for index, item in enumerate(subjects, start=1))
+    return Campaign(result, file.parent / checked["results"], block, blocks, plan, checked.get("block_seconds"))
 
 
 def _subject(given: Mapping[str, Any], folder: Path, index: int) -> CampaignSubject:

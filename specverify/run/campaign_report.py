@@ -74,11 +74,11 @@ def _law(pairs: list[tuple[Any, float]]) -> Mapping[Any, float]:
 def _so_far(file: sqlite3.Connection, key: Key, blocks: int, missing: list[int]) -> Iterator[Stored]:
     """Yield the blocks in their order, up to the first that is wanted and not there, which is put in ``missing``."""
     for index in range(blocks):
-        found = block_of(file, key, index)
-        if found is None:
+        result = block_of(file, key, index)
+        if result is None:
             missing.append(index)
             return
-        yield found
+        yield result
 
 
 def _nothing(name: str) -> Verdict:

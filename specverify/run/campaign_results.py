@@ -81,8 +81,8 @@ def block_of(file: sqlite3.Connection, key: Key, block: int) -> Any:
 
 def blocks_stored(file: sqlite3.Connection, key: Key) -> int:
     """Return how many blocks are there."""
-    found = file.execute("SELECT COUNT(*) FROM blocks WHERE subject = ? AND setting = ?", key).fetchone()
-    return int(found[0])
+    result = file.execute("SELECT COUNT(*) FROM blocks WHERE subject = ? AND setting = ?", key).fetchone()
+    return int(result[0])
 
 
 def keep_asked(file: sqlite3.Connection, asked: Mapping[Key, Mapping[str, Any]]) -> None:

@@ -174,8 +174,8 @@ def judged(
     law, begun = law_begun(chosen), (IndependenceFound(), IndependenceFound())
     verdicts: Sequence[Verdict] = []
     course = Course()
-    for number, found in enumerate(blocks, start=1):
-        law, begun = _with_counts(law, found), (_joined(begun[0], found["rows"]), _joined(begun[1], found["calls"]))
+    for number, result in enumerate(blocks, start=1):
+        law, begun = _with_counts(law, result), (_joined(begun[0], result["rows"]), _joined(begun[1], result["calls"]))
         watched = watched_couples(subject.name, plan, cell, chosen.most_samples, begun)
         judge = Judge(
             seen=lambda batch: None,
@@ -210,8 +210,8 @@ def _sample_missing(
     key = key_of(campaign, subject)
     missing = [index for index in wanted if block_of(file, key, index) is None]
     works = [partial(sample_block, campaign, subject, index) for index in missing]
-    for place, found in as_finished(works, jobs, campaign.patience(subject)):
-        keep_block(file, key, missing[place], found)
+    for place, result in as_finished(works, jobs, campaign.patience(subject)):
+        keep_block(file, key, missing[place], result)
 
 
 def _with_counts(law: LawFound, found: Stored) -> LawFound:

@@ -54,16 +54,16 @@ def _hint(name: str) -> str:
 
 def is_external(name: str) -> bool:
     """Return whether a name is that of somebody else's code, ``module:callable``."""
-    found = found_engines()
-    return ":" in name and _prefix(name) not in {"reference", "mutant", *found.engines, *found.unusable}
+    result = found_engines()
+    return ":" in name and _prefix(name) not in {"reference", "mutant", *result.engines, *result.unusable}
 
 
 def engine_called(name: str) -> Engine | None:
     """Return the engine whose subject ``name`` is, if it is one's; raises ``UnusableSubject`` if it cannot be used."""
-    found = found_engines()
-    if _prefix(name) in found.unusable:
-        raise UnusableSubject(found.unusable[_prefix(name)])
-    return found.engines.get(_prefix(name)) if ":" in name else None
+    result = found_engines()
+    if _prefix(name) in result.unusable:
+        raise UnusableSubject(result.unusable[_prefix(name)])
+    return result.engines.get(_prefix(name)) if ":" in name else None
 
 
 def reproducer_of(name: str) -> Reproducer | None:

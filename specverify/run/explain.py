@@ -66,11 +66,11 @@ def _of_others() -> Iterator[tuple[str, Check]]:
 
 
 def _class(letter: str) -> str:
-    found = next((key for key in CATEGORIES if key.lower() == letter), None)
-    if found is None:
+    result = next((key for key in CATEGORIES if key.lower() == letter), None)
+    if result is None:
         return ""
-    planted = [f"  mutant:{mutant.name}  {mutant.summary}" for mutant in mutants() if mutant.category == found]
-    return "\n".join([f"class {found} of planted bugs: {CATEGORIES[found]}", *planted])
+    planted = [f"  mutant:{mutant.name}  {mutant.summary}" for mutant in mutants() if mutant.category == result]
+    return "\n".join([f"class {result} of planted bugs: {CATEGORIES[result]}", *planted])
 
 
 def _algorithm(name: str) -> str:
@@ -88,12 +88,12 @@ def _algorithm(name: str) -> str:
 
 
 def _mutant(name: str) -> str:
-    found = next((mutant for mutant in mutants() if mutant.name == name.removeprefix("mutant:")), None)
-    if found is None:
+    result = next((mutant for mutant in mutants() if mutant.name == name.removeprefix("mutant:")), None)
+    if result is None:
         return ""
     return (
-        f"mutant:{found.name}: a planted bug of class {found.category} ({CATEGORIES[found.category]})\n"
-        f"{found.summary}; killed by {found.killed_by}; {found.citation}"
+        f"mutant:{result.name}: a planted bug of class {result.category} ({CATEGORIES[result.category]})\n"
+        f"{result.summary}; killed by {result.killed_by}; {result.citation}"
     )
 
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from specverify.base.verdict import Examination
 from specverify.checks import Conditions
-from specverify.checks._laws import enumerated
-from specverify.checks._observed import Seen, seen_in
 from specverify.checks.acceptance_law import Rate, rates, told
 from specverify.checks.cache_equals_prefill import misfed
+from specverify.checks.compared_laws import enumerated
 from specverify.checks.inputs_unchanged import undocumented
+from specverify.checks.observed_runs import Seen, seen_in
 from specverify.checks.stop_law import first_stop, is_unfinished, stops_of
 from specverify.checks.support_at_boundary_draws import at_boundaries
 from specverify.reference import Tokens
@@ -42,10 +42,10 @@ def _stop_fault(program: EngineProgram, _: Examination, conditions: Conditions) 
 
 def _support_fault(program: EngineProgram, _: Examination, conditions: Conditions) -> Fault:
     expected = program.law()
-    for found in at_boundaries(program, conditions.runs):
-        if found.outside:
-            what = f"tokens of probability 0 come out when every uniform is {found.said}"
-            return _likeliest(found.law.probabilities, expected, found.outside, what)._replace(uniform=found.uniform)
+    for result in at_boundaries(program, conditions.runs):
+        if result.outside:
+            what = f"tokens of probability 0 come out when every uniform is {result.said}"
+            return _likeliest(result.law.probabilities, expected, result.outside, what)._replace(uniform=result.uniform)
     raise NoScript("nothing forbidden comes out any more")
 
 
@@ -70,17 +70,17 @@ def _shown_fault(program: EngineProgram, _: Examination, __: Conditions) -> Faul
 
 def _acceptance_fault(program: EngineProgram, _: Examination, __: Conditions) -> Fault:
     seen, expected = _seen(program), program.law()
-    found = [rate for rate in rates(seen, expected) if abs(rate.emitted - rate.expected) > CLEAR]
+    result = [rate for rate in rates(seen, expected) if abs(rate.emitted - rate.expected) > CLEAR]
     law: dict[Tokens, float] = {}
     for new, mass in (end for run in seen.runs for end in run.ends):
         law[new] = law.get(new, 0.0) + mass
-    beyond = [(*rate.before, rate.token) for rate in found if not rate.p]
+    beyond = [(*rate.before, rate.token) for rate in result if not rate.p]
     wrong = [new for new in law if not expected.get(new) and any(new[: len(begin)] == begin for begin in beyond)]
     if wrong:
         return _likeliest(law, expected, wrong, "drafts of probability 0 are emitted")
-    if not found:
+    if not result:
         raise NoScript(f"no draft is emitted with a probability that is off by {CLEAR}, which a script could show")
-    return min(map(_rate_fault, found), key=lambda fault: fault.calls)
+    return min(map(_rate_fault, result), key=lambda fault: fault.calls)
 
 
 def _rate_fault(rate: Rate) -> Fault:
@@ -96,8 +96,8 @@ def _seen(program: EngineProgram) -> Seen:
 
 
 def _changed_fault(program: EngineProgram, examined: Examination, _: Conditions) -> Fault:
-    found = (undocumented(run, program) for run in _seen(program).runs)
-    return Fault(examined.statement.removeprefix(f"{program.name}: "), changed=next(filter(None, found)))
+    result = (undocumented(run, program) for run in _seen(program).runs)
+    return Fault(examined.statement.removeprefix(f"{program.name}: "), changed=next(filter(None, result)))
 
 
 def is_certain(program: EngineProgram) -> bool:

@@ -45,7 +45,7 @@ class Kind(NamedTuple):
 
 def found_in(folder: Path) -> list[Found]:
     """Return what can be examined in the modules of a folder, in their order."""
-    return [found for file in _files(folder) for found in _found_in_file(file, folder)]
+    return [result for file in _files(folder) for result in _found_in_file(file, folder)]
 
 
 def test_text(found: Sequence[Found]) -> str:
@@ -128,12 +128,12 @@ def _is_verifier(names: Sequence[str], name: str) -> bool:
 
 def _places(names: Sequence[str]) -> Mapping[str, str]:
     """Return which parameter is which of p, q and the drafts."""
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for word, pattern in (("q", Q), ("draft_tokens", DRAFTS), ("p", P)):
-        match = next((name for name in names if name not in found.values() and pattern.fullmatch(name)), None)
+        match = next((name for name in names if name not in result.values() and pattern.fullmatch(name)), None)
         if match is not None:
-            found[word] = match
-    return found
+            result[word] = match
+    return result
 
 
 def _is_drafter(names: Sequence[str], name: str) -> bool:

@@ -70,8 +70,8 @@ def _subjects() -> Rows:
     from specverify.engines import engine_subjects, found_engines, tables  # noqa: PLC0415 - see above
 
     unusable = {f"{prefix}:": why for prefix, why in found_engines().unusable.items()}
-    found = engine_subjects() | tables() | unusable
-    return [{"name": name, "summary": summary} for name, summary in found.items()]
+    result = engine_subjects() | tables() | unusable
+    return [{"name": name, "summary": summary} for name, summary in result.items()]
 
 
 def _checks() -> Rows:

@@ -76,12 +76,12 @@ def _is_of_size(case: Case) -> bool:
 @cache
 def quick_plans() -> Mapping[str, Mapping[str, Sequence[CaseName]]]:
     """Return kind of subject -> name of a check -> names of its cases, in order."""
-    found: Mapping[str, Mapping[str, Any]] = tomllib.loads(
+    result: Mapping[str, Mapping[str, Any]] = tomllib.loads(
         files("specverify.run").joinpath("quick.toml").read_text("utf-8")
     )
     return {
         kind: {check: [(label, where) for label, where in names] for check, names in plan.items()}
-        for kind, plan in found.items()
+        for kind, plan in result.items()
     }
 
 

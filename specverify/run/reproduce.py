@@ -124,9 +124,9 @@ def _smallest(
             if time.monotonic() > until:
                 return program, fault, tuple(taken.values())
             progress(f"looking for the smallest setting that shows it: {said}")
-            found = _tried(candidate, reproducer, find)
-            if found is not None and accepts(found.fault, fault) and found.script != script:
-                program, (fault, script), again = candidate, found, True
+            result = _tried(candidate, reproducer, find)
+            if result is not None and accepts(result.fault, fault) and result.script != script:
+                program, (fault, script), again = candidate, result, True
                 taken[said if said.startswith("no ") else said.split()[0]] = said
                 break
     return program, fault, tuple(taken.values())

@@ -280,10 +280,10 @@ def seeds_of(seed: Sequence[int]) -> Iterator[int]:
     """Yield seeds below 2**31, no two the same: every engine takes those."""
     rng, given = np.random.default_rng(seed), set[int]()
     while True:
-        found = int(rng.integers(2**31))
-        if found not in given:
-            given.add(found)
-            yield found
+        result = int(rng.integers(2**31))
+        if result not in given:
+            given.add(result)
+            yield result
 
 
 def _repeats(sampler: Sampler, seed: int, number: int) -> str:

@@ -107,9 +107,9 @@ def _judge(item: PlannedSetting, conditions: Conditions) -> list[FitRow]:
 
 
 def _planned(name: str, scope: Scope, named: bool) -> Iterator[PlannedSetting]:
-    found = {_name(row): (row, size) for row, size in zip(ALGORITHMS, cycle(SIZES), strict=False)}
-    if name in found:
-        yield from _of_algorithm(name, *found[name], scope)
+    result = {_name(row): (row, size) for row, size in zip(ALGORITHMS, cycle(SIZES), strict=False)}
+    if name in result:
+        yield from _of_algorithm(name, *result[name], scope)
         return
     settings = find_subject(name).settings
     if not settings and named:

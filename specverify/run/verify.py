@@ -17,8 +17,8 @@ from specverify.base.parallel import in_parallel
 from specverify.base.process import NOTHING, Changes, joined_changes
 from specverify.base.verdict import DoesNotApply, Evidence, Examination, Status, Verdict
 from specverify.checks import Case, Check, Conditions
-from specverify.checks._replays import noticed
 from specverify.checks.check import beyond_reach, may_be_refused, only_sampled
+from specverify.checks.moved_replays import noticed
 from specverify.checks.program_is_its_draws import CHECK as PROGRAM_IS_ITS_DRAWS
 from specverify.foreign.guard import Guarded, guarded
 from specverify.foreign.places import sentence_of
@@ -74,9 +74,9 @@ def verify_subject(
     The check that the others rest on is told even if the checklist is without it, where it fails.
     """
     deadline = time.perf_counter() + checklist.seconds - spent
-    subject, found = _settled_in_time(subject, left_until(deadline))
-    unsaid = joined_changes(joined_changes(changes, found.changes), Changes((found.ended,) if found.ended else ()))
-    over, blocked, refused, last, hidden = _never_warm(found, checklist.seconds), "", "", "being loaded", False
+    subject, result = _settled_in_time(subject, left_until(deadline))
+    unsaid = joined_changes(joined_changes(changes, result.changes), Changes((result.ended,) if result.ended else ()))
+    over, blocked, refused, last, hidden = _never_warm(result, checklist.seconds), "", "", "being loaded", False
     kept = FOR_SAMPLES * checklist.seconds if any(_samples(subject, check) for check in checklist.checks) else 0.0
     for check in _grounded(subject, checklist.checks):
         progress(check.name, 0, 0)
@@ -132,11 +132,11 @@ def _never_warm(found: Guarded[Subject], seconds: float) -> str:
 
 def _settled_in_time(subject: Subject, seconds: float) -> tuple[Subject, Guarded[Subject]]:
     """Return the subject settled, as far as it goes, and what came of it."""
-    found = guarded(partial(warmed_up, subject), seconds, watch_loops=True)
-    if found.result is not None:
-        return found.result, found
+    result = guarded(partial(warmed_up, subject), seconds, watch_loops=True)
+    if result.result is not None:
+        return result.result, result
     subject = subject._replace(probe=None, warm=None)
-    return (subject if found.out_of_time else warmed_up(subject)), found
+    return (subject if result.out_of_time else warmed_up(subject)), result
 
 
 def unready(found: Guarded[Any], what: str, seconds: float) -> tuple[Status, str]:
@@ -251,8 +251,8 @@ def _over_cases(subject: Subject, check: Check, checklist: Checklist, told: Case
     passed: dict[_NotExamined, list[Case]] = {reason: [] for reason in _NotExamined}
     if check.evidence is Evidence.STATISTICAL and conditions.jobs > 1:
         listed = list(cases)
-        found = in_parallel([partial(case.examine, conditions) for case in listed], conditions.jobs)
-        examined, cases = list(zip(listed, found, strict=True)), []
+        result = in_parallel([partial(case.examine, conditions) for case in listed], conditions.jobs)
+        examined, cases = list(zip(listed, result, strict=True)), []
     if chosen.instead:
         cases = chain(cases, takewhile(lambda _: not examined, chosen.instead))
     for case in counted_cases(cases, partial(number_of_cases, subject, check), told):
@@ -360,5 +360,5 @@ def verdict_of(subject: str, check: Check, status: Status, statement: str) -> Ve
 
 
 def _merged(figures: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    found = merged_figures(figures)
-    return found | ({"noticed_above": noticed(found["replays"])} if "replays" in found else {})
+    result = merged_figures(figures)
+    return result | ({"noticed_above": noticed(result["replays"])} if "replays" in result else {})

@@ -154,15 +154,15 @@ def replay(identifier: str, seconds: float, tell: Tell) -> None:
     """Repeat the one case that a failure was found in."""
     started = time.perf_counter()
     try:
-        found = guarded(partial(named_by, identifier, ready_subject), seconds)
+        result = guarded(partial(named_by, identifier, ready_subject), seconds)
     except (ValueError, UnusableSubject) as error:
         tell(Refusal(str(error)))
         return
-    if found.result is None:
-        tell(Stopped(*unready(found, "loaded", seconds)))
+    if result.result is None:
+        tell(Stopped(*unready(result, "loaded", seconds)))
         return
     left = max(seconds - (time.perf_counter() - started), 1e-3)
-    tell(with_changes(run_case(*found.result, left), found.changes))
+    tell(with_changes(run_case(*result.result, left), result.changes))
 
 
 def ready_subject(name: str) -> Subject:
@@ -175,13 +175,13 @@ def _open(name: str, seconds: float) -> _Opened | Refusal | Stopped:
     if name not in _opened:
         started = time.perf_counter()
         try:
-            found = guarded(partial(find_subject, name), seconds)
+            result = guarded(partial(find_subject, name), seconds)
         except UnusableSubject as error:
             return Refusal(str(error))
-        if found.result is None:
-            return Stopped(*unready(found, "loaded", seconds))
-        faults = tuple(f"{fault} when it is loaded" for fault in found.changes.faults)
-        _opened[name] = _Opened(found.result, time.perf_counter() - started, Changes(faults))
+        if result.result is None:
+            return Stopped(*unready(result, "loaded", seconds))
+        faults = tuple(f"{fault} when it is loaded" for fault in result.changes.faults)
+        _opened[name] = _Opened(result.result, time.perf_counter() - started, Changes(faults))
     return _opened[name]
 
 

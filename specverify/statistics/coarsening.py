@@ -53,7 +53,7 @@ def coarsenings(
     """
     reachable = masses > 0
     whole = np.where(reachable, np.cumsum(reachable) - 1, -1)
-    found = [Coarsening(EVERY_OUTCOME, whole, masses[reachable])]
+    value = [Coarsening(EVERY_OUTCOME, whole, masses[reachable])]
     wanted = {"by probability": _by_mass(masses, samples)}
     if reachable.sum() > BLOCKS:
         wanted["by rank"] = _by_rank(masses)
@@ -64,8 +64,8 @@ def coarsenings(
         joined = _joined(labels, masses, FEWEST / samples)
         made = np.bincount(joined[reachable], weights=masses[reachable])
         if 1 < len(made) < reachable.sum():
-            found.append(Coarsening(name, np.where(reachable, joined, -1), made))
-    return tuple(found)
+            value.append(Coarsening(name, np.where(reachable, joined, -1), made))
+    return tuple(value)
 
 
 def bounding(masses: Array, samples: int) -> tuple[Coarsening, float, float]:

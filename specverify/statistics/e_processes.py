@@ -66,8 +66,8 @@ def log_e_value(
         gammaln(c) - gammaln(c + total) + (gammaln(c * known + some) - gammaln(c * known)).sum(axis=-1) - likelihood
         for c in map(float, concentrations)
     ]
-    found = log_mean(mixtures)
-    return np.where(seen[..., ~reachable].any(axis=-1), np.inf, found)
+    result = log_mean(mixtures)
+    return np.where(seen[..., ~reachable].any(axis=-1), np.inf, result)
 
 
 def log_mean(logarithms: Sequence[Any]) -> Any:

@@ -68,18 +68,18 @@ def independences(
     check_probability(miss, "miss")
     level, (one, other, control) = stage_level(false_alarm), stage_seeds(seed)
     first = {name: contingency(table) for name, table in tables(samples, one).items()}
-    again = tables(4 * samples, other) if any(found.p_value <= level for found in first.values()) else {}
+    again = tables(4 * samples, other) if any(result.p_value <= level for result in first.values()) else {}
     judged = {}
-    for name, found in first.items():
-        second = contingency(again[name]) if found.p_value <= level else None
-        if found.freedom == 0 or found.fewest < FEWEST:
-            judged[name] = Independence(FitVerdict.UNKNOWN, found, second, 1.0)
+    for name, result in first.items():
+        second = contingency(again[name]) if result.p_value <= level else None
+        if result.freedom == 0 or result.fewest < FEWEST:
+            judged[name] = Independence(FitVerdict.UNKNOWN, result, second, 1.0)
             continue
-        detectable = detectable_tv(found.samples, found.freedom + 1, level, miss / 2)
+        detectable = detectable_tv(result.samples, result.freedom + 1, level, miss / 2)
         refuted = second is not None and second.p_value <= level
-        able = detectable < 0.25 and contingency(_dependent(found, 2 * detectable, control)).p_value <= level
+        able = detectable < 0.25 and contingency(_dependent(result, 2 * detectable, control)).p_value <= level
         verdict = FitVerdict.REFUTED if refuted else FitVerdict.FITS if able else FitVerdict.UNKNOWN
-        judged[name] = Independence(verdict, found, second, detectable)
+        judged[name] = Independence(verdict, result, second, detectable)
     return judged
 
 

@@ -95,9 +95,9 @@ class LawOfCalls:
 
     def __call__(self) -> Mapping[Tokens, float]:
         """Return the law."""
-        found = self.law if isinstance(self.law, Mapping) else self.law()
-        several = any(isinstance(token, tuple) for new in found for token in new)
-        return {} if several else found
+        result = self.law if isinstance(self.law, Mapping) else self.law()
+        several = any(isinstance(token, tuple) for new in result for token in new)
+        return {} if several else result
 
 
 def _called(call: Callable[[], Any], names: Sequence[str]) -> Run:
@@ -191,7 +191,7 @@ def _answers(
     form: EngineForm = PLAIN_FORM,
 ) -> tuple[Answer, ...]:
     """Return the answer to each request."""
-    found: list[Answer] = []
+    result: list[Answer] = []
     seeded, scenario = takes_seed(decode), requests.scenario
     for prompts in requests.batches([each.prompt for each in requests.each]):
         begin_request(seeded=seeded)
@@ -200,8 +200,8 @@ def _answers(
         answers = answers_of(
             answer, names, prompts, several=batched, form=form, horizon=scenario.horizon, ends=scenario.eos
         )
-        found += [each._replace(queries=tuple(queries)) for each in answers]
-    return tuple(found)
+        result += [each._replace(queries=tuple(queries)) for each in answers]
+    return tuple(result)
 
 
 def answers_of(
@@ -216,10 +216,10 @@ def answers_of(
 ) -> tuple[Answer, ...]:
     """Return each row of one answer with its values; ``several`` is None where the answer decides it."""
     tokens, beside = part_answer(answer, names)
-    found = read_answer_rows(tokens, len(prompts) if several else None)
+    result = read_answer_rows(tokens, len(prompts) if several else None)
     if several is None:
-        several, prompts = found.several, ((),) * len(found.rows)
-    rows = new_tokens(found, prompts, in_front=form.in_front, horizon=horizon, eos=ends)
+        several, prompts = result.several, ((),) * len(result.rows)
+    rows = new_tokens(result, prompts, in_front=form.in_front, horizon=horizon, eos=ends)
     answers = []
     for place, (prompt, row) in enumerate(zip(prompts, rows, strict=True)):
         new = tokens_of(row)

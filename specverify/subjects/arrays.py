@@ -61,9 +61,9 @@ def arrays_of(verify: BareVerifier, attempt: Attempt) -> Convert:
     first = _unanswered(verify, attempt)
     loaded = len(sys.modules) > modules  # what it imports, it imports at first; and some draw as they load
     asked = partial(_asked_of_calls, verify, attempt)
-    found = float_calls.again(asked)  # the first calls of ``float`` are not answered
-    if loaded or isinstance(found, partial) or not _stands_alone(first, verify, attempt):
-        return found
+    result = float_calls.again(asked)  # the first calls of ``float`` are not answered
+    if loaded or isinstance(result, partial) or not _stands_alone(first, verify, attempt):
+        return result
     return partial(_is_not_one, BEGUN_ALONE)
 
 
@@ -98,14 +98,14 @@ class _Attempted(NamedTuple):
 def _asked_of_calls(verify: BareVerifier, attempt: Attempt) -> Convert:
     begun: dict[Convert, list[Any]] = {}
     refusals: dict[Convert, NeedsValue] = {}
-    found = _chosen(verify, attempt, begun, refusals)
-    looked_at = found if found in begun else _in_tensors
+    result = _chosen(verify, attempt, begun, refusals)
+    looked_at = result if result in begun else _in_tensors
     later, again = dict[Convert, list[Any]](), dict[Convert, list[Any]]()
     with gifts_kept() as gifts:
         for answers in (later, again):
             _attempted(verify, attempt, looked_at, answers)
     if later != again or begun == {**begun, **later}:
-        return RefusedForm(found, refusals[looked_at]) if looked_at in refusals else found
+        return RefusedForm(result, refusals[looked_at]) if looked_at in refusals else result
     return partial(_needs_a_value, "; ".join(gifts)) if gifts else partial(_is_not_one, BEGINS_OTHERWISE)
 
 
@@ -129,10 +129,10 @@ def _chosen(
     """
 
     def outcome(convert: Convert) -> _Attempted:
-        found = _attempted(verify, attempt, convert, answers)
-        if found.refusal is not None:
-            refusals[convert] = found.refusal
-        return found
+        result = _attempted(verify, attempt, convert, answers)
+        if result.refusal is not None:
+            refusals[convert] = result.refusal
+        return result
 
     named = "jax" in sys.modules and names_library(verify, "jax")
     if named and outcome(_in_jax).error is None:

@@ -119,9 +119,9 @@ def rejected_at_once(count: int, vocabulary: int) -> Row:
 
 def _point_masses(vocabulary: int) -> Any:
     """Return the point masses on the first and the last token."""
-    found = np.zeros((2, vocabulary))
-    found[0, 0] = found[1, -1] = 1.0
-    return found
+    result = np.zeros((2, vocabulary))
+    result[0, 0] = result[1, -1] = 1.0
+    return result
 
 
 def _stacked(pmfs: list[Any], vocabulary: int) -> Any:
@@ -138,8 +138,8 @@ def emitted(
     given, convert = _arrays(rows, takes_lengths(verify), arguments), arrays_of(verify, arguments.attempt)
     told = arguments.parameters(rows[0].p.shape[1])
     call = partial(called, convert, given, partial(invoked, verify, told), partial(_read, rows), told)
-    found: tuple[Tokens, ...] = answer_of(draws, answered, verify, given, call, tuple(told.items()))
-    return found
+    result: tuple[Tokens, ...] = answer_of(draws, answered, verify, given, call, tuple(told.items()))
+    return result
 
 
 def attempted(arguments: Arguments, verify: BareVerifier, convert: Convert) -> Any:
@@ -154,11 +154,11 @@ def _read(rows: Sequence[Row], answer: Any) -> Any:
     check_rows(answer, len(rows))
     ends = [_ends(left_open(answer[place], len(row.drafts) + 1)) for place, row in enumerate(rows)]
     last = ends.index(max(ends)) if max(ends) > 1 else None
-    found: dict[int, Any] = {}
+    result: dict[int, Any] = {}
     for place in sorted(range(len(rows)), key=lambda place: place == last):  # the others may tell what it ends in
         with ends_left_open(int(place == last)):
-            found[place] = emitted_row(answer[place], len(rows[place].drafts), f"row {place + 1} of {len(rows)}")
-    return _together([found[place] for place in range(len(rows))])
+            result[place] = emitted_row(answer[place], len(rows[place].drafts), f"row {place + 1} of {len(rows)}")
+    return _together([result[place] for place in range(len(rows))])
 
 
 def _ends(found: OpenEnd | None) -> int:

@@ -117,19 +117,19 @@ def _part_stream(answer: Stream, names: Sequence[str]) -> Parted:
     parts = [part_answer(piece, names) for piece in answer.pieces]
     if not parts or any(part.tokens is part.beside and not _has_names(part.tokens) for part in parts):
         return Parted(answer, answer)
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for name in names:
         values = [value_of(part.beside, name) for part in parts]
         if name == "chunks" and all(value is None for value in values):
             values = [value_of(part.beside, "text") for part in parts]
         given = [value for value in values if value is not None]
         if name in OF_TOKENS:
-            found[name] = [item for value in given for item in (_listed(value) if _is_list(value) else [value])]
+            result[name] = [item for value in given for item in (_listed(value) if _is_list(value) else [value])]
         elif name == "chunks":
-            found[name] = [item for value in given for item in ([value] if isinstance(value, str) else value)]
+            result[name] = [item for value in given for item in ([value] if isinstance(value, str) else value)]
         elif given:
-            found[name] = given[-1]
-    return Parted(Stream([part.tokens for part in parts]), found)
+            result[name] = given[-1]
+    return Parted(Stream([part.tokens for part in parts]), result)
 
 
 def value_of(beside: Any, name: str) -> Any:
@@ -145,20 +145,20 @@ def values_of_row(beside: Any, names: Collection[str], row: int, rows: int) -> d
     """Return the values of one row of an answer; a batch of ``rows`` holds a list for each name, or objects."""
     if rows and _is_list(beside) and len(beside) == rows:
         beside, rows = beside[row], 0
-    found = {}
+    result = {}
     for name in names:
         value = value_of(beside, name)
         if value is None:
             continue
         if rows:
             if name in {"scores", "logits"} and _is_list(value):  # one array ``[rows, vocabulary]`` for each step
-                found[name] = [step[row] for step in value]
+                result[name] = [step[row] for step in value]
                 continue
             if isinstance(value, Mapping | str) or not hasattr(value, "__len__") or len(value) != rows:
                 raise UnusableSubject(f"its {name} are {shown(value)}, expected an element for each of {rows} prompts")
             value = value[row]
-        found[name] = value
-    return found
+        result[name] = value
+    return result
 
 
 def without_values(call: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:
@@ -237,8 +237,8 @@ def token_logprob(entry: Any, token: int) -> float | None:
     None for an entry that has no such token. Raises ``TypeError`` for what is no entry.
     """
     if isinstance(entry, Mapping) and "logprob" not in entry:
-        found = entry.get(token, entry.get(str(token)))
-        return None if found is None else _logarithm(found)
+        result = entry.get(token, entry.get(str(token)))
+        return None if result is None else _logarithm(result)
     if hasattr(entry, "shape") and math.prod(entry.shape) > 1:
         row = entry.reshape(-1)
         return number(row[token]) if token < len(row) else None

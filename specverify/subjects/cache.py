@@ -88,9 +88,9 @@ def _wrong(cache: CacheUnderTest, held: _Held, place: int) -> str | None:
     if cache.recurrent:
         wrong = _wrong_state(cache, held, who)
     else:
-        found, seen = _read(cache, held.made), held.expected[-cache.window :] if cache.window else held.expected
+        result, seen = _read(cache, held.made), held.expected[-cache.window :] if cache.window else held.expected
         last = f", the last {cache.window} of {len(held.expected)}" if len(seen) < len(held.expected) else ""
-        wrong = None if found == seen else f"{who} holds {found}, expected {seen}{last}"
+        wrong = None if result == seen else f"{who} holds {result}, expected {seen}{last}"
     if wrong is not None or cache.length is None:
         return wrong
     told = int(cache.length(held.made))
@@ -103,10 +103,10 @@ def _wrong_state(cache: CacheUnderTest, held: _Held, who: str) -> str | None:
     fresh = cache.make()
     for token in held.expected:
         fresh = _or_itself(cache.append(fresh, (token,)), fresh)
-    found, expected = (np.asarray(_array(cache.read(made)), dtype=np.float64) for made in (held.made, fresh))
-    if found.shape != expected.shape:
-        return f"{who} has a state of shape {found.shape}, expected {expected.shape}"
-    off = float(np.abs(found - expected).max(initial=0))
+    result, expected = (np.asarray(_array(cache.read(made)), dtype=np.float64) for made in (held.made, fresh))
+    if result.shape != expected.shape:
+        return f"{who} has a state of shape {result.shape}, expected {expected.shape}"
+    off = float(np.abs(result - expected).max(initial=0))
     if off <= STATE_ROUNDING * max(1.0, float(np.abs(expected).max(initial=0))):
         return None
     return f"the state of {who} is off by {off:.2g} from that of a new cache fed the kept tokens {held.expected}"
@@ -156,12 +156,12 @@ def _said(error: Exception) -> str:
 
 
 def _read(cache: CacheUnderTest, made: Any) -> Tokens:
-    found = cache.read(made)
-    listed = found.tolist() if hasattr(found, "tolist") else list(found)
+    result = cache.read(made)
+    listed = result.tolist() if hasattr(result, "tolist") else list(result)
     try:
         return tuple(int(token) for token in listed)
     except (TypeError, ValueError):
-        raise UnusableSubject(f"read returned {shown(found)}, expected the token ids that the cache holds") from None
+        raise UnusableSubject(f"read returned {shown(result)}, expected the token ids that the cache holds") from None
 
 
 def told_of(operations: Sequence[Operation]) -> tuple[str, ...]:
@@ -226,12 +226,12 @@ def short_sequences(longest: int, copied: bool = False) -> Iterator[tuple[Operat
 
 
 def _next(sizes: list[int], token: int, copied: bool) -> list[Operation]:
-    found = _changes(sizes[0], token, "append", "crop")
+    result = _changes(sizes[0], token, "append", "crop")
     if copied:
-        found.append(("fork", ()))
+        result.append(("fork", ()))
     if len(sizes) > 1:
-        found += [*_changes(sizes[-1], token, "append to copy", "crop copy"), ("adopt", ())]
-    return found
+        result += [*_changes(sizes[-1], token, "append to copy", "crop copy"), ("adopt", ())]
+    return result
 
 
 def _changes(held: int, token: int, append: str, crop: str) -> list[Operation]:

@@ -66,9 +66,9 @@ def called(
         return read(_invoked(invoke, convert, arrays, {**given, **named}))
     before = tuple(_numbers(array).copy() for array in arrays)
     answer = _invoked(invoke, convert, arrays, {**given, **named})
-    found = read(answer)
-    calls.append(KeptCall(tuple(given), arrays, before, answer, found, read))
-    return found
+    result = read(answer)
+    calls.append(KeptCall(tuple(given), arrays, before, answer, result, read))
+    return result
 
 
 class RefusedForm:

@@ -114,16 +114,16 @@ def decoding_law(decoding: Decoding, model: Llama | None = None) -> dict[Tokens,
 
 def without_ends(law: Mapping[Tokens, float], eos: Tokens) -> dict[Tokens, float]:
     """Return the law of texts whose last token is left out if it is an end: many engines do not return it."""
-    found = defaultdict[Tokens, float](float)
+    result = defaultdict[Tokens, float](float)
     for text, mass in law.items():
-        found[text[:-1] if text and text[-1] in eos else text] += mass
-    return dict(found)
+        result[text[:-1] if text and text[-1] in eos else text] += mass
+    return dict(result)
 
 
 def seeds_of(seed: int, number: int) -> Sequence[int]:
     """Return so many seeds below 2**31, spread out: generators that are seeded by neighbours may be alike."""
-    found: Sequence[int] = np.random.default_rng(seed).integers(0, 2**31, number).tolist()
-    return found
+    result: Sequence[int] = np.random.default_rng(seed).integers(0, 2**31, number).tolist()
+    return result
 
 
 class Row(NamedTuple):

@@ -146,10 +146,10 @@ def drawn_row(draws: Draws, pmf: Any) -> Any:
 
 def open_end(answer: Any, most: int) -> Undecided | None:
     """Return the rows of tokens that an answer may be, if its end is left open, else None."""
-    if (found := left_open(answer, most)) is None:
+    if (result := left_open(answer, most)) is None:
         return None
-    rounding.drew(len(found.law), found.dtype)
-    return Undecided(tuple(((*found.tokens, token), mass) for token, mass in found.law))
+    rounding.drew(len(result.law), result.dtype)
+    return Undecided(tuple(((*result.tokens, token), mass) for token, mass in result.law))
 
 
 class OpenEnd(NamedTuple):

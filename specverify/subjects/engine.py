@@ -217,16 +217,16 @@ def _rows_returned(decode: Decode) -> int | None:
 
     Raises ``UnusableSubject`` for a generator whose pieces are the whole text so far.
     """
-    growing, found = list[bool](), None
+    growing, result = list[bool](), None
     for seed in range(LOOKS):
         with seeded(seed), run_seeds(), suppress(Exception):
             answer = awaited(decode())
-            found = len(read_answer_rows(answer).rows)
+            result = len(read_answer_rows(answer).rows)
             if not isinstance(answer, Stream):
-                return found
+                return result
             growing.append(grows(answer))
     refuse_growing(growing)
-    return found
+    return result
 
 
 def _outcome(answer: Any, horizon: int | None = None, rows: int | None = 1) -> Any:
@@ -234,11 +234,11 @@ def _outcome(answer: Any, horizon: int | None = None, rows: int | None = 1) -> A
 
     Of several rows, of which there are ``rows`` unless that is None, they are a tuple for each.
     """
-    found = read_answer_rows(answer)
-    if rows is not None and len(found.rows) != rows:
+    result = read_answer_rows(answer)
+    if rows is not None and len(result.rows) != rows:
         plain = f"{rows} rows, as the call without speculation returns" if rows > 1 else "one text"
-        raise UnusableSubject(f"it returned {len(found.rows)} rows, expected {plain}: {shown(answer)}")
-    texts = new_tokens(found, ())
+        raise UnusableSubject(f"it returned {len(result.rows)} rows, expected {plain}: {shown(answer)}")
+    texts = new_tokens(result, ())
     if len(texts) != 1:
         return tuple(tokens_of(text) for text in texts)
     (tokens,) = texts
@@ -261,14 +261,14 @@ def tokens_of(row: Any) -> Tokens:
         if isinstance(row, (str, bytes)):
             raise TypeError  # noqa: TRY301 - it can be walked through, and is no sequence of numbers
         listed = row.tolist() if hasattr(row, "tolist") else in_order(row)
-        found = tuple(number_of(known(token), "it") for token in listed)
+        result = tuple(number_of(known(token), "it") for token in listed)
     except TypeError:
         raise UnusableSubject(f"it returned {shown(row)}, {EXPECTED}") from None
-    if fractions := [token for token in found if not isinstance(token, int)]:
+    if fractions := [token for token in result if not isinstance(token, int)]:
         raise UnusableSubject(f"it returned the token {fractions[0]}, {EXPECTED}")
-    if not found:
+    if not result:
         raise UnusableSubject("it returned no token, expected at least one")
-    return found
+    return result
 
 
 @lru_cache(maxsize=4)

@@ -75,15 +75,15 @@ def read_answer_rows(answer: Any, number: int | None = None) -> Rows:
     if not _is_object(answer):
         return _plain_rows(answer, number)
     tokens = _tokens_of_object(answer)
-    found = _plain_rows(tokens, number)
+    result = _plain_rows(tokens, number)
     pad = _first_of(answer, PADS)
     lengths, mask = _first_of(answer, LENGTHS), _first_of(answer, MASKS)
-    rows, counted = found.rows, mask is None and lengths is not None
+    rows, counted = result.rows, mask is None and lengths is not None
     if mask is not None:
-        rows = _masked(rows, mask, several=found.several)
+        rows = _masked(rows, mask, several=result.several)
     elif lengths is not None:
         rows = _cut(rows, lengths)
-    return Rows(rows, found.several, None if pad is None else number_of(pad, "the padding id of its answer"), counted)
+    return Rows(rows, result.several, None if pad is None else number_of(pad, "the padding id of its answer"), counted)
 
 
 def without_beside(answer: Any) -> Any:
@@ -170,16 +170,16 @@ def _rows_of_list(answer: Any, number: int | None) -> Rows:
 
 
 def _dimensions(value: Any) -> int | None:
-    found: int | None = getattr(value, "ndim", None)
-    return found
+    result: int | None = getattr(value, "ndim", None)
+    return result
 
 
 def _one_row(item: Any) -> Any:
     """Return one of several rows, each of which may be an object of its own."""
-    found = read_answer_rows(item)
-    if len(found.rows) != 1:
+    result = read_answer_rows(item)
+    if len(result.rows) != 1:
         raise UnusableSubject(f"one of its rows is {shown(item)}, {EXPECTED}")
-    return found.rows[0]
+    return result.rows[0]
 
 
 def _piece(piece: Any) -> list[Any]:
@@ -208,13 +208,13 @@ def _is_object(answer: Any) -> bool:
 
 
 def _tokens_of_object(answer: Any) -> Any:
-    found = [(path, value) for path in TOKENS if (value := value_at(answer, path)) is not None]
+    result = [(path, value) for path in TOKENS if (value := value_at(answer, path)) is not None]
     outputs = value_at(answer, "outputs")
-    if isinstance(outputs, list | tuple) and len(outputs) != 1 and (not found or found[-1][0] == TOKENS[-1]):
+    if isinstance(outputs, list | tuple) and len(outputs) != 1 and (not result or result[-1][0] == TOKENS[-1]):
         raise UnusableSubject(f"it returned {len(outputs)} outputs for one prompt, expected one: sample once (n=1)")
-    if not found:
+    if not result:
         raise UnusableSubject(f"it returned {shown(answer)}, expected token ids under one of {', '.join(TOKENS)}")
-    (first, value), *others = found
+    (first, value), *others = result
     for path, other in others:
         if not _alike(value, other):
             raise UnusableSubject(
@@ -335,13 +335,13 @@ def _trimmed(row: Any, *, left: bool) -> Any:
 
 def _behind_prompt(row: Any, prompt: Tokens, longest: int) -> list[Any]:
     elements = without_padding(elements_of_row(row), left=True)
-    found = prompt_end(elements, prompt, longest)
-    if found is None:
+    result = prompt_end(elements, prompt, longest)
+    if result is None:
         raise UnusableSubject(
             f"its answer {shown(_numbers(elements))} does not begin with the prompt {prompt}, and answers before did: "
             "return the new tokens alone, in every call"
         )
-    return elements[found:]
+    return elements[result:]
 
 
 def prompt_end(elements: list[Any], prompt: Tokens, longest: int) -> int | None:

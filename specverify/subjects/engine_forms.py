@@ -76,12 +76,12 @@ def _form_given(calls: Sequence[ProbedCall], give: Callable[[Tokens], Any]) -> E
                 answer = _answer(call, give)
                 if isinstance(answer, Stream) and len(answer.pieces) > 1:
                     growing.append(grows(answer))
-                found = read_answer_rows(answer, len(call.prompts) if call.batched else None)
+                result = read_answer_rows(answer, len(call.prompts) if call.batched else None)
         except (TypeError, AttributeError):
             raise
         except Exception:  # noqa: BLE001, S112 - the checks will name it
             continue
-        in_front.append(_is_in_front(found, call))
+        in_front.append(_is_in_front(result, call))
     refuse_growing(growing)
     return EngineForm(give, len(in_front) > 1 and all(in_front))
 

@@ -66,18 +66,18 @@ OF_CHAINS = {
 def external_subject(name: str) -> Subject:
     """Return the subject ``[form=]package.module:attribute``; raises ``UnusableSubject`` in one sentence."""
     form, given, place = name.rpartition("=")
-    found = _load(place)
+    result = _load(place)
     if form in TREE_FORMS:
-        return tree_form_subject(found, place, TREE_FORMS[form])
+        return tree_form_subject(result, place, TREE_FORMS[form])
     if given:
         if form not in OF_CHAINS:
             known = [*OF_CHAINS, *TREE_FORMS]
             hint = nearest(form, known)
             raise UnusableSubject(f"{form!r} is not a form of a verifier: expected one of {', '.join(known)}{hint}")
-        return verifier_subject_of(found, place, form.replace("-", "_"))  # type: ignore[arg-type]  # one of the forms
-    if isinstance(found, Algorithm):
-        return algorithm_subject(found, prefix=name.partition(":")[0], ours=False)._replace(name=name)
-    return decode_subject(found, name)
+        return verifier_subject_of(result, place, form.replace("-", "_"))  # type: ignore[arg-type]  # one of the forms
+    if isinstance(result, Algorithm):
+        return algorithm_subject(result, prefix=name.partition(":")[0], ours=False)._replace(name=name)
+    return decode_subject(result, name)
 
 
 def verifier_subject_of(
@@ -212,17 +212,17 @@ def _load(name: str) -> Any:
             raise UnusableSubject(_file_said(module_name, attribute)) from None
         raise UnusableSubject(f"cannot import {module_name}: {type(error).__name__}: {error}") from error
     try:
-        found = operator.attrgetter(attribute)(module)
+        result = operator.attrgetter(attribute)(module)
     except AttributeError:
         hint = nearest(attribute, vars(module))
         raise UnusableSubject(f"{module_name} has no attribute {attribute!r}{hint}") from None
-    if not callable(found) and not isinstance(found, Algorithm):
+    if not callable(result) and not isinstance(result, Algorithm):
         raise UnusableSubject(
-            f"{name} is a {type(found).__name__}, expected a function: a round, a whole decode or a verifier"
+            f"{name} is a {type(result).__name__}, expected a function: a round, a whole decode or a verifier"
         )
-    if not isinstance(found, Algorithm):
-        _in_our_words(check_callable, found, name)
-    return found
+    if not isinstance(result, Algorithm):
+        _in_our_words(check_callable, result, name)
+    return result
 
 
 def _file_said(place: str, attribute: str) -> str:

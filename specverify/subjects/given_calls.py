@@ -47,12 +47,12 @@ def given_calls(verify: BareVerifier, calls: Sequence[Any]) -> tuple[GivenCall, 
     A call is one of ``recorded_calls``, or something with a ``name`` and a ``call()`` that makes one. What is recorded
     is looked at here: ``ValueError`` says in a sentence what is wrong with it.
     """
-    found = []
+    result = []
     for call in calls:
         if isinstance(call, BatchedCall):
             rows = batch_rows(call)
             places = sorted({0, len(rows) // 2, len(rows) - 1})
-            found += [
+            result += [
                 GivenCall(f"{call.name}, {rows[place].name}", partial(_of_batch, verify, call, rows, place))
                 for place in places
                 if len(rows[place].draft_tokens)
@@ -61,12 +61,12 @@ def given_calls(verify: BareVerifier, calls: Sequence[Any]) -> tuple[GivenCall, 
                 rows_of(rows[place])
         elif isinstance(call, (Call, LogitsCall)):
             rows_of(call)
-            found.append(GivenCall(call.name, partial(_of_row, verify, call)))
+            result.append(GivenCall(call.name, partial(_of_row, verify, call)))
         elif callable(getattr(call, "call", None)):
-            found.append(GivenCall(call.name, partial(_made, verify, call)))
+            result.append(GivenCall(call.name, partial(_made, verify, call)))
         else:
             raise argument_error("a case", call, "a Call, a LogitsCall, a BatchedCall or one of hard_calls")
-    return tuple(found)
+    return tuple(result)
 
 
 def _made(verify: BareVerifier, spec: Any) -> OpenedCall:
@@ -157,14 +157,14 @@ def _parameters(verify: BareVerifier, call: LogitsCall) -> dict[str, Any]:
     """Return every sampling parameter that the verifier takes. Raises ``ValueError`` for one that it does not take."""
     taken = set(inspect.signature(verify).parameters)
     neutral = {"temperature": 1.0, "top_k": call.target_logits.shape[-1], "top_p": 1.0, "min_p": 0.0}
-    found = {}
+    result = {}
     for name, otherwise in neutral.items():
         value = getattr(call, name)
         if name in taken:
-            found[name] = otherwise if value is None else value
+            result[name] = otherwise if value is None else value
         elif value not in {None, otherwise}:
             raise ValueError(f"the call has {name}={value}, expected a verifier with a parameter {name}")
-    return found
+    return result
 
 
 def _of_batch(verify: BareVerifier, call: BatchedCall, rows: Sequence[Call], place: int) -> OpenedCall:

@@ -78,9 +78,9 @@ def peaked(rng: np.random.Generator, vocabulary: int) -> Pair:
     """As of a model that is sure: one token has most, the others less and less."""
 
     def row() -> Any:
-        found = 1.0 / (1.0 + rng.permutation(vocabulary)) ** 1.5
-        found[rng.integers(vocabulary)] += 2.0
-        return found
+        result = 1.0 / (1.0 + rng.permutation(vocabulary)) ** 1.5
+        result[rng.integers(vocabulary)] += 2.0
+        return result
 
     return row(), row()
 
@@ -106,11 +106,11 @@ def mostly_zero(rng: np.random.Generator, vocabulary: int) -> Pair:
     """As after top-p: few tokens are possible, whole blocks are not, and other ones in p than in q."""
 
     def row(first: int, last: int) -> Any:
-        found = np.zeros(vocabulary)
-        found[rng.choice(np.arange(first, last), max(vocabulary // 20, 4), replace=False)] = 1.0
-        found *= rng.exponential(size=vocabulary)
-        found[-1] = found.sum() / 8
-        return found
+        result = np.zeros(vocabulary)
+        result[rng.choice(np.arange(first, last), max(vocabulary // 20, 4), replace=False)] = 1.0
+        result *= rng.exponential(size=vocabulary)
+        result[-1] = result.sum() / 8
+        return result
 
     return row(vocabulary // 4, vocabulary), row(0, vocabulary // 2)
 
@@ -189,16 +189,16 @@ def _drafts(rng: np.random.Generator, p: Any, q: Any) -> Any:
     """Return drafts that q can give: where they can be, one the last token, one forbidden by p, some kept at times."""
     gamma = len(q) - 1
     at_end = int(rng.integers(gamma))
-    found = []
+    result = []
     for place, row in enumerate(q[:-1]):
         if place == at_end and row[-1] > 1e-6:
-            found.append(len(row) - 1)
+            result.append(len(row) - 1)
             continue
         ratio = p[place] / np.maximum(row, 1e-30)
         wanted = ratio == 0 if 0 < place == gamma - 1 else (ratio > 0.2) & (ratio < 0.8)
         weights = np.where(wanted, row, 0.0) if (wanted & (row > 1e-6)).any() else row
-        found.append(int(rng.choice(len(row), p=weights / weights.sum())))
-    return np.array(found)
+        result.append(int(rng.choice(len(row), p=weights / weights.sum())))
+    return np.array(result)
 
 
 def _stored(rows: Any, dtype: str) -> Any:

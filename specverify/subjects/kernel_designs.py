@@ -70,12 +70,12 @@ def design_of(kinds: Sequence[Kind], shares: Sequence[float], vocabulary: int, d
 
 def drafts_of(situation: Situation) -> tuple[list[Kind], list[float]]:
     """Return a kind of row for each draft that q makes, and how often it does."""
-    found = list(drafted((situation.target, situation.draft), PROMPT, situation.length))
+    result = list(drafted((situation.target, situation.draft), PROMPT, situation.length))
     kinds = [
         Kind(f"drafts {draft}", np.array(p, dtype=float), np.array(q, dtype=float).reshape(len(draft), SIZE), draft)
-        for draft, p, q, _ in found
+        for draft, p, q, _ in result
     ]
-    return kinds, [float(weight) for *_, weight in found]
+    return kinds, [float(weight) for *_, weight in result]
 
 
 def sampled_situation(gamma: int, seed: int) -> Situation:
@@ -92,13 +92,13 @@ def accepted_with(chance: float, *, then: Any = TWO) -> tuple[Any, Any]:
 def bits(gamma: int) -> list[Kind]:
     """Return the kinds of rows that show one random number each: of every draft, the replacement, the bonus."""
     sure = accepted_with(1)
-    found = []
+    result = []
     for i in range(gamma):
         rows = [*[sure] * i, accepted_with(1 / 2), *[sure] * (gamma - i - 1)]
-        found.append(_kind(f"coin of draft {i + 1}", rows, ONE, ("accepted", i)))
-    found.append(_kind("replacement", [accepted_with(0, then=EITHER), *[sure] * (gamma - 1)], ONE, ("token", 0)))
-    found.append(_kind("bonus", [sure] * gamma, EITHER, ("token", gamma)))
-    return found
+        result.append(_kind(f"coin of draft {i + 1}", rows, ONE, ("accepted", i)))
+    result.append(_kind("replacement", [accepted_with(0, then=EITHER), *[sure] * (gamma - 1)], ONE, ("token", 0)))
+    result.append(_kind("bonus", [sure] * gamma, EITHER, ("token", gamma)))
+    return result
 
 
 def coins_after_coins(gamma: int) -> list[Kind]:

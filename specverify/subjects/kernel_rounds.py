@@ -126,7 +126,7 @@ def ids_of(vocabulary: int, *, within: bool = False) -> tuple[int, ...]:
 
 def _cases(situation: Situation) -> list[Case]:
     models = situation.target, situation.draft
-    return [Case(situation, *found) for found in drafted(models, PROMPT, situation.length)]
+    return [Case(situation, *result) for result in drafted(models, PROMPT, situation.length)]
 
 
 def _breakpoints(kernel: Kernel, gamma: int, case: Case) -> list[Any]:

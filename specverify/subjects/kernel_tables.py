@@ -47,11 +47,11 @@ def situations_of(kernel: Kernel, gamma: int, table: int) -> tuple[Situation, ..
     """Return those of one table: gamma drafts, and all fewer where rows may have different numbers of them."""
     denominators = DYADIC if kernel.short else DENOMINATORS
     denominator, pair = denominators[table % len(denominators)], PAIRS[table % len(PAIRS)]
-    found = []
+    result = []
     for length in range(0 if kernel.ragged else gamma, gamma + 1):
         models = race_tables(denominator, table, length, pair) if kernel.race else grid_tables(SIZE, denominator, table)
-        found.append(Situation(f"table {table}, in {denominator}ths, gamma={length}", *models, length, pair))
-    return tuple(found)
+        result.append(Situation(f"table {table}, in {denominator}ths, gamma={length}", *models, length, pair))
+    return tuple(result)
 
 
 def deep_situations(kernel: Kernel) -> tuple[Situation, ...]:
@@ -60,12 +60,12 @@ def deep_situations(kernel: Kernel) -> tuple[Situation, ...]:
     Of the first, p and q are a little apart there.
     """
     exponent = 7 if kernel.short else 11
-    found = [certain_but((0, 2), exponent, apart_tables(exponent), PAIRS[1])]
+    result = [certain_but((0, 2), exponent, apart_tables(exponent), PAIRS[1])]
     for table, places in enumerate(combinations(range(KERNEL_GAMMA + 1), 2)):
         pair = PAIRS[table % len(PAIRS)]
         models = race_tables(4, table, KERNEL_GAMMA, pair) if kernel.race else grid_tables(SIZE, 4, table)
-        found.append(certain_but(places, table, models, pair))
-    return tuple(found)
+        result.append(certain_but(places, table, models, pair))
+    return tuple(result)
 
 
 def certain_but(

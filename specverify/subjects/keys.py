@@ -29,13 +29,13 @@ def keyed(verify: Callable[..., Any]) -> Callable[..., Any]:
     except (TypeError, ValueError):
         return verify
     taken = list(signature.parameters.values())
-    found = [
+    result = [
         place for place, each in enumerate(taken)
         if each.name in NAMES and each.default is each.empty and each.kind is not each.VAR_KEYWORD
     ]  # fmt: skip
-    if len(found) != 1:
+    if len(result) != 1:
         return verify
-    place, name = found[0], taken[found[0]].name
+    place, name = result[0], taken[result[0]].name
     if name == "rng" and not names_library(verify, "jax"):  # it may be a generator of NumPy
         return verify
     by_name = taken[place].kind is inspect.Parameter.KEYWORD_ONLY
@@ -55,6 +55,6 @@ def keyed(verify: Callable[..., Any]) -> Callable[..., Any]:
 def _key() -> Any:
     """Return a fresh key: that of the run that is answered, or one that is drawn from NumPy's legacy generator."""
     answers = sys.modules.get("specverify.intercept.jax.calls")
-    if answers is not None and (found := answers.fresh_key()) is not None:
-        return found
+    if answers is not None and (result := answers.fresh_key()) is not None:
+        return result
     return sys.modules["jax"].random.PRNGKey(np.random.randint(2**31))  # noqa: NPY002 - it is what ``seeded`` seeds

@@ -34,10 +34,10 @@ def named_functions(function: Callable[..., Any]) -> Iterator[Callable[..., Any]
 
 
 def _innermost(function: Callable[..., Any]) -> Any:
-    found: Any = inspect.unwrap(function)
-    while isinstance(found, partial):
-        found = inspect.unwrap(found.func)
-    return found
+    result: Any = inspect.unwrap(function)
+    while isinstance(result, partial):
+        result = inspect.unwrap(result.func)
+    return result
 
 
 def _names(code: CodeType | None) -> Iterator[str]:

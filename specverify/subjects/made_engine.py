@@ -315,13 +315,13 @@ def made_in(make: Make, scenario: Scenario, queries: Queries | None = None) -> M
             target=_recorded(models.target, "target", queries), draft=_recorded(models.draft, "draft", queries)
         )
     try:
-        found = make(models)
+        result = make(models)
     except Exception as error:
         raise UnusableSubject(f"for {scenario.name} it was not made: {type(error).__name__}: {error}") from error
-    given = found if isinstance(found, Made) else Made(*found) if isinstance(found, tuple) else Made(found)
+    given = result if isinstance(result, Made) else Made(*result) if isinstance(result, tuple) else Made(result)
     if not (callable(given.speculative) and (given.plain is None or callable(given.plain))):
         raise UnusableSubject(
-            f"for {scenario.name} it made {found!r}, expected a call that decodes, without arguments or with the "
+            f"for {scenario.name} it made {result!r}, expected a call that decodes, without arguments or with the "
             "prompt as its one argument, or Made(...)"
         )
     return given._replace(
@@ -476,8 +476,8 @@ def _watched(make: Make, scenario: Scenario) -> Iterator[Watched]:
     made = _made(make, scenario)
     if made.observer is None:
         raise UnusableSubject(f"for {scenario.name} it was made without an observer, and with one for another scenario")
-    with watched(made.observer, made.speculative, made.plain, (), scenario.horizon) as found:
-        yield found
+    with watched(made.observer, made.speculative, made.plain, (), scenario.horizon) as result:
+        yield result
 
 
 @lru_cache(maxsize=MOST_PROGRAMS)
@@ -574,10 +574,10 @@ def _rows(scenario: Scenario, new: Tokens) -> Mapping[Tokens, Mapping[str, Pmf]]
 
 def _rows_of_requests(requests: Requests, new: Tokens) -> Mapping[Tokens, Mapping[str, Pmf]]:
     """Return the same for each request, ``new`` being all their texts laid end to end."""
-    found = dict[Tokens, Mapping[str, Pmf]]()
+    result = dict[Tokens, Mapping[str, Pmf]]()
     for each, text in zip(requests.each, each_text(requests, new), strict=True):
-        found |= _rows(each, text)
-    return found
+        result |= _rows(each, text)
+    return result
 
 
 def _logits(scenario: Scenario, new: Tokens) -> Any:

@@ -98,9 +98,9 @@ class Observer:
             )
 
         def look(_: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-            found = self.read(args, kwargs) if self.read else None
-            if found is not None:
-                self.forward(found.held, found.fed, found.entries)
+            result = self.read(args, kwargs) if self.read else None
+            if result is not None:
+                self.forward(result.held, result.fed, result.entries)
 
         hook = self.target.register_forward_pre_hook(look, with_kwargs=True)
         try:
@@ -118,11 +118,11 @@ def _whole(tokens: Any, what: str) -> Tokens:
     """Return token ids as integers, looked at where they were drawn. Raises ``UnusableSubject`` for anything else."""
     given = tokens.tolist() if hasattr(tokens, "tolist") else tokens
     try:
-        found = tuple(known(token) for token in given)
-        whole = tuple(int(token) for token in found)
+        result = tuple(known(token) for token in given)
+        whole = tuple(int(token) for token in result)
     except (TypeError, ValueError):
         raise UnusableSubject(f"{what} is {tokens!r}, expected a sequence of token ids") from None
-    if whole != found:
+    if whole != result:
         raise UnusableSubject(f"{what} is {tokens!r}, expected whole token ids")
     return whole
 

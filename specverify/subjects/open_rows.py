@@ -24,11 +24,11 @@ def ending_of(answer: Any, drafts: int, who: str = "it") -> Ending:
     tokens: list[Any] = []
     last: Wide | None = None
     for place, element in enumerate(elements):
-        found = resolved(element)
-        if isinstance(found, Wide) and _end_here(elements[place + 1 :]):
-            last = found
+        result = resolved(element)
+        if isinstance(result, Wide) and _end_here(elements[place + 1 :]):
+            last = result
             break
-        number = number_of(known(found), who)
+        number = number_of(known(result), who)
         if number < 0 and number == int(number):
             _check_end(elements[place:], tokens, who)
             break
@@ -44,16 +44,16 @@ def ending_of(answer: Any, drafts: int, who: str = "it") -> Ending:
 def _end_here(rest: list[Any]) -> bool:
     """Return whether nothing but placeholders follows."""
     for element in rest:
-        found = resolved(element)
-        if isinstance(found, Wide):
-            if (found.values >= 0).any():
+        result = resolved(element)
+        if isinstance(result, Wide):
+            if (result.values >= 0).any():
                 return False
-        elif not (isinstance(found, int | float) and found < 0):
+        elif not (isinstance(result, int | float) and result < 0):
             return False
     return True
 
 
 def _check_end(rest: list[Any], tokens: list[Any], who: str) -> None:
     if not _end_here(rest):
-        found = [*tokens, *(known(element) for element in rest)]
-        raise UnusableSubject(f"{who} emitted {found}, expected nothing but placeholders after the first negative one")
+        result = [*tokens, *(known(element) for element in rest)]
+        raise UnusableSubject(f"{who} emitted {result}, expected nothing but placeholders after the first negative one")

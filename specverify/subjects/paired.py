@@ -71,8 +71,8 @@ def _of_call(call: Callable[[], Any]) -> Served:
 
     def texts(prompts: Sequence[Tokens], seeds: Sequence[int], state: int) -> tuple[Tokens, ...]:
         with seeded(state if takes else seeds[0]), given_seeds(seeds):
-            found = read_answer_rows(awaited(given()))
-            return tuple(map(tokens_of, new_tokens(found, prompts[: len(found.rows)])))
+            result = read_answer_rows(awaited(given()))
+            return tuple(map(tokens_of, new_tokens(result, prompts[: len(result.rows)])))
 
     return Served(texts)
 

@@ -104,10 +104,10 @@ def _of_shape(array: Any, name: str, dimensions: int) -> Any:
         raise ValueError(f"{name} holds {dtype_of(array)}, expected float64, float32, float16 or bfloat16")
     if len(array.shape) != dimensions or not all(array.shape):
         raise ValueError(f"{name} has the shape {list(array.shape)}, expected {wanted}")
-    found = array.detach().double().cpu().numpy() if hasattr(array, "detach") else array.astype(np.float64)
-    if np.isnan(found).any():
-        raise ValueError(f"{name}{_at(np.isnan(found))} is NaN, expected numbers")
-    return found
+    result = array.detach().double().cpu().numpy() if hasattr(array, "detach") else array.astype(np.float64)
+    if np.isnan(result).any():
+        raise ValueError(f"{name}{_at(np.isnan(result))} is NaN, expected numbers")
+    return result
 
 
 def dtype_of(array: Any) -> str:
@@ -120,10 +120,10 @@ def _at(wrong: Any) -> str:
 
 
 def _drafts(drafts: Any) -> Tokens:
-    found = drafts.detach().cpu().numpy() if hasattr(drafts, "detach") else np.asarray(drafts)
-    if found.ndim != 1 or not len(found) or not np.issubdtype(found.dtype, np.integer):
+    result = drafts.detach().cpu().numpy() if hasattr(drafts, "detach") else np.asarray(drafts)
+    if result.ndim != 1 or not len(result) or not np.issubdtype(result.dtype, np.integer):
         raise argument_error("draft_tokens", drafts, "a row of at least one token id [gamma]")
-    return tuple(found.tolist())
+    return tuple(result.tolist())
 
 
 def _pmf(row: Any, name: str, dtype: str) -> Any:

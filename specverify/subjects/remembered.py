@@ -85,9 +85,9 @@ def answer_of(
     law = laws[key]
     if not law.emitted:
         return made(draws)
-    found = law.emitted[draws.categorical(law.masses, ("verified", len(law.masses)))]
-    _note(found.rounding)
-    return found.answer
+    result = law.emitted[draws.categorical(law.masses, ("verified", len(law.masses)))]
+    _note(result.rounding)
+    return result.answer
 
 
 def _worked_out(call: Callable[[Draws], Any]) -> _CallLaw:
@@ -96,14 +96,14 @@ def _worked_out(call: Callable[[Draws], Any]) -> _CallLaw:
         followed = list(islice(paths(call), MOST_PATHS + 1))
     if len(followed) > MOST_PATHS:
         return _CallLaw((), np.empty(0))
-    found: dict[Any, _Emitted] = {}
+    result: dict[Any, _Emitted] = {}
     for path in followed:
         for outcome, share in path.outcome.outcomes if isinstance(path.outcome, Undecided) else ((path.outcome, 1),):
-            before = found.get(outcome, _Emitted(outcome, 0.0, Rounding()))
+            before = result.get(outcome, _Emitted(outcome, 0.0, Rounding()))
             seen = worst(before.rounding, path.rounding)
-            found[outcome] = _Emitted(outcome, before.mass + float(path.weight * share), seen)
-    masses = np.array([each.mass for each in found.values()])
-    return _CallLaw(tuple(found.values()), masses / masses.sum())
+            result[outcome] = _Emitted(outcome, before.mass + float(path.weight * share), seen)
+    masses = np.array([each.mass for each in result.values()])
+    return _CallLaw(tuple(result.values()), masses / masses.sum())
 
 
 def _note(seen: Rounding) -> None:

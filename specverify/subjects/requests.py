@@ -222,10 +222,10 @@ def texts_of(
     enough = partial(has_tokens, wanted) if horizon and not batched else _never
     given = [form.give(prompt) for prompt in prompts]
     answer = awaited(decode(given) if batched else decode(*given) if takes_prompt(decode) else decode(), enough)
-    found = read_answer_rows(answer, len(prompts)) if batched else read_answer_rows(answer)
-    if len(found.rows) != len(prompts) or (batched and not found.several):
+    result = read_answer_rows(answer, len(prompts)) if batched else read_answer_rows(answer)
+    if len(result.rows) != len(prompts) or (batched and not result.several):
         raise UnusableSubject(f"it returned {shown(answer)}, {expected_rows(len(prompts) if batched else None)}")
-    return new_tokens(found, prompts, in_front=form.in_front, horizon=horizon, eos=eos)
+    return new_tokens(result, prompts, in_front=form.in_front, horizon=horizon, eos=eos)
 
 
 def _never(_: list[Any]) -> bool:
@@ -244,14 +244,14 @@ def served_each(
 
     ``decode`` takes a prompt, or if ``batched`` a list of them. Raises ``UnusableSubject`` for what are no new tokens.
     """
-    found, seeded = list[Tokens](), takes_seed(decode)
+    result, seeded = list[Tokens](), takes_seed(decode)
     horizon, eos = requests.scenario.horizon, requests.scenario.eos
     for prompts in requests.batches([each.prompt for each in requests.each]):
         begin_request(seeded=seeded)
         texts = list(map(tokens_of, texts_of(decode, prompts, batched=batched, form=form, horizon=horizon, eos=eos)))
         _refuse_padding(texts, eos if requests.at_once else ())
-        found += texts
-    return tuple(text[:horizon] for text in found)
+        result += texts
+    return tuple(text[:horizon] for text in result)
 
 
 def _refuse_padding(rows: list[Tokens], eos: Tokens) -> None:

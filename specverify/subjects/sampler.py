@@ -88,7 +88,7 @@ def _tokens(row: Any, asked: str) -> Tokens:
     plain = row.tolist() if hasattr(row, "tolist") else row
     tokens = (plain,) if is_token(plain) else plain
     if isinstance(tokens, (tuple, list)):
-        found = tuple(item.item() if hasattr(item, "item") else item for item in tokens)
-        if all(map(is_token, found)):
-            return found
+        result = tuple(item.item() if hasattr(item, "item") else item for item in tokens)
+        if all(map(is_token, result)):
+            return result
     raise UnusableSubject(f"{asked} the sequence {shown(row)}, expected token ids, each a whole number of at least 0")

@@ -108,13 +108,13 @@ def tree_subject(verify: BareVerifier, name: str, drafts: Drafts, trees: tuple[T
     """
     shapes = trees or DRAFTING[drafts].trees
     variants = tuple(_variant(partial(build, verify, drafts, shape), drafts, shape) for shape in shapes)
-    found = subject_of(verify, name, drafts, shapes, variants)
-    return found if trees else found._replace(deep=partial(_deep, verify, drafts))
+    result = subject_of(verify, name, drafts, shapes, variants)
+    return result if trees else result._replace(deep=partial(_deep, verify, drafts))
 
 
 def _deep(verify: BareVerifier, drafts: Drafts) -> Cases:
-    found = ((DEEP_TREE, TREE_SCENARIOS), (WIDE_TREE, (WIDE,)), ((-1,), ONE_ROW_SCENARIOS))
-    made = ((_variant(partial(build, verify, drafts, shape), drafts, shape), where) for shape, where in found)
+    result = ((DEEP_TREE, TREE_SCENARIOS), (WIDE_TREE, (WIDE,)), ((-1,), ONE_ROW_SCENARIOS))
+    made = ((_variant(partial(build, verify, drafts, shape), drafts, shape), where) for shape, where in result)
     return tuple(case for variant, scenarios in made for case in where_it_runs(variant, scenarios))
 
 
@@ -226,14 +226,14 @@ def answers_of(
     convert: Convert, given: Given, invoke: Callable[..., Any], read: Callable[[Any], tuple[TreeAnswer, ...]]
 ) -> tuple[TreeAnswer, ...]:
     """Return what is read of the answer to a call. Its tokens are kept with the call, not the weights: see above."""
-    found: list[tuple[TreeAnswer, ...]] = []
+    result: list[tuple[TreeAnswer, ...]] = []
 
     def tokens(answer: Any) -> tuple[Tokens, ...]:
-        found.append(read(answer))
-        return tuple(tree.tokens for tree in found[-1])
+        result.append(read(answer))
+        return tuple(tree.tokens for tree in result[-1])
 
     called(convert, given, invoke, tokens)
-    return found[0]
+    return result[0]
 
 
 def invoked(verify: BareVerifier, drafts: Drafts, *arrays: Any) -> Any:

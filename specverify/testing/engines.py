@@ -147,30 +147,30 @@ class Stated(NamedTuple):
 
 def _checks_of_made(make: Any, engine: Any, stated: Stated) -> tuple[Check, ...]:
     """Return the checks of what a made engine promises; ``engine`` is ``make`` for tokens alone."""
-    names, found = tuple(stated.values), list[Check]()
+    names, result = tuple(stated.values), list[Check]()
     if stated.values:
-        found += checks_of_returns(answering_made(make, names), stated.values)
+        result += checks_of_returns(answering_made(make, names), stated.values)
     if stated.pairs - {DRAFTS}:
-        found += pair_checks(paired_made(engine), stated.pairs)
+        result += pair_checks(paired_made(engine), stated.pairs)
     if DRAFTS in stated.pairs:
-        found.append(drafts_check(engine))
+        result.append(drafts_check(engine))
     if constraint_of(engine):
-        found.append(constraint_check(engine, {each.name: each.each for each in situations(engine)}))
-    return tuple(found)
+        result.append(constraint_check(engine, {each.name: each.each for each in situations(engine)}))
+    return tuple(result)
 
 
 def _checks_of_calls(
     fast: Callable[..., Any], slow: Callable[[], Any] | Mapping[Tokens, float], stated: Stated
 ) -> tuple[Callable[..., Any], Callable[[], Any] | Mapping[Tokens, float], tuple[Check, ...]]:
     """Return two calls for tokens alone, and the checks of what they promise."""
-    names, found = tuple(stated.values), list[Check]()
+    names, result = tuple(stated.values), list[Check]()
     if stated.values:
-        found += checks_of_returns(answering_calls(fast, slow, names), stated.values)
+        result += checks_of_returns(answering_calls(fast, slow, names), stated.values)
         fast = without_values(fast, names)
         slow = slow if isinstance(slow, Mapping) else without_values(slow, names)
     if stated.pairs:
-        found += pair_checks(paired_calls(fast, None if isinstance(slow, Mapping) else slow), stated.pairs)
-    return fast, slow, tuple(found)
+        result += pair_checks(paired_calls(fast, None if isinstance(slow, Mapping) else slow), stated.pairs)
+    return fast, slow, tuple(result)
 
 
 HINT_SECONDS = 5.0
@@ -229,10 +229,10 @@ def _models(models: Any) -> ModelsWithPasses:
     known = " or ".join(engine.name for engine in engines) or "an engine"
     if not isinstance(models, (tuple, list)):
         raise argument_error("models", models, f"a tuple of models of {known}")
-    found = []
+    result = []
     for model in models:
         passes = next((passes for engine in engines if (passes := engine.passes(model))), None)
         if passes is None or not callable(getattr(model, "forward", None)):
             raise argument_error("a model", model, f"a model of {known}, with a forward method")
-        found.append((model, passes))
-    return tuple(found)
+        result.append((model, passes))
+    return tuple(result)

@@ -161,10 +161,10 @@ def _inner(function: Any) -> Any:
 
 def _items(examinee: Examinee) -> Iterator[CheckOfSubject]:
     chosen = examinee.plan.how.get("checks")
-    found = [name for name in examinee.plan.applicable if chosen is None or name in chosen]
-    if not found:
+    result = [name for name in examinee.plan.applicable if chosen is None or name in chosen]
+    if not result:
         raise UnusableSubject(f"{examinee.plan.name}: no check applies to it, so there is nothing to examine")
-    return (CheckOfSubject(examinee, name) for name in found)
+    return (CheckOfSubject(examinee, name) for name in result)
 
 
 def _verdict(examinee: Examinee, plan: Plan, check: str) -> Verdict | None:

@@ -66,7 +66,7 @@ def check_kernel(
     With ``quick`` the larger vocabularies are left out and ``rows`` is 4096 at most. Raises ``ValueError`` for options
     or parameters that do not fit each other.
     """
-    found = kernel_of(
+    result = kernel_of(
         kernel,
         name_of(kernel),
         uniforms=uniforms,
@@ -87,12 +87,12 @@ def check_kernel(
     if how.get("quick"):
         sizes, rows = (), min(rows, QUICK_ROWS)
     deep = gammas is None and not how.get("quick")
-    if found.inside:
+    if result.inside:
         precision = precision_of(tv, how.get("alarm", ALARM), seed)
-        checks = checks_of_samples(found, chosen, sizes, Calls(rows_per_call), precision, deep=deep)
+        checks = checks_of_samples(result, chosen, sizes, Calls(rows_per_call), precision, deep=deep)
     else:
-        checks = checks_of_uniforms(found, chosen, sizes, rows, deep=deep)
-    subject = claiming(Subject(found.name, "a batched verification kernel", frozenset(Claim)), claims)
+        checks = checks_of_uniforms(result, chosen, sizes, rows, deep=deep)
+    subject = claiming(Subject(result.name, "a batched verification kernel", frozenset(Claim)), claims)
     return checks_plan(subject, checks, Conditions(seed=seed), how)._replace(replays=False)
 
 

@@ -98,10 +98,10 @@ def with_options_checked(planned: Callable[Parameters, Plan]) -> Callable[Parame
                 hint = nearest(name, [*known, *Judging.__annotations__])
                 raise ValueError(f"{planned.__name__} has no option {name!r}{hint}")
         check_common({name: value for name, value in kwargs.items() if name in Judging.__annotations__})
-        found = planned(*args, **kwargs)
-        check_names(found.how.get("checks"), "checks", found.checks)
-        check_names(found.how.get("expected_failures"), "expected_failures", found.checks)
-        return found
+        result = planned(*args, **kwargs)
+        check_names(result.how.get("checks"), "checks", result.checks)
+        check_names(result.how.get("expected_failures"), "expected_failures", result.checks)
+        return result
 
     return plan
 

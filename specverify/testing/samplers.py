@@ -179,12 +179,12 @@ def _some_verdicts(
 def _verdicts(name: str, work: Callable[[], Sequence[Verdict]], seconds: float, first: str) -> Sequence[Verdict]:
     """Return what came of the samples; where nothing did, the first check that was asked for says why."""
     try:
-        found = guarded(work, seconds)
+        result = guarded(work, seconds)
     except UnusableSubject as error:
         place = f" ({place_of_error(error.__cause__.__traceback__)})" if error.__cause__ else ""
         said = f"{error}{place}"
         return [Verdict(name, first, Status.UNUSABLE, said)]
-    if found.result is not None:
-        return found.result
-    said = found.ended or f"{seconds:g} s were not enough: {found.out_of_time}"
-    return [Verdict(name, first, Status.UNUSABLE if found.ended else Status.UNKNOWN, said)]
+    if result.result is not None:
+        return result.result
+    said = result.ended or f"{seconds:g} s were not enough: {result.out_of_time}"
+    return [Verdict(name, first, Status.UNUSABLE if result.ended else Status.UNKNOWN, said)]

@@ -83,25 +83,25 @@ def _answers(url: str, answer: Any, number: int) -> list[dict[str, Any]]:
     rows = None if choices is None else rows_in(choices)
     if choices is None or rows is None or len(rows) != number:
         raise UnusableSubject(f"{url} answered {shown(answer)}, expected {number} completions with their tokens")
-    found = [_values(choice, row) for choice, row in zip(choices, rows, strict=True)]
+    result = [_values(choice, row) for choice, row in zip(choices, rows, strict=True)]
     usage = value_at(answer, "usage")
     if isinstance(usage, Mapping) and isinstance(usage.get("completion_tokens"), int):
         others = sum(len(row) for row in rows[1:])
-        for place, each in enumerate(found):  # what the sum is off by stands at the first completion
+        for place, each in enumerate(result):  # what the sum is off by stands at the first completion
             count = usage["completion_tokens"] - others if place == 0 else len(each["tokens"])
             each["usage"] = {"completion_tokens": count}
-    return found
+    return result
 
 
 def _values(choice: Mapping[str, Any], row: Sequence[Any]) -> dict[str, Any]:
     """Return the tokens of one completion and the values beside them."""
-    found: dict[str, Any] = {"tokens": [_number(token) for token in row]}
+    result: dict[str, Any] = {"tokens": [_number(token) for token in row]}
     logprobs = value_at(choice, "logprobs.content[].logprob") or value_at(choice, "logprobs.token_logprobs")
     if logprobs is not None:
-        found["logprobs"] = logprobs
+        result["logprobs"] = logprobs
     top = value_at(choice, "logprobs.content[].top_logprobs") or value_at(choice, "logprobs.top_logprobs")
     if isinstance(top, list):
-        found["top_logprobs"] = [None if entry is None else list(_pairs(entry)) for entry in top]
+        result["top_logprobs"] = [None if entry is None else list(_pairs(entry)) for entry in top]
     for name, paths in (
         ("text", ("text", "message.content", "content")),
         ("finish_reason", ("finish_reason",)),
@@ -109,8 +109,8 @@ def _values(choice: Mapping[str, Any], row: Sequence[Any]) -> dict[str, Any]:
     ):
         value = next((value for path in paths if (value := value_at(choice, path)) is not None), None)
         if value is not None:
-            found[name] = value
-    return found
+            result[name] = value
+    return result
 
 
 def _pairs(entry: Any) -> Iterator[tuple[int, float]]:
@@ -129,7 +129,7 @@ def _number(token: Any) -> int:
 
 def _streamed(url: str, fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return one completion of a stream of events, with its chunks."""
-    found: dict[str, Any] = {"tokens": [], "logprobs": [], "top_logprobs": [], "chunks": []}
+    result: dict[str, Any] = {"tokens": [], "logprobs": [], "top_logprobs": [], "chunks": []}
     with _opened(url, fields) as body:
         for line in body:
             data = line.decode("utf-8").strip().removeprefix("data:").strip()
@@ -138,12 +138,12 @@ def _streamed(url: str, fields: Mapping[str, Any]) -> dict[str, Any]:
             event = json.loads(data)
             usage = value_at(event, "usage")
             if isinstance(usage, Mapping) and isinstance(usage.get("completion_tokens"), int):
-                found["usage"] = {"completion_tokens": usage["completion_tokens"]}
+                result["usage"] = {"completion_tokens": usage["completion_tokens"]}
             for choice in choices_in(event) or ():
-                _add(found, choice)
-    if not found["tokens"]:
+                _add(result, choice)
+    if not result["tokens"]:
         raise UnusableSubject(f"{url} streamed no tokens, expected token ids or the tokens of log-probabilities")
-    return {name: value for name, value in found.items() if value or name == "chunks"}
+    return {name: value for name, value in result.items() if value or name == "chunks"}
 
 
 def _add(found: dict[str, Any], choice: Mapping[str, Any]) -> None:

@@ -134,20 +134,20 @@ def _trees(
     draw: st.DrawFn, vocabulary: int, shapes: st.SearchStrategy[Tokens], replacement: bool, dtype: str | None
 ) -> Draft:
     tokens: list[int] = []
-    found: list[int] = []
+    result: list[int] = []
     rows: list[Pmf] = []
     first: dict[int, Pmf] = {}
     for node, wanted in enumerate(draw(shapes)):
         parent = wanted
-        row = _left(first, tokens, found, parent, replacement)
+        row = _left(first, tokens, result, parent, replacement)
         if row is None and parent in first:
             parent = node - 1
         if row is None:
             row = first[parent] = draw(laws.pmfs(vocabulary))
         tokens.append(draw(st.sampled_from([token for token in range(vocabulary) if row[token] > 0])))
-        found.append(parent)
+        result.append(parent)
         rows.append(row)
-    return Draft(tuple(tokens), tuple(found), tuple(_typed(row, dtype) for row in rows))
+    return Draft(tuple(tokens), tuple(result), tuple(_typed(row, dtype) for row in rows))
 
 
 def _left(first: dict[int, Pmf], tokens: list[int], found: list[int], parent: int, replacement: bool) -> Pmf | None:

@@ -149,7 +149,7 @@ def _cases(cases: Any) -> Sequence[Any]:
         raise argument_error(
             "cases", cases, "calls, such as [Call(p, q, draft_tokens)] or hard_calls(vocabulary, gamma, dtype)"
         )
-    found = list(cases)
-    if not found:
-        raise argument_error("cases", found, "at least one call")
-    return found
+    result = list(cases)
+    if not result:
+        raise argument_error("cases", result, "at least one call")
+    return result

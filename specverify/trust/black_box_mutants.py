@@ -124,7 +124,7 @@ def told(bug: Bug, seed: int, number: int) -> Mapping[str, Array]:
             text[taken, filled[taken]] = new[taken, place]
             filled[taken] += 1
     if bug.rows_alike:
-        text, accepted = (np.repeat(found, 2, axis=0)[:number] for found in (text, accepted))
+        text, accepted = (np.repeat(result, 2, axis=0)[:number] for result in (text, accepted))
     return {"tokens": text, "accepted": accepted}
 
 

@@ -109,13 +109,13 @@ def acceptance_table() -> str:
     for name, bug in OF_ACCEPTANCE.items():
         said = told(bug, 0, LARGE)
         texts, accepted = (
-            np.bincount(found, minlength=len(law)) / LARGE - law
-            for found, law in (
+            np.bincount(result, minlength=len(law)) / LARGE - law
+            for result, law in (
                 (said["tokens"] @ [len(P), 1], np.outer(P, P).ravel()),
                 (said["accepted"], np.pad(acceptance(), (0, 2))),
             )
         )
-        distances = " | ".join(f"{np.abs(found).sum() / 2:.3f}" for found in (texts, accepted))
+        distances = " | ".join(f"{np.abs(result).sum() / 2:.3f}" for result in (texts, accepted))
         lines.append(f"| {name} | {distances} | {_by_checks(bug, acceptance())} |")
     return "\n".join(lines)
 

@@ -122,10 +122,10 @@ def calibrate(
     def alarms(wrong: Array) -> bool:
         given = [_sample(rng, pmf, samples, takes) for pmf in ([wrong, masses] if two_samples else [wrong])]
         try:
-            found = statistic(*given)
+            result = statistic(*given)
         except AssertionError:
             return True
-        return _alarms(found, threshold)
+        return _alarms(result, threshold)
 
     counted = sum(alarms(masses) for _ in range(runs))
     low, high = _interval(counted, runs)
@@ -188,5 +188,5 @@ def _sample(rng: np.random.Generator, masses: Array, samples: int, takes: Takes)
 def _interval(successes: int, trials: int) -> Sequence[float]:
     from scipy.stats import binomtest  # noqa: PLC0415 - half a second, and only where something is sampled
 
-    found = binomtest(successes, trials).proportion_ci(CONFIDENCE, method="exact")
-    return float(found.low), float(found.high)
+    result = binomtest(successes, trials).proportion_ci(CONFIDENCE, method="exact")
+    return float(result.low), float(result.high)

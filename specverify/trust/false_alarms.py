@@ -78,8 +78,8 @@ def exact_alarms(
 ) -> CountedAlarms:
     """Examine random correct configurations by every exact check that applies; none may be accused."""
     works = [partial(_accusations, share, seed) for share in _shares(configurations)]
-    found = [line for lines in in_parallel(works, jobs, done) for line in lines]
-    return _counted("an exact check refutes", configurations, 0.0, len(found))._replace(examples=tuple(found))
+    result = [line for lines in in_parallel(works, jobs, done) for line in lines]
+    return _counted("an exact check refutes", configurations, 0.0, len(result))._replace(examples=tuple(result))
 
 
 def _shares(number: int) -> list[tuple[int, ...]]:
@@ -126,16 +126,16 @@ def _correct(row: int, size: int) -> tuple[Decoder, Mapping[Tokens, float]]:
 
 
 def _accusations(indices: Sequence[int], seed: int) -> list[str]:
-    found = []
+    result = []
     for index in indices:
         subject = random_configuration(seed, index)
-        found += [
+        result += [
             f"{verdict.subject} {verdict.check}: {verdict.statement}"
             for verdict in verify_subject(subject, Checklist(EXACT_CHECKS))
             if verdict.status in ACCUSATIONS
         ]
         forget_laws()
-    return found
+    return result
 
 
 def random_configuration(seed: int, index: int) -> Subject:

@@ -136,9 +136,9 @@ def mutant_row(name: str, checks: Sequence[str], conditions: Conditions, peers: 
 
 
 def _and_forgotten(work: Callable[[], Any]) -> Any:
-    found = work()
+    result = work()
     forget_laws()
-    return found
+    return result
 
 
 def _without_control(name: str, checks: Sequence[str], conditions: Conditions, peers: bool) -> MutantRow:

@@ -80,10 +80,10 @@ def alarms_table() -> str:
     """Return which of the bugs the tests of other projects see, at their own sizes."""
     heads = " | ".join(f"{test.name}, {test.samples} samples" for test in TESTS)
     lines = [f"| bug | {heads} |", f"|{'---|' * (1 + len(TESTS))}"]
-    for name, found in ALARMS.items():
+    for name, result in ALARMS.items():
         cells = (
             "cannot" if number is None else f"{number} of {test.runs}"
-            for number, test in zip(found, TESTS, strict=True)
+            for number, test in zip(result, TESTS, strict=True)
         )
         lines.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(lines)

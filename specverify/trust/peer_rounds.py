@@ -113,21 +113,21 @@ def _counted(
     settled: Callable[[Blocks], bool] = _never,
     /,
 ) -> Blocks:
-    found, done, looks, begun = Counter[Tokens](), 0, 1, time.process_time()
+    result, done, looks, begun = Counter[Tokens](), 0, 1, time.process_time()
     again = time.perf_counter() + PROBE_SECONDS
     for block, here in rounds(number):
         if not block:
             raise ValueError("a round emitted no token, expected at least one")
-        found[block] += here
+        result[block] += here
         done += here
         if time.perf_counter() > again:  # the clock of the processor is a call of the system: not for every block
             again += PROBE_SECONDS
             _refuse_if_slow(time.process_time() - begun, number, done)
         if done * LOOKS >= number * looks:
             looks = done * LOOKS // number + 1
-            if settled(found):
+            if settled(result):
                 break
-    return found
+    return result
 
 
 def _refuse_if_slow(spent: float, number: int, done: int) -> None:

@@ -148,10 +148,10 @@ def kills_of(bug: Bug, only: str = "") -> Iterator[Kill]:
         cases = list(check.cases(subject))
         for name, runs in names.items():
             for case in named_cases(cases, [name]):
-                found = None if beyond_reach(case) else _examination(case, subject)
-                if found is not None:
-                    refuted |= found.failed
-                    yield Kill(check.name, name, found.failed, runs)
+                result = None if beyond_reach(case) else _examination(case, subject)
+                if result is not None:
+                    refuted |= result.failed
+                    yield Kill(check.name, name, result.failed, runs)
         if refuted:
             return
 
@@ -172,7 +172,7 @@ def pool(kind: str, only: str = "") -> Pool:
     There is one case of each family: of one variant, and alike but for the prompt and the seed.
     """
     subject = warmed_up(RIGHT[kind]())
-    found: dict[str, dict[CaseName, int]] = {}
+    result: dict[str, dict[CaseName, int]] = {}
     for check in EXACT_CHECKS:
         if only not in {"", check.name} or not_applicable(subject, check) is not None:
             continue
@@ -187,9 +187,9 @@ def pool(kind: str, only: str = "") -> Pool:
             examination = None if beyond_reach(case) else _examination(case, subject)
             if examination is not None and not examination.unknown:
                 runs[name_of_case(case)] = int(examination.figures.get("runs", 0))
-        found[check.name] = runs
+        result[check.name] = runs
     forget_laws()
-    return found
+    return result
 
 
 def _examination(case: Case, subject: Subject) -> Examination | None:

@@ -19,13 +19,13 @@ KINDS: tuple[Kind, ...] = (CHAIN, LAW, WARP, CACHE, STOP, TREE, BOUNDARY)
 @cache
 def all_vectors() -> dict[str, Vector]:
     """Return every vector by its id, kind after kind. Raises ``ValueError`` where two have the same."""
-    found: dict[str, Vector] = {}
+    result: dict[str, Vector] = {}
     for kind in KINDS:
         for vector in kind.vectors():
-            if vector.id in found:
+            if vector.id in result:
                 raise ValueError(f"two vectors are called {vector.id!r}, expected another id for each")
-            found[vector.id] = vector
-    return found
+            result[vector.id] = vector
+    return result
 
 
 def kind_of(vector: Vector) -> Kind:

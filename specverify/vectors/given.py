@@ -64,9 +64,9 @@ def uniform_in(low: Any, high: Any, towards: Fraction = Fraction(1, 2)) -> Fract
     spare = (high - low) / 16
     wanted = low + (high - low) * towards
     for bits in range(1, FINEST + 1):
-        found = Fraction(round(wanted * 2**bits), 2**bits)
-        if low + spare <= found <= high - spare:
-            return found
+        result = Fraction(round(wanted * 2**bits), 2**bits)
+        if low + spare <= result <= high - spare:
+            return result
     raise ValueError(f"no number of {FINEST} bits lies well inside {low} to {high}, expected a wider interval")
 
 

@@ -29,9 +29,9 @@ def judged_by(same: Same, vector: Vector, answer: Answer) -> Judged:
     if refused:
         taken = tuple(branch.flag for branch in vector.expected if branch.answer == REFUSED)
         return _passed(*taken) if taken else Judged(Outcome.FAILED, "it refuses an input that is right")
-    found = [(branch.flag, same(branch.answer, answer)) for branch in vector.expected if branch.answer != REFUSED]
-    fits = tuple(flag for flag, judged in found if judged.outcome is Outcome.PASSED)
-    return _passed(*filter(None, fits)) if fits else min((judged for _, judged in found), key=_rank)
+    result = [(branch.flag, same(branch.answer, answer)) for branch in vector.expected if branch.answer != REFUSED]
+    fits = tuple(flag for flag, judged in result if judged.outcome is Outcome.PASSED)
+    return _passed(*filter(None, fits)) if fits else min((judged for _, judged in result), key=_rank)
 
 
 def _rank(judged: Judged) -> int:
@@ -114,15 +114,15 @@ def rows_by_tokens(rows: Any, value: str) -> dict[Tokens, Any] | None:
     """Return tokens -> what stands at ``value``; None where the rows have another shape, or name tokens twice."""
     if not isinstance(rows, list):
         return None
-    found: dict[Tokens, Any] = {}
+    result: dict[Tokens, Any] = {}
     for row in rows:
         if not isinstance(row, Mapping) or set(row) != {"tokens", value} or not isinstance(row["tokens"], list):
             return None
         tokens = tuple(row["tokens"])
-        if not all(type(token) is int for token in tokens) or tokens in found:
+        if not all(type(token) is int for token in tokens) or tokens in result:
             return None
-        found[tokens] = row[value]
-    return found
+        result[tokens] = row[value]
+    return result
 
 
 def _bound(epsilon: float, decisions: int, support: int) -> Fraction:

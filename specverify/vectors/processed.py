@@ -110,7 +110,7 @@ def _root(value: Fraction, degree: int) -> Fraction:
         raise ValueError(f"a temperature of sign {degree} was asked for, expected one >= 0")
     if degree == 1:
         return value
-    found = Fraction(*(round(part ** (1 / degree)) for part in (value.numerator, value.denominator)))
-    if found**degree != value:
+    result = Fraction(*(round(part ** (1 / degree)) for part in (value.numerator, value.denominator)))
+    if result**degree != value:
         raise ValueError(f"{text(value)} has no rational root of degree {degree}, expected a power")
-    return found
+    return result

@@ -59,10 +59,10 @@ def results_of(text: str, name: str, vectors: Mapping[str, Vector]) -> Results:
 def _answer(item: Any, where: str, vectors: Mapping[str, Vector]) -> tuple[str, Answer]:
     if not isinstance(item, dict) or set(item) != {"id", "answer"} or not isinstance(item["answer"], dict):
         raise ValueError(f'{where} is {shown(item)}, expected {{"id": "...", "answer": {{...}}}}')
-    found = item["id"]
-    if not isinstance(found, str) or found not in vectors:
-        raise ValueError(f"{where} has the id {shown(found)}, which no vector has{_nearest(found, vectors)}")
-    return found, item["answer"]
+    result = item["id"]
+    if not isinstance(result, str) or result not in vectors:
+        raise ValueError(f"{where} has the id {shown(result)}, which no vector has{_nearest(result, vectors)}")
+    return result, item["answer"]
 
 
 def _nearest(found: Any, vectors: Mapping[str, Vector]) -> str:
@@ -75,8 +75,8 @@ def _no_number(word: str) -> NoReturn:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    result = dict(pairs)
+    if len(result) < len(pairs):
         names = [name for name, _ in pairs]
         raise ValueError(f"the key {next(name for name in names if names.count(name) > 1)!r} comes twice in one object")
-    return found
+    return result

@@ -48,6 +48,6 @@ def judged_counts(law: Mapping[Tokens, Fraction], rows: Any) -> Judged:
 
 
 def _counts(rows: Any) -> dict[Tokens, int] | None:
-    found = rows_by_tokens(rows, "count")
-    fine = found is not None and all(type(count) is int and count >= 0 for count in found.values())
-    return found if fine else None
+    result = rows_by_tokens(rows, "count")
+    fine = result is not None and all(type(count) is int and count >= 0 for count in result.values())
+    return result if fine else None

@@ -31,12 +31,12 @@ def table_rows(grades: Grades) -> list[tuple[str, ...]]:
 
 def unanswered_groups(grades: Grades) -> list[str]:
     """Return the groups without any answer, those of one kind together where there are many."""
-    found = [
+    result = [
         group for group in grades.groups if grades.counted(group)[Outcome.NOT_ANSWERED] == grades.counted(group).total()
     ]
-    of_kind = Counter(group.split("/")[0] for group in found)
+    of_kind = Counter(group.split("/")[0] for group in result)
     many = [f"{number} groups of {kind}" for kind, number in of_kind.items() if number > 9]
-    return [*(group for group in found if of_kind[group.split("/")[0]] <= 9), *many]
+    return [*(group for group in result if of_kind[group.split("/")[0]] <= 9), *many]
 
 
 def told_failures(grades: Grades) -> Iterator[str]:
@@ -98,8 +98,8 @@ def _failure(item: Graded) -> Iterator[str]:
         yield f"  {'Let' if place == 0 else '':<5} {name} = {_short(value)}"
     yield f"  Then  {item.judged.reason}"
     for place, note in enumerate(item.vector.notes[:MOST_NOTES]):
-        found = NOTES[note]
-        yield f"  {'As' if place == 0 else '':<5} {note}: {found.text} ({found.citations[0]})"
+        result = NOTES[note]
+        yield f"  {'As' if place == 0 else '':<5} {note}: {result.text} ({result.citations[0]})"
 
 
 def _short(value: Any) -> str:

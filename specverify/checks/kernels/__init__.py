@@ -48,7 +48,7 @@ def checks_of_uniforms(
             all_rounds.append(rounds_of(kernel, gamma, vocabulary, budget))
             if vocabulary != SIZE:
                 within.append(rounds_of(kernel, gamma, vocabulary, budget, within=True))
-    deeper = [found for found in [deep_rounds_of(kernel, rows)] if runs_on(found)] if deep else []
+    deeper = [result for result in [deep_rounds_of(kernel, rows)] if runs_on(result)] if deep else []
     return (
         answers_are_rounds.check_of(all_rounds),
         *calls_repeat.checks_of(all_rounds),

@@ -30,13 +30,13 @@ def examine_answers(rounds: Rounds, _: Conditions) -> Examination:
         readings.append(partial(tokens_of, kernel, run(kernel, by_place, by_name), by_name, batch))
         kept.append(host_array(readings[-1]()).copy())
     figures = {"runs": 3 * size}
-    for found, then in (
+    for result, then in (
         (kept[1], "a second call with the same arguments answers otherwise"),
         (host_array(readings[0]()), "its answer is changed by a later call, which hands out the same array"),
     ):
-        if (found != kept[0]).any():
-            row = int(np.flatnonzero((found != kept[0]).any(axis=1))[0])
-            because = f"row {row + 1} of {size} was {kept[0][row].tolist()} and is {found[row].tolist()}"
+        if (result != kept[0]).any():
+            row = int(np.flatnonzero((result != kept[0]).any(axis=1))[0])
+            because = f"row {row + 1} of {size} was {kept[0][row].tolist()} and is {result[row].tolist()}"
             example = Counterexample((described_rounds(rounds),), then, (because,))
             return Examination(then, failed=True, counterexample=example, figures=figures)
     return Examination("the same arguments give the same answer, in an array of its own", figures=figures)

@@ -127,26 +127,26 @@ def _wanted(here: Situation, tokens: Tokens) -> dict[Tokens, Any]:
 
 def examine_law(rounds: Rounds, find: Callable[[], Found], _: Conditions) -> Examination:
     """Compare every law with the target's."""
-    found = find()
-    distances = {name: distance(rounds, name, law) for name, law in found.laws.items()}
+    result = find()
+    distances = {name: distance(rounds, name, law) for name, law in result.laws.items()}
     worst = max(distances, key=lambda name: (distances[name].low, distances[name].high))
     low, high = map(float, distances[worst])
-    figures = {"runs": found.rows, "tv": high, "rounding": found.blind}
+    figures = {"runs": result.rows, "tv": high, "rounding": result.blind}
     if low > DOUBT:
-        example = _example(rounds, found, situation_named(rounds, worst))
+        example = _example(rounds, result, situation_named(rounds, worst))
         statement = f"TV = {_said(distances[worst])} from the target's"
         return Examination(statement, failed=True, rational=low == high, counterexample=example, figures=figures)
-    if found.mixed:
+    if result.mixed:
         then = "a row is answered otherwise beside other rows, so no row has a law: see rows_are_independent"
         return Examination(then, unknown=True, figures=figures)
-    if high > found.blind:
+    if high > result.blind:
         return Examination(
             f"TV = {_said(distances[worst])} from the target's: it steps more than {MARGIN:.1g} from the places of "
             f"rule={rounds.kernel.convention.rule!r}; is its precision lower, or its rule another?",
             unknown=True,
             figures=figures,
         )
-    statement = f"the law of a round is the target's, at all but {found.blind:.1g} of the uniforms"
+    statement = f"the law of a round is the target's, at all but {result.blind:.1g} of the uniforms"
     return Examination(statement, rational=high == 0, figures=figures)
 
 
@@ -182,9 +182,9 @@ def _example(rounds: Rounds, found: Found, here: Situation) -> Counterexample:
 
 def examine_acceptance(rounds: Rounds, find: Callable[[], Found], _: Conditions) -> Examination:
     """Compare how probable it is that the first i drafts are accepted with the rule."""
-    found = find()
-    figures = {"runs": found.rows}
-    for name, law in found.laws.items():
+    result = find()
+    figures = {"runs": result.rows}
+    for name, law in result.laws.items():
         best, slack = _acceptance(rounds, name), float(law.missing) + (DOUBT if law.missing else 0)
         for i in range(1, situation_named(rounds, name).length + 1):
             accepted = sum(mass for tokens, mass in law.probabilities.items() if len(tokens) > i)
@@ -192,9 +192,9 @@ def examine_acceptance(rounds: Rounds, find: Callable[[], Found], _: Conditions)
                 then = f"the first {i} drafts are accepted with probability {accepted}, by the rule with {best[i]}"
                 example = Counterexample((described_rounds(rounds), name), then)
                 return Examination(then, failed=True, counterexample=example, figures=figures)
-    if found.mixed or any(distance(rounds, name, law).high > found.blind for name, law in found.laws.items()):
+    if result.mixed or any(distance(rounds, name, law).high > result.blind for name, law in result.laws.items()):
         return Examination("where it steps is not known: see law_is_target", unknown=True, figures=figures)
-    rational = not any(law.missing for law in found.laws.values())
+    rational = not any(law.missing for law in result.laws.values())
     return Examination("drafts are accepted as often as by the rule", rational=rational, figures=figures)
 
 
@@ -211,20 +211,20 @@ def _acceptance(rounds: Rounds, name: str) -> Counter[int]:
 
 def checks_of(all_rounds: Sequence[Rounds]) -> tuple[Check, Check]:
     """Return the checks of the kernel that these rounds are of; they look at the cells once."""
-    found = {described_rounds(rounds): (rounds, cache(partial(found_laws, rounds))) for rounds in all_rounds}
+    result = {described_rounds(rounds): (rounds, cache(partial(found_laws, rounds))) for rounds in all_rounds}
     return (
         kernel_check(
             "law_is_target",
             "the exact law of a round, completed by the target, is the target's",
             Claim.LOSSLESS,
             Evidence.EXACT,
-            {name: partial(examine_law, rounds, find) for name, (rounds, find) in found.items()},
+            {name: partial(examine_law, rounds, find) for name, (rounds, find) in result.items()},
         ),
         kernel_check(
             "acceptance_is_optimal",
             "the first i drafts are accepted as often as by the rule",
             Claim.OPTIMAL_COUPLING,
             Evidence.EXACT,
-            {name: partial(examine_acceptance, rounds, find) for name, (rounds, find) in found.items()},
+            {name: partial(examine_acceptance, rounds, find) for name, (rounds, find) in result.items()},
         ),
     )

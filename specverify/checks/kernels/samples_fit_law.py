@@ -54,11 +54,11 @@ class Sampled(NamedTuple):
 
 def texts(sampled: Sampled, samples: int, seed: int) -> Counter[Tokens]:
     """Return how often each text was emitted."""
-    found: Counter[Tokens] = Counter()
+    result: Counter[Tokens] = Counter()
     table = counted(sampled.kernel, sampled.design, samples, seed, sampled.calls)
     for key in np.flatnonzero(table.sum(axis=0)):
-        found[text_of(int(key), sampled.situation.length)] += int(table[:, key].sum())
-    return found
+        result[text_of(int(key), sampled.situation.length)] += int(table[:, key].sum())
+    return result
 
 
 def completed(sampled: Sampled, samples: int, seed: int) -> Counter[Tokens]:
@@ -78,10 +78,10 @@ def completed(sampled: Sampled, samples: int, seed: int) -> Counter[Tokens]:
 
 def accepted(sampled: Sampled, samples: int, seed: int) -> Counter[int]:
     """Return how often how many drafts were accepted."""
-    found: Counter[int] = Counter()
+    result: Counter[int] = Counter()
     for tokens, count in texts(sampled, samples, seed).items():
-        found[len(tokens) - 1] += count
-    return found
+        result[len(tokens) - 1] += count
+    return result
 
 
 def acceptance_law(sampled: Sampled) -> dict[int, float]:
@@ -105,15 +105,15 @@ def examine_acceptance(sampled: Sampled, alarm: float, conditions: Conditions) -
     """Judge the numbers of accepted drafts; more than by the rule is for another rule, not against the kernel."""
     law = acceptance_law(sampled)
     fit = _fit(partial(accepted, sampled), law, COARSER * sampled.tv, alarm, conditions)
-    found = _examination(sampled, fit, "drafts are accepted as often as by the rule", "the rule's acceptance")
-    if found.failed:
+    result = _examination(sampled, fit, "drafts are accepted as often as by the rule", "the rule's acceptance")
+    if result.failed:
         seen = accepted(sampled, fit.first.samples, conditions.seed + 1)
         mean = sum(number * count for number, count in seen.items()) / fit.first.samples
         wanted = sum(number * mass for number, mass in law.items())
         if mean > wanted:
             statement = f"it accepts {mean:.4f} drafts a round, its rule {wanted:.4f}: is its rule another?"
-            return Examination(statement, unknown=True, figures=found.figures)
-    return found
+            return Examination(statement, unknown=True, figures=result.figures)
+    return result
 
 
 def _fit(sampler: Any, law: Any, tv: float, alarm: float, conditions: Conditions) -> ConfirmedFit:
@@ -144,22 +144,22 @@ def situations_to_sample(
     kernel: Kernel, gammas: Sequence[int], vocabularies: Sequence[int], tv: float, large_tv: float, calls: Calls
 ) -> list[Sampled]:
     """Return the tables at the declared total variation, and one in each larger vocabulary at a coarser one."""
-    found = [Sampled(kernel, sampled_situation(gamma, seed), SIZE, tv, calls) for seed, gamma in enumerate(gammas)]
+    result = [Sampled(kernel, sampled_situation(gamma, seed), SIZE, tv, calls) for seed, gamma in enumerate(gammas)]
     last = sampled_situation(max(gammas), len(gammas))
-    return [*found, *(Sampled(kernel, last, vocabulary, large_tv, calls) for vocabulary in vocabularies)]
+    return [*result, *(Sampled(kernel, last, vocabulary, large_tv, calls) for vocabulary in vocabularies)]
 
 
 def deep_situations_to_sample(kernel: Kernel, tv: float, calls: Calls) -> list[Sampled]:
     """Return tables of more drafts, certain but behind some of them; none if the kernel does not run on so many."""
-    found = [
+    result = [
         Sampled(kernel, certain_but(places, seed, grid_tables(SIZE, 16, seed)), SIZE, tv, calls)
         for seed, places in enumerate(((0, 3), (1, 4), (2, 3)))
     ]
     try:
-        texts(found[0], 4, 0)
+        texts(result[0], 4, 0)
     except Exception:  # noqa: BLE001 - it may refuse so many drafts in any way
         return []
-    return found
+    return result
 
 
 def checks_of(all_sampled: Sequence[Sampled], alarm: float) -> tuple[Check, ...]:

@@ -62,8 +62,8 @@ def repeats(kernel: Kernel, design: Design, calls: Calls, alarm: float, seed: in
     number = math.ceil(SPARE * (2 * math.log2(rows) + needed))
     others = SEEDS if kernel.convention.uniforms == "seed" else 0
     keys = (*((0, offset) for offset in range(number)), *((more, 0) for more in range(1, others + 1)))
-    found = answers(kernel, design, rows, seed, Calls(rows, keys))
-    seen = np.stack([host_array(bits_of(kernel, design, answer)) for answer in found]).astype(np.uint8)
+    result = answers(kernel, design, rows, seed, Calls(rows, keys))
+    seen = np.stack([host_array(bits_of(kernel, design, answer)) for answer in result]).astype(np.uint8)
     return Repeats(*_found(seen, math.ceil(SPARE * (2 * math.log2(seen.size) + needed)), keys), samples=seen.size)
 
 
@@ -156,18 +156,18 @@ def _examine(
     which: str, find: Callable[[], Repeats], rest: Callable[[Conditions], Examination], conditions: Conditions
 ) -> Examination:
     """Tell what was seen twice, or else judge the tables."""
-    found = find()
-    if which == "calls" and found.rows and not found.calls:
+    result = find()
+    if which == "calls" and result.rows and not result.calls:
         return Examination(
             "rows depend on each other, so calls cannot be judged: see rows_are_independent", unknown=True
         )
-    twice = found.rows if which == "rows" else found.calls
+    twice = result.rows if which == "rows" else result.calls
     if twice:
-        example = Counterexample((f"{found.samples} rows, each of which shows one random number as a bit",), twice)
-        figures = {"samples": found.samples}
+        example = Counterexample((f"{result.samples} rows, each of which shows one random number as a bit",), twice)
+        figures = {"samples": result.samples}
         return Examination(twice, failed=True, rational=False, counterexample=example, figures=figures)
     judged = rest(conditions)
-    return judged._replace(figures={**judged.figures, "samples": judged.figures["samples"] + found.samples})
+    return judged._replace(figures={**judged.figures, "samples": judged.figures["samples"] + result.samples})
 
 
 def checks_of(kernel: Kernel, gamma: int, samples: int, alarm: float, calls: Calls, seed: int) -> tuple[Check, ...]:
@@ -178,9 +178,9 @@ def checks_of(kernel: Kernel, gamma: int, samples: int, alarm: float, calls: Cal
         "rows": (tables_of_rows, kinds * len(LAGS), "rows of a call do not depend on each other"),
         "calls": (tables_of_calls, kinds, "calls do not depend on each other"),
     }
-    found = []
+    result = []
     for which, (tables, number, summary) in examined.items():
         judge = partial(examine_tables, partial(tables, kernel, design, calls), samples, alarm / 2 / number, summary)
         setting = {f"gamma={gamma}": partial(_examine, which, find, judge)}
-        found.append(kernel_check(f"{which}_are_independent", summary, None, Evidence.STATISTICAL, setting))
-    return tuple(found)
+        result.append(kernel_check(f"{which}_are_independent", summary, None, Evidence.STATISTICAL, setting))
+    return tuple(result)

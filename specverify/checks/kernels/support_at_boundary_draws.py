@@ -94,18 +94,18 @@ def _said(place: int, gamma: int, end: str) -> str:
 
 def examine(kernel: Kernel, asked: Sequence[Callable[[], Rows]], _: Conditions) -> Examination:
     """Decide the rows and look at every token that comes out; of what is forbidden, one for each number is told."""
-    found, runs = dict[str, tuple[Rows, Any, int, int, int | None]](), 0
+    result, runs = dict[str, tuple[Rows, Any, int, int, int | None]](), 0
     for make in asked:
         rows = make()
         answers = host_array(called(kernel, given_batch(kernel, rows.batch), _random(kernel, rows)))
         runs += len(answers)
         for row, (position, token) in _forbidden(rows.batch, answers):
             when = f"vocabulary {rows.batch.p.shape[-1]}, {rows.said[row]}"
-            found.setdefault(when, (rows, answers[row], row, position, token))
+            result.setdefault(when, (rows, answers[row], row, position, token))
     figures = {"runs": runs}
-    if not found:
+    if not result:
         return Examination("nothing forbidden comes out", rational=False, figures=figures)
-    (when, first), *others = found.items()
+    (when, first), *others = result.items()
     rows, answer, row, position, token = first
     length = int(rows.batch.lengths[row])
     let = (

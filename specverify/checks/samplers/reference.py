@@ -57,10 +57,10 @@ class ReferenceFound(NamedTuple):
 
 def views(longest: int = POSITIONS) -> dict[str, View]:
     """Return the ways to look at sequences, by name."""
-    found: dict[str, View] = {"whole sequences": lambda tokens: tokens, "length": len}
+    result: dict[str, View] = {"whole sequences": lambda tokens: tokens, "length": len}
     for position in range(longest):
-        found[f"token {position + 1}"] = lambda tokens, position=position: tokens[position : position + 1]  # type: ignore[misc]
-    return found
+        result[f"token {position + 1}"] = lambda tokens, position=position: tokens[position : position + 1]  # type: ignore[misc]
+    return result
 
 
 def plan_reference(

@@ -79,12 +79,12 @@ def page(found: Mapping[str, Iterable[str]], names: Iterable[str]) -> str:
 
 def uses() -> dict[str, list[str]]:
     """Return option -> names of the rows that pass it, or whose models' generation configs have it."""
-    found: dict[str, list[str]] = {}
+    result: dict[str, list[str]] = {}
     with quiet_and_seeded(0):
         for name, row in rows().items():
             for option in used_by(row.build(row.setting)):
-                found.setdefault(option, []).append(name)
-    return found
+                result.setdefault(option, []).append(name)
+    return result
 
 
 def used_by(engine: GenerateCall) -> set[str]:

@@ -24,17 +24,19 @@ BROKEN = "after a call that was broken off"
 
 def contents(engine: GenerateCall) -> dict[str, bytes]:
     """Return a digest of everything the caller owns and may use again."""
-    found = {f"input {name}": digest(value) for name, value in engine.inputs.items()}
-    found |= {f"the {name}": _digest_of(value) for name, value in engine.beside.items()}
+    result = {f"input {name}": digest(value) for name, value in engine.inputs.items()}
+    result |= {f"the {name}": _digest_of(value) for name, value in engine.beside.items()}
     for number, model in enumerate(engine.models):
         owner = "target" if number == 0 else "assistant"
-        found[f"the {owner}'s modules"] = digest(tuple((name, str(type(part))) for name, part in model.named_modules()))
-        found[f"the {owner}'s weights"] = digest(dict(model.state_dict()))
-        found[f"the {owner}'s config"] = digest(model.config.to_dict())
+        result[f"the {owner}'s modules"] = digest(
+            tuple((name, str(type(part))) for name, part in model.named_modules())
+        )
+        result[f"the {owner}'s weights"] = digest(dict(model.state_dict()))
+        result[f"the {owner}'s config"] = digest(model.config.to_dict())
         config = getattr(model, "generation_config", None)
         for name, value in ({} if config is None else config.to_dict()).items():
-            found[f"the {owner}'s generation_config.{name}"] = digest(value)
-    return found
+            result[f"the {owner}'s generation_config.{name}"] = digest(value)
+    return result
 
 
 def _digest_of(value: Any) -> bytes:

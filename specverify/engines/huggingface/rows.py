@@ -145,31 +145,31 @@ def rows() -> dict[str, TableRow]:
 def _rows_of(way: str) -> dict[str, TableRow]:
     build, draft_model = WAYS[way], way == "assisted"
     sampling = {name: SAMPLING[name] for name in (EARLY if way == "early-exit" else SAMPLING)}
-    found = {
+    result = {
         name: TableRow(build, BASE._replace(**more), tells=OBJECTS if name == "guidance" else EVERYTHING)
         for name, more in sampling.items()
     }
-    found |= {
+    result |= {
         name: TableRow(situation(build), BASE._replace(**more), tells=OBJECTS if name == "embeddings" else EVERYTHING)
         for name, (situation, more) in SITUATIONS.items()
     }
     if way != "early-exit":
-        found |= {name: TableRow(build, SMALL._replace(architecture=name)) for name in OTHER_ARCHITECTURES}
-        found |= _of_options(build) | _of_arguments(build)
-        found |= {
+        result |= {name: TableRow(build, SMALL._replace(architecture=name)) for name in OTHER_ARCHITECTURES}
+        result |= _of_options(build) | _of_arguments(build)
+        result |= {
             name: TableRow(build, BASE._replace(architecture=name), said, tells=OBJECTS)
             for name, said in STATEFUL.items()
         }
     if draft_model:
-        found |= {
+        result |= {
             name: TableRow(build, BASE._replace(**more), documented=documented)
             for name, (more, documented) in DRAFTING.items()
         }
-        found |= {
+        result |= {
             name: TableRow(situation(build), BASE._replace(**more), said, tells=OBJECTS)
             for name, (situation, more, said) in REFUSED.items()
         }
-    return found
+    return result
 
 
 def _of_options(build: Build) -> dict[str, TableRow]:

@@ -196,10 +196,10 @@ def stated_law(row: AloneRow) -> dict[Tokens, float]:
         return softmax(logits)
 
     law = target_law(Task(target=pmf, horizon=setting.horizon, eos=setting.eos), prompt)
-    found = defaultdict[Tokens, float](float)
+    result = defaultdict[Tokens, float](float)
     for text, mass in law.items():
-        found[_stopped(prompt, text, row.stops)] += float(mass)
-    return dict(found)
+        result[_stopped(prompt, text, row.stops)] += float(mass)
+    return dict(result)
 
 
 def _stopped(prompt: Tokens, text: Tokens, stops: tuple[Tokens, ...]) -> Tokens:

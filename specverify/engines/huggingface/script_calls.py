@@ -161,10 +161,10 @@ _WRITERS: dict[Any, Callable[..., str]] = {
 def _source(function: Any, written: Written) -> str:
     """Write a function, or the factory that made it, and return the expression that gives it."""
     name, _, inner = getattr(function, "__qualname__", "?").partition(".<locals>.")
-    found = getattr(inspect.getmodule(function), name, None)
-    if found is None or not inspect.isfunction(found) or (inner and inspect.signature(found).parameters):
+    outcome = getattr(inspect.getmodule(function), name, None)
+    if outcome is None or not inspect.isfunction(outcome) or (inner and inspect.signature(outcome).parameters):
         raise NoScript(f"the function {name} that generate is given cannot be written without what is about it")
-    once(written.before, _bare(inspect.getsource(found)))
+    once(written.before, _bare(inspect.getsource(outcome)))
     return f"{name}()" if inner else name
 
 

@@ -112,8 +112,8 @@ def cause_of(setting: str, fault: Fault) -> str:
         fits = any(fnmatch(setting, pattern) for pattern in cause.settings.split())
         if fits and (not cause.kinds or kind in cause.kinds.split()):
             module = import_module(f"transformers.{cause.module}")
-            found = _number(inspect.getsource(module).splitlines(), cause.line)
-            return f"{module.__name__.replace('.', '/')}.py:{found}: {cause.line}" if found else ""
+            result = _number(inspect.getsource(module).splitlines(), cause.line)
+            return f"{module.__name__.replace('.', '/')}.py:{result}: {cause.line}" if result else ""
     return ""
 
 

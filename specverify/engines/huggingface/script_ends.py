@@ -78,7 +78,7 @@ def note_code(fault: Fault, engine: GenerateCall, early: bool) -> str:
 def _passes_code(fault: Fault, start: int) -> str:
     if fault.drafted:
         rounds, before, draft, p = fault.drafted
-        found = {
+        result = {
             "number": len(rounds),
             "at": len(rounds) - 1,
             "place": len(before),
@@ -87,7 +87,7 @@ def _passes_code(fault: Fault, start: int) -> str:
             "p": p,
         }
         apart = abs(fault.got - fault.expected)
-        return DRAFTED.format(**found, rounds=[*rounds], before=[*before], apart=apart, start=start, calls=fault.calls)
+        return DRAFTED.format(**result, rounds=[*rounds], before=[*before], apart=apart, start=start, calls=fault.calls)
     compared = {"fed": FED, "held": HELD, "shown": SHOWN}[fault.cache].format(start=start).strip("\n")
     right = f'print("{RIGHT[fault.cache]}")\n'
     if fault.calls == 1:
@@ -96,8 +96,8 @@ def _passes_code(fault: Fault, start: int) -> str:
 
 
 def _sampled_code(fault: Fault, start: int) -> str:
-    found = {"wrong": texts_code(fault.wrong), "got": fault.got, "calls": fault.calls}
-    return (LAW if fault.expected else IMPOSSIBLE).format(**found, expected=fault.expected, start=start)
+    result = {"wrong": texts_code(fault.wrong), "got": fault.got, "calls": fault.calls}
+    return (LAW if fault.expected else IMPOSSIBLE).format(**result, expected=fault.expected, start=start)
 
 
 def precise_code(fault: Fault, engine: GenerateCall, names: Sequence[str]) -> str:

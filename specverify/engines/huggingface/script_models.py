@@ -90,9 +90,9 @@ def _ends() -> tuple[tuple[str, float], ...]:
 
 def _weights(model: Any, built: str, written: Written) -> str:
     """Return the model with its weights as code: by recipe if one gives them, else as they are."""
-    found = _recipe(model)
+    result = _recipe(model)
     vectors = {name: float(weights[0]) for name, weights in model.named_parameters() if weights.ndim == 1}
-    if found is None or any(written.vectors.get(name, value) != value for name, value in vectors.items()):
+    if result is None or any(written.vectors.get(name, value) != value for name, value in vectors.items()):
         buffer = io.BytesIO()
         torch.save(model.state_dict(), buffer)
         text = base64.b64encode(zlib.compress(buffer.getvalue(), 9)).decode()
@@ -100,7 +100,7 @@ def _weights(model: Any, built: str, written: Written) -> str:
         written.modules.update({"base64", "io", "zlib"})
         once(written.before, STORED)
         return call_code("stored", {"": built, " ": "\n".join(map(repr, lines))})
-    seed, scale = found
+    seed, scale = result
     written.vectors.update(vectors)
     return call_code("fill", {"": built, " ": repr(seed), "  ": repr(scale)})
 

@@ -80,9 +80,9 @@ def list_code(items: list[str]) -> str:
 
 def texts_code(texts: Sequence[Sequence[int]]) -> str:
     """Return a list of texts; where it is long and every token has one digit, a text is a word of digits."""
-    found = list_code([code(tuple(text)) for text in texts])
-    if "\n" not in found or any(token not in range(10) for text in texts for token in text):
-        return found
+    result = list_code([code(tuple(text)) for text in texts])
+    if "\n" not in result or any(token not in range(10) for text in texts for token in text):
+        return result
     words = [f"{''.join(map(str, text))} " for text in texts]
     wide = (WIDTH - 6) // max(map(len, words))
     lines = "\n".join(f'    "{"".join(words[at : at + wide])}"' for at in range(0, len(words), wide))

@@ -107,11 +107,11 @@ def biased(*sequences: tuple[Tokens, float]) -> Step:
     """Add to the logit of what completes a sequence (``sequence_bias``; minus infinity is ``bad_words_ids``)."""
 
     def step(logits: Logits, text: Tokens, new: int) -> Logits:
-        found = logits.copy()
+        result = logits.copy()
         for (*begin, last), bias in sequences:
             if not begin or text[-len(begin) :] == tuple(begin):
-                found[last] += bias
-        return found
+                result[last] += bias
+        return result
 
     return step
 
@@ -146,9 +146,9 @@ def sooner_ended(start: int, factor: float, end: int) -> Step:
     """Raise the end's logit by its size times ``factor ** n - 1``, n tokens after ``start``."""
 
     def step(logits: Logits, text: Tokens, new: int) -> Logits:
-        found = logits.copy()
-        found[end] += abs(found[end]) * (factor ** max(new - start, 0) - 1)
-        return found
+        result = logits.copy()
+        result[end] += abs(result[end]) * (factor ** max(new - start, 0) - 1)
+        return result
 
     return step
 
@@ -174,9 +174,9 @@ def _or_the_top(pmf: Pmf, kept: Any) -> Any:
 
 
 def _without(logits: Logits, tokens: Any) -> Logits:
-    found = logits.copy()
-    found[list(tokens)] = -np.inf
-    return found
+    result = logits.copy()
+    result[list(tokens)] = -np.inf
+    return result
 
 
 def _whole(masses: Any) -> Pmf:

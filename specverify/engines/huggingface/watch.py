@@ -54,9 +54,9 @@ def watched_call(build: Callable[[], GenerateCall]) -> Iterator[Watched]:
     rows: list[list[Tokens]] = []
 
     def before_forward(_: Any, positional: tuple[Any, ...], named: Mapping[str, Any]) -> None:
-        found = read(positional, named)
-        if found is not None:
-            forwards.append(found)
+        result = read(positional, named)
+        if result is not None:
+            forwards.append(result)
             rows.append([])
 
     class Shown:
@@ -74,12 +74,12 @@ def watched_call(build: Callable[[], GenerateCall]) -> Iterator[Watched]:
         forwards.clear()
         rows.clear()
         with answered_everywhere(draws):
-            found = engine.generate(speculative, logits_processor=[Shown()], **asked)
-            new = outcome_of(found.sequences[0, len(engine.start) :])
+            result = engine.generate(speculative, logits_processor=[Shown()], **asked)
+            new = outcome_of(result.sequences[0, len(engine.start) :])
         changed = changed_between(built, contents(engine))
         if speculative:
             changed = tuple(dict.fromkeys((*changed, *use)))
-        return Observed(new, tuple(forwards), tuple(map(tuple, rows)), _returned(found), changed)
+        return Observed(new, tuple(forwards), tuple(map(tuple, rows)), _returned(result), changed)
 
     with ready(engine.models):
         asked = _asked(engine, attentions=not hidden)
@@ -130,9 +130,9 @@ def in_float64(forward: Callable[..., Any]) -> Callable[..., Any]:
 def _asked(engine: GenerateCall, *, attentions: bool) -> dict[str, bool]:
     """Return what to ask for beside the tokens: of hidden states and attentions, those that a plain call returns."""
     asked = {**_ASKED, "output_attentions": attentions, "output_hidden_states": engine.hidden_states}
-    found = engine.generate(False, **asked)
+    result = engine.generate(False, **asked)
     for name in ("hidden_states", "attentions"):
-        entries = found.get(name) or found.get(f"decoder_{name}") or (None,)
+        entries = result.get(name) or result.get(f"decoder_{name}") or (None,)
         asked[f"output_{name}"] &= all(layer is not None for entry in entries for layer in entry or (None,))
     return asked
 

@@ -47,8 +47,8 @@ def scripted(script: Callable[[Sequence[int]], int], gamma: int) -> Drafter:
 
 def lookup(decoding: Decoding) -> Drafter:
     """Return the library's own drafter."""
-    found: Drafter = LlamaPromptLookupDecoding(max_ngram_size=2, num_pred_tokens=decoding.gamma)
-    return found
+    result: Drafter = LlamaPromptLookupDecoding(max_ngram_size=2, num_pred_tokens=decoding.gamma)
+    return result
 
 
 def constant(decoding: Decoding) -> Drafter:
@@ -73,12 +73,12 @@ def nothing(decoding: Decoding) -> None:
 def text(loaded: Any, decoding: Decoding, seed: int) -> Tokens:
     """Return the text of a seed, up to an end."""
     loaded.set_seed(seed)
-    found: list[int] = []
+    result: list[int] = []
     for token in loaded.generate(list(decoding.prompt), **_options(decoding)):
-        found.append(int(token))
-        if len(found) == decoding.horizon or token in decoding.eos:
-            return tuple(found)
-    return tuple(found)
+        result.append(int(token))
+        if len(result) == decoding.horizon or token in decoding.eos:
+            return tuple(result)
+    return tuple(result)
 
 
 def texts(drafter: Callable[[Decoding], Drafter | None], decoding: Decoding, precise: bool = True) -> Texts:

@@ -57,18 +57,18 @@ def shortest_law(decoding: Decoding) -> dict[Tokens, float]:
 
 def rows() -> dict[str, Row]:
     """Return name -> row."""
-    found = dict[str, Row]()
+    result = dict[str, Row]()
     for way, drafter in WAYS.items():
         same = None if drafter is nothing else nothing
         for name, decoding in DECODINGS.items():
             plain = texts(same, decoding) if same else None
-            found[f"{way}/{name}"] = Row(texts(drafter, decoding), partial(decoding_law, decoding), plain, COARSE)
+            result[f"{way}/{name}"] = Row(texts(drafter, decoding), partial(decoding_law, decoding), plain, COARSE)
         for name, decoding in PENALISED.items() if same else ():
-            found[f"{way}/{name}"] = Row(texts(drafter, decoding), plain=texts(nothing, decoding), detect=COARSE)
-        found[f"{way}/at least two tokens"] = Row(
+            result[f"{way}/{name}"] = Row(texts(drafter, decoding), plain=texts(nothing, decoding), detect=COARSE)
+        result[f"{way}/at least two tokens"] = Row(
             texts(drafter, SHORTEST), partial(shortest_law, SHORTEST), detect=COARSE
         )
     half = VARIED["top-k 2"]
-    found["plain/top-k 2, cache in float16"] = Row(texts(nothing, half, precise=False), partial(decoding_law, half))
-    found["lookup/top-k 2, cache in float16"] = Row(texts(lookup, half, precise=False), partial(decoding_law, half))
-    return found
+    result["plain/top-k 2, cache in float16"] = Row(texts(nothing, half, precise=False), partial(decoding_law, half))
+    result["lookup/top-k 2, cache in float16"] = Row(texts(lookup, half, precise=False), partial(decoding_law, half))
+    return result

@@ -75,13 +75,13 @@ def texts(way: Way, decoding: Decoding, batch: int, joined: int = 1) -> Texts:
 
 
 def _texts(way: Way, decoding: Decoding, batch: int, joined: int, seed: int, number: int) -> Sequence[Tokens]:
-    found: list[Tokens] = []
+    result: list[Tokens] = []
     prompts = torch.tensor([decoding.prompt] * batch)
     with _seeded(seed):
-        while len(found) < number:
+        while len(result) < number:
             rows = way(decoding, prompts).reshape(batch // joined, -1)
-            found += map(tuple, rows.tolist())
-    return found[:number]
+            result += map(tuple, rows.tolist())
+    return result[:number]
 
 
 def _threshold(decoding: Decoding) -> float:

@@ -40,14 +40,16 @@ def law_of_two(decoding: Decoding) -> dict[Tokens, float]:
 
 def rows() -> dict[str, Row]:
     """Return name -> row."""
-    found = dict[str, Row]()
+    result = dict[str, Row]()
     for name, decoding in DECODINGS.items():
         exact = partial(law, decoding)
-        found[f"plain/{name}"] = Row(texts(plain, decoding, BATCH), exact, detect=COARSE)
-        found[f"draft, one row/{name}"] = Row(texts(draft, decoding, 1), exact, detect=COARSE)
-        found[f"draft, rows of 64/{name}"] = Row(texts(draft, decoding, BATCH), exact, detect=COARSE)
-    found["plain, one row/top-k 2"] = Row(texts(plain, NARROW, 1), partial(law, NARROW), detect=COARSE)
+        result[f"plain/{name}"] = Row(texts(plain, decoding, BATCH), exact, detect=COARSE)
+        result[f"draft, one row/{name}"] = Row(texts(draft, decoding, 1), exact, detect=COARSE)
+        result[f"draft, rows of 64/{name}"] = Row(texts(draft, decoding, BATCH), exact, detect=COARSE)
+    result["plain, one row/top-k 2"] = Row(texts(plain, NARROW, 1), partial(law, NARROW), detect=COARSE)
     two = NARROW._replace(horizon=3)
     for way in (plain, draft):
-        found[f"{way.__name__}, two rows/top-k 2"] = Row(texts(way, two, 2, 2), partial(law_of_two, two), detect=COARSE)
-    return dict(sorted(found.items(), key=lambda item: not item[0].startswith("plain")))
+        result[f"{way.__name__}, two rows/top-k 2"] = Row(
+            texts(way, two, 2, 2), partial(law_of_two, two), detect=COARSE
+        )
+    return dict(sorted(result.items(), key=lambda item: not item[0].startswith("plain")))

@@ -65,12 +65,12 @@ def texts(way: Way, decoding: Decoding) -> Texts:
 
 
 def _texts(way: Way, decoding: Decoding, seed: int, number: int) -> Sequence[Tokens]:
-    found = []
+    result = []
     mx.set_default_device(mx.cpu)
     for each in seeds_of(seed, number):
         mx.random.seed(each)
-        found.append(tuple(way(decoding, _options(decoding))))
-    return found
+        result.append(tuple(way(decoding, _options(decoding))))
+    return result
 
 
 def _options(decoding: Decoding) -> dict[str, Any]:
@@ -89,9 +89,9 @@ def _options(decoding: Decoding) -> dict[str, Any]:
 
 def _until_end(steps: Any, decoding: Decoding) -> list[int]:
     """Return the tokens up to an end, as ``stream_generate`` does."""
-    found = []
+    result = []
     for token, *_ in steps:
-        found.append(int(token))
-        if found[-1] in decoding.eos:
+        result.append(int(token))
+        if result[-1] in decoding.eos:
             break
-    return found
+    return result

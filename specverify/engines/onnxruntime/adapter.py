@@ -133,5 +133,5 @@ def _texts(
 
 
 def _more(decoding: Decoding, kind: str) -> dict[str, Any]:
-    found: dict[str, Any] = dict(dict(decoding.more).get(kind, ()))
-    return found
+    result: dict[str, Any] = dict(dict(decoding.more).get(kind, ()))
+    return result

@@ -37,12 +37,12 @@ def rewound_law(decoding: Decoding) -> dict[Tokens, float]:
 
 def appended_law(decoding: Decoding) -> dict[Tokens, float]:
     """Return the law of two tokens, the one that is put in, and two that follow all three."""
-    found = dict[Tokens, float]()
+    result = dict[Tokens, float]()
     for before, p in decoding_law(decoding._replace(horizon=2, eos=())).items():
         put = (*before, APPENDED)
         after = decoding_law(decoding._replace(horizon=2, eos=(), prompt=decoding.prompt + put))
-        found |= {put + tokens: p * q for tokens, q in after.items()}
-    return found
+        result |= {put + tokens: p * q for tokens, q in after.items()}
+    return result
 
 
 def minimum_law(decoding: Decoding) -> dict[Tokens, float]:
@@ -98,17 +98,17 @@ COPYING: Mapping[str, Decoding] = {
 
 def rows() -> dict[str, Row]:
     """Return name -> row."""
-    found = dict[str, Row]()
+    result = dict[str, Row]()
     usual = {name: decoding._replace(eos=decoding.eos or (0,)) for name, decoding in VARIED.items()}
     for name, decoding in {**usual, **DRAFTING, **COPYING}.items():
         law = partial(usual_law, decoding)
         if name in usual:
-            found[f"plain/{name}"] = Row(texts(plain, decoding), law)
+            result[f"plain/{name}"] = Row(texts(plain, decoding), law)
         if name not in COPYING:
-            found[f"draft/{name}"] = Row(texts(draft, decoding), law)
-        found[f"ngram/{name}"] = Row(texts(ngram, decoding), law, texts(plain, decoding))
+            result[f"draft/{name}"] = Row(texts(draft, decoding), law)
+        result[f"ngram/{name}"] = Row(texts(ngram, decoding), law, texts(plain, decoding))
     for way, decode in WAYS.items():
         for name, (decoding, one, law_of) in SPECIAL.items():
             if (way, name) not in REFUSED:
-                found[f"{way}/{name}"] = Row(texts(decode, decoding, one), partial(law_of, decoding))
-    return dict(sorted(found.items(), key=lambda item: list(WAYS).index(item[0].partition("/")[0])))
+                result[f"{way}/{name}"] = Row(texts(decode, decoding, one), partial(law_of, decoding))
+    return dict(sorted(result.items(), key=lambda item: list(WAYS).index(item[0].partition("/")[0])))

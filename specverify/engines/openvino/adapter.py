@@ -70,22 +70,22 @@ def _drafting(of_target: Any = {}, of_draft: Any = {}) -> Any:  # noqa: B006 - n
 
 def configured(decoding: Decoding, seed: int, way: str) -> Any:
     """Return the configuration of a call."""
-    found = library.GenerationConfig()
-    found.max_new_tokens, found.rng_seed = decoding.horizon, seed
-    found.do_sample = decoding.temperature > 0
+    result = library.GenerationConfig()
+    result.max_new_tokens, result.rng_seed = decoding.horizon, seed
+    result.do_sample = decoding.temperature > 0
     if decoding.temperature > 0:
-        found.temperature, found.top_p = decoding.temperature, decoding.top_p or 1.0
-        found.top_k = decoding.top_k or VOCABULARY
-    found.repetition_penalty = decoding.repetition_penalty
-    found.ignore_eos = not decoding.eos
-    found.stop_token_ids = set(decoding.eos)
+        result.temperature, result.top_p = decoding.temperature, decoding.top_p or 1.0
+        result.top_k = decoding.top_k or VOCABULARY
+    result.repetition_penalty = decoding.repetition_penalty
+    result.ignore_eos = not decoding.eos
+    result.stop_token_ids = set(decoding.eos)
     if not way.startswith("plain"):
-        found.num_assistant_tokens = decoding.gamma
+        result.num_assistant_tokens = decoding.gamma
     if way.startswith("lookup"):
-        found.max_ngram_size = 2  # told to a draft model, it changes how that one drafts
+        result.max_ngram_size = 2  # told to a draft model, it changes how that one drafts
     for name, value in dict(decoding.more).items():
-        setattr(found, name, value)
-    return found
+        setattr(result, name, value)
+    return result
 
 
 def texts(way: Open, decoding: Decoding) -> Texts:

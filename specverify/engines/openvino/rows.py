@@ -46,17 +46,17 @@ PENALISED: Mapping[str, Decoding] = {
 
 def rows() -> dict[str, Row]:
     """Return name -> row."""
-    found = dict[str, Row]()
+    result = dict[str, Row]()
     for way, pipeline in WAYS.items():
         for name, decoding in DECODINGS.items():
             same = texts(plain, decoding) if pipeline is lookup else None
-            found[f"{way}/{name}"] = Row(texts(pipeline, decoding), partial(decoding_law, decoding), same, COARSE)
+            result[f"{way}/{name}"] = Row(texts(pipeline, decoding), partial(decoding_law, decoding), same, COARSE)
         for name, decoding in PENALISED.items() if pipeline is lookup else ():
-            found[f"{way}/{name}"] = Row(texts(pipeline, decoding), plain=texts(plain, decoding), detect=COARSE)
+            result[f"{way}/{name}"] = Row(texts(pipeline, decoding), plain=texts(plain, decoding), detect=COARSE)
     narrow = VARIED["top-k 2"]
     law = partial(decoding_law, narrow)
-    found["plain, cache as it comes/top-k 2"] = Row(texts(plain_as_it_comes, narrow), law, detect=0.1)
-    found["lookup, cache as it comes/top-k 2"] = Row(
+    result["plain, cache as it comes/top-k 2"] = Row(texts(plain_as_it_comes, narrow), law, detect=0.1)
+    result["lookup, cache as it comes/top-k 2"] = Row(
         texts(lookup_as_it_comes, narrow), plain=texts(plain_as_it_comes, narrow), detect=COARSE
     )
-    return found
+    return result

@@ -85,12 +85,12 @@ def parameters(asked: Request, **more: Any) -> Any:
         written = "".join(LETTERS[token] for token in letters)
         given["structured_outputs"] = StructuredOutputsParams(regex=f"[{written}]{{{LONG}}}")
     listed = {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}
-    found = SamplingParams(
+    result = SamplingParams(
         **{"detokenize": "stop" in listed, **listed}, logit_bias=None if bias is None else dict(bias)
     )
     if words is not None:
-        found._bad_words_token_ids = [list(word) for word in words]  # noqa: SLF001 - what strings would become
-    return found
+        result._bad_words_token_ids = [list(word) for word in words]  # noqa: SLF001 - what strings would become
+    return result
 
 
 BESIDE: Sequence[Request] = (
@@ -120,7 +120,7 @@ def texts(way: Way, asked: Request, drawing: Drawing = ALONE) -> Texts:
     def draw(seed: int, number: int) -> Sequence[Tokens]:
         torch.manual_seed(seed)
         numbers = np.random.default_rng(seed)
-        seeds, found = seeds_of(seed, number), list[Tokens]()
+        seeds, result = seeds_of(seed, number), list[Tokens]()
         for start in range(0, number, AT_ONCE):
             some = seeds[start : start + AT_ONCE : drawing.copies]
             more = {"n": drawing.copies} if drawing.copies > 1 else {}
@@ -132,8 +132,8 @@ def texts(way: Way, asked: Request, drawing: Drawing = ALONE) -> Texts:
                 places = numbers.permutation(len(rows))
                 rows, own = [rows[i] for i in places], np.flatnonzero(places < len(own))
             answers = generate(way, [row[0] for row in rows], [row[1] for row in rows])
-            found += [tuple(each.token_ids) for i in own for each in answers[i].outputs]
-        return found[:number]
+            result += [tuple(each.token_ids) for i in own for each in answers[i].outputs]
+        return result[:number]
 
     return draw
 
@@ -200,8 +200,8 @@ def activity(way: Way, draw: Texts) -> str:
 def counters(way: Way) -> Mapping[str, int]:
     """Return how many tokens the engine has drafted and accepted so far."""
     names = {"vllm:spec_decode_num_draft_tokens": "drafted", "vllm:spec_decode_num_accepted_tokens": "accepted"}
-    found = dict.fromkeys(names.values(), 0)
+    result = dict.fromkeys(names.values(), 0)
     for metric in engine(way).get_metrics():
         if metric.name in names:
-            found[names[metric.name]] += int(metric.value)
-    return found
+            result[names[metric.name]] += int(metric.value)
+    return result

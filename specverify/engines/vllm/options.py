@@ -50,9 +50,9 @@ def law(asked: Request) -> dict[Tokens, float]:
     new = len(asked.prompt)
     pmf = next_pmf(asked)
     task = Task(target=lambda tokens: pmf(tokens[new:]), horizon=asked.option("max_tokens"), eos=_ends(asked))
-    found = target_law(task, asked.prompt)
-    total, cut = sum(found.values()), defaultdict[Tokens, float](float)
-    for text, mass in found.items():
+    result = target_law(task, asked.prompt)
+    total, cut = sum(result.values()), defaultdict[Tokens, float](float)
+    for text, mass in result.items():
         cut[_until_stop(asked, text)] += float(mass / total)
     return dict(cut)
 

@@ -76,17 +76,17 @@ PROMISES: Final = {"log-probabilities": told_logprobs, "a seed again": repeated_
 
 def rows() -> dict[str, Row]:
     """Return name -> row; those of one way stand together, and share a process."""
-    found = dict[str, Row]()
+    result = dict[str, Row]()
     for name, way in WAYS.items():
         options = repeating(OPTIONS) if way == WAYS["n-gram"] else OPTIONS
         options = options if way.speculation else {**options, **PLAIN_ONLY}
-        found |= {f"{name}/{option}": _row(way, asked) for option, asked in options.items()}
-        found |= {f"{name}/{promise}": _promise(way, keep) for promise, keep in PROMISES.items()}
+        result |= {f"{name}/{option}": _row(way, asked) for option, asked in options.items()}
+        result |= {f"{name}/{promise}": _promise(way, keep) for promise, keep in PROMISES.items()}
     plain = Way(arguments=FEW_TOKENS, mended=False)
-    found["plain, few tokens a step, as it is/others beside"] = _row(plain, OPTIONS["others beside"])
+    result["plain, few tokens a step, as it is/others beside"] = _row(plain, OPTIONS["others beside"])
     for ways, names in ((SCHEDULES, OF_SCHEDULES), (AS_IT_IS, OF_AS_IT_IS)):
-        found |= {f"{name}/{option}": _row(way, OPTIONS[option]) for name, way in ways.items() for option in names}
-    return found
+        result |= {f"{name}/{option}": _row(way, OPTIONS[option]) for name, way in ways.items() for option in names}
+    return result
 
 
 def _promise(way: Way, keep: Callable[[Way, Request, Sequence[int]], Sequence[Tokens]]) -> Row:

@@ -56,15 +56,15 @@ class SymbolicTracer(core.Tracer):  # type: ignore[misc]  # jax is looked at wit
         """Return the elements in another shape; that asks nothing of them, inside a block and outside."""
         if named:
             return jax.numpy.reshape(self, *shape, **named)
-        found = self.elements.reshape(*shape)
-        return SymbolicTracer(self._trace, core.ShapedArray(found.shape, self.dtype, self.aval.weak_type), found)
+        result = self.elements.reshape(*shape)
+        return SymbolicTracer(self._trace, core.ShapedArray(result.shape, self.dtype, self.aval.weak_type), result)
 
     def _looked_at(self) -> np.ndarray[Any, Any]:
-        found = empty(self.elements.shape, dtype=object)
-        for index in np.ndindex(found.shape):
+        result = empty(self.elements.shape, dtype=object)
+        for index in np.ndindex(result.shape):
             element = self.elements[index]
-            found[index] = wrapped(element) if isinstance(element, SYMBOLIC) else _number(known(element), self.dtype)
-        return found
+            result[index] = wrapped(element) if isinstance(element, SYMBOLIC) else _number(known(element), self.dtype)
+        return result
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         if holds_unknown(self):
@@ -116,11 +116,11 @@ def elements_of(value: Any) -> np.ndarray[Any, Any]:
     """Return the elements of an array or a number as an object array."""
     if isinstance(value, SymbolicTracer):
         return value.elements
-    found = asarray(value)
-    if found.dtype.kind not in "bif" and found.dtype != np.dtype("uint32"):
-        found = found.astype(np.float64) if found.dtype.kind == "V" else found
-    objects = empty(found.shape, dtype=object)
-    objects[...] = array(found.tolist(), dtype=object).reshape(found.shape)
+    result = asarray(value)
+    if result.dtype.kind not in "bif" and result.dtype != np.dtype("uint32"):
+        result = result.astype(np.float64) if result.dtype.kind == "V" else result
+    objects = empty(result.shape, dtype=object)
+    objects[...] = array(result.tolist(), dtype=object).reshape(result.shape)
     return objects
 
 
@@ -154,8 +154,8 @@ def concrete(value: Any) -> Any:
     if not isinstance(value, SymbolicTracer):
         return value
     numbers = [known(element) for element in value.elements.flat]
-    found = jax.numpy.asarray(array(numbers, dtype=value.dtype).reshape(value.elements.shape))
-    return _convert_element_type(found, value.dtype, weak_type=True) if value.aval.weak_type else found
+    result = jax.numpy.asarray(array(numbers, dtype=value.dtype).reshape(value.elements.shape))
+    return _convert_element_type(result, value.dtype, weak_type=True) if value.aval.weak_type else result
 
 
 def collapsed(values: Sequence[Any]) -> list[Any]:

@@ -175,7 +175,7 @@ class JaxDraws:
             )
         kind, data, place = str(keys.dtype), np.asarray(jax.random.key_data(keys)), caller()
         by_place = kind == "key<fry>" and jax.config.jax_threefry_partitionable
-        found = empty((*keys.shape, *shape), dtype=object)
+        result = empty((*keys.shape, *shape), dtype=object)
         for own in np.ndindex(keys.shape):
             key = (kind, data[own].tobytes())
             if not by_place:
@@ -183,8 +183,8 @@ class JaxDraws:
             for flat, index in enumerate(np.ndindex(shape)):
                 state = (self._world, key, flat) if by_place else (self._world, key, shape, flat)
                 site = (call, place, *own, *index)
-                found[(*own, *index)] = Bits(self._source(site, state, width), width)
-        return found
+                result[(*own, *index)] = Bits(self._source(site, state, width), width)
+        return result
 
     def _in_one_shape(self, key: Hashable, shape: Any, where: str) -> None:
         before = self._shapes.setdefault(key, (shape, where))

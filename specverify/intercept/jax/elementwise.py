@@ -54,11 +54,11 @@ def each(function: Callable[..., Any], operands: list[Any], shape: tuple[int, ..
     """Return what a function gives of the elements of operands of one shape, or of none."""
     arrays = [elements_of(operand) for operand in operands]
     columns = [(array if array.shape == shape else broadcast_to(array, shape)).ravel().tolist() for array in arrays]
-    found = empty(shape, dtype=object)
-    flat = found.reshape(-1)  # the same elements
+    outcome = empty(shape, dtype=object)
+    flat = outcome.reshape(-1)  # the same elements
     for place, elements in enumerate(zip(*columns, strict=True)):
         flat[place] = function(*elements)
-    return found
+    return outcome
 
 
 def _summand_is_nothing(name: str, left: Any, right: Any) -> bool:
@@ -90,21 +90,21 @@ def arithmetic(primitive: str) -> Handler:
 
         def one(*elements: Any) -> Any:
             if any(isinstance(element, SYMBOLIC) for element in elements):
-                found = no_rule if name is None else _algebra(name, *elements)
-                if halves and not any(found == element for element in elements):
-                    found = _CLAMPED_HALVES
-                if is_declined(found):
+                outcome = no_rule if name is None else _algebra(name, *elements)
+                if halves and not any(outcome == element for element in elements):
+                    outcome = _CLAMPED_HALVES
+                if is_declined(outcome):
                     refused = NeedsValue("value-needed", f"the value of a random number is needed for {primitive}")
-                    raise refused.because(found)
-                return found
+                    raise refused.because(outcome)
+                return outcome
             if any(isinstance(element, Bits) for element in elements):
                 return _of_bits(primitive, *elements)
             if of_outcomes is None:
                 return Declined(f"there is no rule for {primitive} of outcomes")
             return _of_outcomes(primitive, of_outcomes, result.dtype, elements)
 
-        found = each(one, operands, result.shape)
-        return _whole(found)
+        outcome = each(one, operands, result.shape)
+        return _whole(outcome)
 
     return handler
 
@@ -208,8 +208,8 @@ def _shifted(operands: list[Any], parameters: dict[str, Any], result: Any) -> An
             else Declined("only random bits are shifted")
         )
 
-    found = each(one, operands, result.shape)
-    return _whole(found)
+    outcome = each(one, operands, result.shape)
+    return _whole(outcome)
 
 
 def _read_as(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
@@ -222,8 +222,8 @@ def _read_as(operands: list[Any], parameters: dict[str, Any], result: Any) -> An
 
     if tuple(operands[0].shape) != tuple(result.shape):
         return Declined("random bits are read in another shape")
-    found = each(one, operands, result.shape)
-    return _whole(found)
+    outcome = each(one, operands, result.shape)
+    return _whole(outcome)
 
 
 def _same_elements(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:

@@ -62,8 +62,8 @@ class Answering(core.Trace):  # type: ignore[misc]  # jax is looked at without i
 
     def process_primitive(self, primitive: Any, tracers: Sequence[Any], params: dict[str, Any], /) -> Any:
         """Return what a primitive gives, several arrays as a list."""
-        found = computed(primitive, list(tracers), params)
-        return found if primitive.multiple_results else found[0]
+        result = computed(primitive, list(tracers), params)
+        return result if primitive.multiple_results else result[0]
 
     def process_custom_jvp_call(self, _primitive: Any, fun: Any, _jvp: Any, tracers: Sequence[Any], /, **_: Any) -> Any:
         """Call the function itself."""
@@ -156,17 +156,17 @@ def _lazily(primitive: Any, operands: list[Any], parameters: dict[str, Any], equ
     several, handler = rows.SEVERAL.get(name), _HANDLERS.get(name)
     results = [each.aval for each in equation.outvars] if equation else _results(primitive, operands, parameters)
     if several is not None:
-        found = several(operands, parameters, results)
+        result = several(operands, parameters, results)
     elif handler is not None:
-        found = handler(operands, parameters, results[0])
-        found = found if is_declined(found) else [found]
+        result = handler(operands, parameters, results[0])
+        result = result if is_declined(result) else [result]
     else:
-        found = rows.moved(primitive, operands, parameters, results)
-    if not is_declined(found):
-        return collapsed([_lazy(elements, aval) for elements, aval in zip(found, results, strict=True)])
+        result = rows.moved(primitive, operands, parameters, results)
+    if not is_declined(result):
+        return collapsed([_lazy(elements, aval) for elements, aval in zip(result, results, strict=True)])
     if has_no_value(*operands):
         refused = refusal("value-needed", "the value of a random number is needed, not only a comparison with it")
-        raise refused.because(found)
+        raise refused.because(result)
     return computed_by_jax(primitive, [concrete(operand) for operand in operands], parameters, equation)
 
 
@@ -179,8 +179,8 @@ def _lazy(elements: Any, aval: Any) -> SymbolicTracer:
 
 def _results(primitive: Any, operands: list[Any], parameters: dict[str, Any]) -> list[Any]:
     """Return the shapes and dtypes of what comes out."""
-    found, _ = primitive.abstract_eval(*map(core.typeof, operands), **parameters)
-    return list(found) if primitive.multiple_results else [found]
+    result, _ = primitive.abstract_eval(*map(core.typeof, operands), **parameters)
+    return list(result) if primitive.multiple_results else [result]
 
 
 def _drawn(primitive: Any, operands: list[Any], parameters: dict[str, Any]) -> Any:
@@ -194,10 +194,10 @@ def _drawn(primitive: Any, operands: list[Any], parameters: dict[str, Any]) -> A
             f"a key at {caller()} is made of a random number that has no value: split a key instead",
         )
     call = f"jax.random.{next((name for name in RUNS.jax_functions if name not in _INNER), 'bits').strip('_')}"
-    found = RUNS.jax[-1].bits(keys, call, parameters["bit_width"], parameters["shape"])
-    if not isinstance(found, np.ndarray):
-        return found
-    return _lazy(found, _results(primitive, operands, parameters)[0])
+    result = RUNS.jax[-1].bits(keys, call, parameters["bit_width"], parameters["shape"])
+    if not isinstance(result, np.ndarray):
+        return result
+    return _lazy(result, _results(primitive, operands, parameters)[0])
 
 
 _INNER = {"_where", "clip"}
@@ -234,10 +234,10 @@ def followed(jaxpr: Any, consts: Sequence[Any], operands: Sequence[Any], *, line
         given = [value(variable) for variable in equation.invars]
         if lines:
             with lines_of(equation):
-                found = _of_equation(equation, given)
+                result = _of_equation(equation, given)
         else:
-            found = _of_equation(equation, given)
-        values.update(zip(equation.outvars, found, strict=False))
+            result = _of_equation(equation, given)
+        values.update(zip(equation.outvars, result, strict=False))
     return [_array(value(variable), variable.aval) for variable in jaxpr.outvars]
 
 
@@ -286,8 +286,8 @@ def _scan(follow: Follow, operands: list[Any], parameters: dict[str, Any]) -> li
     order = range(length)[::-1] if parameters["reverse"] else range(length)
     made: dict[int, list[Any]] = {}
     for step in order:
-        found = follow.called(parameters["jaxpr"], [*fixed, *carried, *(_row(follow, each, step) for each in rows)])
-        carried, made[step] = found[:carry], found[carry:]
+        result = follow.called(parameters["jaxpr"], [*fixed, *carried, *(_row(follow, each, step) for each in rows)])
+        carried, made[step] = result[:carry], result[carry:]
     columns = [
         [made[step][place] for step in range(length)] for place in range(len(parameters["jaxpr"].out_avals) - carry)
     ]
@@ -307,10 +307,10 @@ def _stacked(follow: Follow, column: list[Any], aval: Any) -> Any:
         return jax.numpy.zeros((0, *aval.shape), aval.dtype)
     if all(map(is_settled, column)):
         return jax.numpy.stack([concrete(each) for each in column])
-    found = empty((len(column), *aval.shape), dtype=object)
+    result = empty((len(column), *aval.shape), dtype=object)
     for place, each in enumerate(column):
-        found[place] = elements_of(each) if aval.shape else elements_of(each).item()
-    return follow.made(found, aval)
+        result[place] = elements_of(each) if aval.shape else elements_of(each).item()
+    return follow.made(result, aval)
 
 
 LOOPS: dict[str, Callable[[Follow, list[Any], dict[str, Any]], list[Any]]] = {
@@ -354,9 +354,9 @@ def lines_of(equation: Any) -> Iterator[None]:
 
 def line_of(equation: Any) -> str:
     """Return file and line that an equation was traced from, or nothing."""
-    found = PROCESS.jax_lines.get(id(equation))
-    if found is None:
+    result = PROCESS.jax_lines.get(id(equation))
+    if result is None:
         frame = source_info_util.user_frame(equation.source_info.traceback)
         line = "" if frame is None else f"{Path(frame.file_name).name}:{frame.start_line}"
-        found = PROCESS.jax_lines[id(equation)] = (equation, line)  # it is kept, so that no other one gets its number
-    return found[1]
+        result = PROCESS.jax_lines[id(equation)] = (equation, line)  # it is kept, so that no other one gets its number
+    return result[1]

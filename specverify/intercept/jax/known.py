@@ -44,8 +44,8 @@ def _draws(closed: Any) -> bool:
         return False
     before = PROCESS.jax_drawing.get(id(jaxpr))
     if before is None:
-        found = any(each.primitive.name in {*DRAWS, CALLS_BACK} or draws_inside(each.params) for each in jaxpr.eqns)
-        before = PROCESS.jax_drawing[id(jaxpr)] = (jaxpr, found)
+        result = any(each.primitive.name in {*DRAWS, CALLS_BACK} or draws_inside(each.params) for each in jaxpr.eqns)
+        before = PROCESS.jax_drawing[id(jaxpr)] = (jaxpr, result)
     return before[1]
 
 
@@ -61,9 +61,9 @@ def _halves(closed: Any) -> frozenset[Any]:
         return frozenset()
     before = PROCESS.jax_halves.get(id(jaxpr))
     if before is None:
-        found = {str(getattr(each.aval, "dtype", "")) for equation in jaxpr.eqns for each in equation.outvars}
+        result = {str(getattr(each.aval, "dtype", "")) for equation in jaxpr.eqns for each in equation.outvars}
         inside = frozenset().union(*(halves_inside(equation.params) for equation in jaxpr.eqns))
-        before = PROCESS.jax_halves[id(jaxpr)] = (jaxpr, frozenset(found & _HALVES) | inside)
+        before = PROCESS.jax_halves[id(jaxpr)] = (jaxpr, frozenset(result & _HALVES) | inside)
     return before[1]
 
 
@@ -80,8 +80,8 @@ def computed_by_jax(primitive: Any, operands: list[Any], parameters: dict[str, A
     key = _key(primitive, operands, parameters, equation)
     before = None if key is None else PROCESS.jax_computed.get(key)
     if before is None:
-        found = primitive.bind(*operands, **parameters)
-        results = list(found) if primitive.multiple_results else [found]
+        result = primitive.bind(*operands, **parameters)
+        results = list(result) if primitive.multiple_results else [result]
         dtypes = {getattr(each, "dtype", None) for each in results} | halves_inside(parameters)
         before = (equation, results, tuple(dtypes))
         if key is not None:
@@ -120,10 +120,10 @@ def _told(operand: Any) -> Hashable | None:
     if id(operand) in PROCESS.jax_ours:
         return id(operand)
     if not isinstance(operand, jax.Array):
-        found = asarray(operand)
-        return type(operand).__name__, str(found.dtype), found.shape, found.tobytes()
-    found = _standing_for(operand)
-    return id(found) if id(found) in PROCESS.jax_ours else None
+        result = asarray(operand)
+        return type(operand).__name__, str(result.dtype), result.shape, result.tobytes()
+    result = _standing_for(operand)
+    return id(result) if id(result) in PROCESS.jax_ours else None
 
 
 def _standing_for(array: Any) -> Any:
@@ -134,6 +134,6 @@ def _standing_for(array: Any) -> Any:
     if jax.dtypes.issubdtype(kind, jax.dtypes.extended) or kind == np.uint32 or array.size > _LARGE:
         return array
     content = (str(kind), array.weak_type, array.shape, str(array.sharding), asarray(array).tobytes())
-    found = PROCESS.jax_arrays.setdefault(content, array)
-    PROCESS.jax_ours[id(found)] = found
-    return found
+    result = PROCESS.jax_arrays.setdefault(content, array)
+    PROCESS.jax_ours[id(result)] = result
+    return result

@@ -97,10 +97,10 @@ def reduced(make: Make) -> Handler:
         _refuse_bits(elements)
         kept = [axis for axis in range(elements.ndim) if axis not in axes]
         rows = elements.transpose(*kept, *axes).reshape(*(elements.shape[axis] for axis in kept), -1)
-        found = empty(rows.shape[:-1], dtype=object)
-        for index in np.ndindex(found.shape):
-            found[index] = make(list(rows[index]), result)
-        return found
+        outcome = empty(rows.shape[:-1], dtype=object)
+        for index in np.ndindex(outcome.shape):
+            outcome[index] = make(list(rows[index]), result)
+        return outcome
 
     return handler
 
@@ -112,11 +112,11 @@ def running(make: Make) -> Handler:
         axis, backwards = parameters["axis"], parameters["reverse"]
         rows = np.moveaxis(elements_of(operands[0]), axis, -1)
         _refuse_bits(rows)
-        found = empty(rows.shape, dtype=object)
+        outcome = empty(rows.shape, dtype=object)
         for *row, place in np.ndindex(rows.shape):
             so_far = rows[tuple(row)][place:][::-1] if backwards else rows[tuple(row)][: place + 1]
-            found[(*row, place)] = make(list(so_far), result) if len(so_far) > 1 else so_far[0]
-        return np.moveaxis(found, -1, axis)
+            outcome[(*row, place)] = make(list(so_far), result) if len(so_far) > 1 else so_far[0]
+        return np.moveaxis(outcome, -1, axis)
 
     return handler
 
@@ -131,15 +131,15 @@ def ordered(operands: list[Any], parameters: dict[str, Any], results: Any) -> An
     if parameters["num_keys"] != 1:
         return Declined("a sort by several keys has no rule")
     arrays = [np.moveaxis(elements_of(operand), parameters["dimension"], -1) for operand in operands]
-    found = [empty(each.shape, dtype=object) for each in arrays]
+    outcome = [empty(each.shape, dtype=object) for each in arrays]
     for index in np.ndindex(*arrays[0].shape[:-1]):
         keys = _in_turn(list(arrays[0][index]))
         places, values = _order(keys, range(len(keys)), largest=False)
-        for at, (out, each) in enumerate(zip(found, arrays, strict=True)):
+        for at, (out, each) in enumerate(zip(outcome, arrays, strict=True)):
             row = list(each[index])
             for rank, place in enumerate(places):
                 out[(*index, rank)] = values[rank] if at == 0 else _at(row, place)
-    return [np.moveaxis(each, -1, parameters["dimension"]) for each in found]
+    return [np.moveaxis(each, -1, parameters["dimension"]) for each in outcome]
 
 
 def best(operands: list[Any], parameters: dict[str, Any], results: Any) -> Any:
@@ -149,8 +149,8 @@ def best(operands: list[Any], parameters: dict[str, Any], results: Any) -> Any:
     shape = (*rows.shape[:-1], parameters["k"])
     values, places = empty(shape, dtype=object), empty(shape, dtype=object)
     for index in np.ndindex(*shape[:-1]):
-        found = _order(_in_turn(list(rows[index])), range(parameters["k"]), largest=True)
-        places[index], values[index] = found
+        outcome = _order(_in_turn(list(rows[index])), range(parameters["k"]), largest=True)
+        places[index], values[index] = outcome
     return [np.moveaxis(each, -1, axis) for each in (values, places)]
 
 
@@ -260,7 +260,8 @@ def moved(primitive: Any, operands: list[Any], parameters: dict[str, Any], resul
     made = _of_places(name, primitive, [*places, *rest], parameters)
     everything = [element for part in pool for element in part]
     return [
-        _picked(np.asarray(found), everything, parameters, result) for found, result in zip(made, results, strict=True)
+        _picked(np.asarray(outcome), everything, parameters, result)
+        for outcome, result in zip(made, results, strict=True)
     ]
 
 
@@ -279,16 +280,16 @@ def _of_places(name: str, primitive: Any, operands: list[Any], parameters: dict[
         return [jax.lax.scatter(operand, where, updates, parameters["dimension_numbers"], **more)]
     if name == "gather":
         parameters = {**parameters, "fill_value": 0}
-    found = primitive.bind(*operands, **parameters)
-    return list(found) if primitive.multiple_results else [found]
+    outcome = primitive.bind(*operands, **parameters)
+    return list(outcome) if primitive.multiple_results else [outcome]
 
 
 def _picked(places: Any, everything: list[Any], parameters: dict[str, Any], result: Any) -> np.ndarray[Any, Any]:
-    found = empty(places.shape, dtype=object)
+    outcome = empty(places.shape, dtype=object)
     for index in np.ndindex(places.shape):
         place = int(places[index])
-        found[index] = everything[place - 1] if place > 0 else _filler(parameters, result.dtype)
-    return found
+        outcome[index] = everything[place - 1] if place > 0 else _filler(parameters, result.dtype)
+    return outcome
 
 
 def _filler(parameters: dict[str, Any], dtype: Any) -> Any:

@@ -131,9 +131,9 @@ _BITS = {
 
 def _module() -> dict[str, Any]:
     names = [name for name in METHODS[np.random.RandomState] if hasattr(np.random, name)]
-    found = {name: MethodType(METHODS[np.random.RandomState][name], OWNER) for name in names}
-    more = {"ranf": found["random_sample"], "sample": found["random_sample"], "set_bit_generator": _exchanged}
-    return found | {name: method for name, method in more.items() if hasattr(np.random, name)}
+    result = {name: MethodType(METHODS[np.random.RandomState][name], OWNER) for name in names}
+    more = {"ranf": result["random_sample"], "sample": result["random_sample"], "set_bit_generator": _exchanged}
+    return result | {name: method for name, method in more.items() if hasattr(np.random, name)}
 
 
 def _exchanged(bits: Any) -> None:

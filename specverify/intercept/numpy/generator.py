@@ -153,8 +153,8 @@ class NumpyGenerator:
         if size is None:
             return number(call)
         count = math.prod(np.atleast_1d(size))
-        found = np.array(boundary.several(count, lambda: number(call)), digits)
-        return found.reshape(size).copy()  # it has its data to itself, as the library's has
+        result = np.array(boundary.several(count, lambda: number(call)), digits)
+        return result.reshape(size).copy()  # it has its data to itself, as the library's has
 
     def gumbel(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
         boundary, shape = self._answers.boundary, shape_of(size, loc, scale)
@@ -180,16 +180,16 @@ class NumpyGenerator:
         _check_enumerated(name, int(np.count_nonzero(pmf)))
         count = 1 if size is None else math.prod(np.atleast_1d(size).tolist())
         if replace:
-            found = [draws.categorical(pmf, (*site, position)) for position in range(count)]
+            result = [draws.categorical(pmf, (*site, position)) for position in range(count)]
         elif count > np.count_nonzero(pmf):
             raise ValueError(f"Cannot take a sample of {count} without replacement from {np.count_nonzero(pmf)}")
         elif p is None and not shuffle:
             raise refusal("parameters", f"{site[0]} is asked for an order that is not random")
         else:
-            found = finite.one_by_one(draws, site, pmf, count)
+            result = finite.one_by_one(draws, site, pmf, count)
         if size is None and np.ndim(a) == 0:
-            return np.int64(found[0])
-        places = found[0] if size is None else np.array(found, dtype=np.int64).reshape(size)
+            return np.int64(result[0])
+        places = result[0] if size is None else np.array(result, dtype=np.int64).reshape(size)
         return np.take(np.arange(number) if np.ndim(a) == 0 else np.asarray(a), places, axis)
 
     def binomial(self, n: Any, p: Any, size: Any = None) -> Any:
@@ -222,11 +222,11 @@ class NumpyGenerator:
             raise ValueError("pvals < 0, pvals > 1, pvals contains NaNs or sum(pvals[:-1]) > 1.0")
         if size is not None:
             rows = np.broadcast_to(rows, (*np.atleast_1d(size), rows.shape[-1]))
-        found = np.zeros(rows.shape, dtype=np.int64)
+        result = np.zeros(rows.shape, dtype=np.int64)
         for index in np.ndindex(*rows.shape[:-1]):
             pmf = np.append(rows[index][:-1], max(0.0, 1 - rows[index][:-1].sum()))
-            found[index] = finite.counts(draws, (*site, *index), int(n), pmf / pmf.sum())
-        return found
+            result[index] = finite.counts(draws, (*site, *index), int(n), pmf / pmf.sum())
+        return result
 
     def integers(self, low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64,
                  endpoint: bool = False) -> Any:  # fmt: skip

@@ -132,8 +132,8 @@ def _choices(self: Any, population: Any, weights: Any = None, *, cum_weights: An
         bounds = np.cumsum(weights) if cum_weights is None else np.asarray(cum_weights)
         numbers = [_uniform(self, "choices") * bounds[-1] for _ in range(k)]
         return [population[min(int(np.searchsorted(bounds, number, "right")), len(bounds) - 1)] for number in numbers]
-    found: list[Any] = _CHOICES(self, population, weights, cum_weights=cum_weights, k=k)
-    return found
+    result: list[Any] = _CHOICES(self, population, weights, cum_weights=cum_weights, k=k)
+    return result
 
 
 def _sample(self: Any, population: Sequence[Any], k: int, *, counts: Any = None) -> list[Any]:

@@ -288,8 +288,8 @@ def sign_of(value: Symbolic) -> float:
 def with_sign(of: Operand, sign: Operand) -> Operand:
     """Return a number with the sign of another; that of one that is random is drawn."""
     below = sign.below(0.0) if isinstance(sign, SYMBOLIC) else copysign(1.0, sign) < 0
-    found = _of_any(size, np.absolute, of)
-    return negative(found) if below else found
+    result = _of_any(size, np.absolute, of)
+    return negative(result) if below else result
 
 
 def floor_divided(left: Operand, right: Operand) -> Operand:

@@ -53,14 +53,14 @@ def as_objects(value: Any) -> Any:
 
 def extreme(array: Any, axis: SupportsIndex | None, out: Any, keepdims: Any, *, largest: bool) -> Any:
     """Return the places of the largest or smallest numbers along an axis."""
-    found = plain(np.asanyarray(array))
-    if found.dtype != object or out is not None:
-        return (np.argmax if largest else np.argmin)(found, axis, out, keepdims=keepdims is True)
-    rows = _rows(found, axis)
+    result = plain(np.asanyarray(array))
+    if result.dtype != object or out is not None:
+        return (np.argmax if largest else np.argmin)(result, axis, out, keepdims=keepdims is True)
+    rows = _rows(result, axis)
     winners = np.empty(rows.shape[:-1], dtype=np.int64)
     for index in np.ndindex(*winners.shape):
         winners[index] = _winner(rows[index], largest=largest)
-    return _kept(winners, found, axis, keepdims)
+    return _kept(winners, result, axis, keepdims)
 
 
 def best(array: Any, axis: SupportsIndex | None, keepdims: Any, *, largest: bool, **more: Any) -> Any:
@@ -69,44 +69,44 @@ def best(array: Any, axis: SupportsIndex | None, keepdims: Any, *, largest: bool
     if more:
         raise refusal("arrays-not-followed", f"the largest of random numbers is asked for with {', '.join(more)}")
     rows = _rows(array, axis)
-    found = np.empty(rows.shape[:-1], dtype=object)
-    for index in np.ndindex(*found.shape):
-        found[index] = wrapped(asked(largest_of, tuple(_entries(rows[index])), largest=largest))
-    return _kept(found, array, axis, keepdims)
+    result = np.empty(rows.shape[:-1], dtype=object)
+    for index in np.ndindex(*result.shape):
+        result[index] = wrapped(asked(largest_of, tuple(_entries(rows[index])), largest=largest))
+    return _kept(result, array, axis, keepdims)
 
 
 def running(array: Any, axis: Any, *, largest: bool) -> Any:
     """Return the largest or smallest numbers so far."""
     rows = _rows(array, axis)
-    found = np.empty(rows.shape, dtype=object)
-    for *row, place in np.ndindex(*found.shape):
+    result = np.empty(rows.shape, dtype=object)
+    for *row, place in np.ndindex(*result.shape):
         entries = _entries(rows[tuple(row)][: place + 1])
-        found[(*row, place)] = wrapped(asked(largest_of, tuple(entries), largest=largest))
-    return np.moveaxis(found, -1, axis)
+        result[(*row, place)] = wrapped(asked(largest_of, tuple(entries), largest=largest))
+    return np.moveaxis(result, -1, axis)
 
 
 def argsorted(array: Any, axis: Any = -1, *, first: int | None = None) -> Any:
     """Return the order of the numbers along an axis, no further than it is asked for."""
     rows = _rows(array, axis)
-    found = np.empty(rows.shape, dtype=np.int64)
+    result = np.empty(rows.shape, dtype=np.int64)
     for index in np.ndindex(*rows.shape[:-1]):
         entries, length = _entries(rows[index]), rows.shape[-1]
         number = length if first is None else first
         order = [
             int(asked(ranked_from_either_end, entries, rank, largest=False)) for rank in range(min(number, length))
         ]
-        found[index] = [*order, *(at for at in range(length) if at not in order)]
-    return found if axis is None else np.moveaxis(found, -1, axis)
+        result[index] = [*order, *(at for at in range(length) if at not in order)]
+    return result if axis is None else np.moveaxis(result, -1, axis)
 
 
 def in_order(array: Any, axis: Any = -1, *_: Any, **__: Any) -> Any:
     """Return the numbers along an axis from the smallest to the largest: nothing is drawn for that."""
     rows = _rows(array, axis)
-    found = np.empty(rows.shape, dtype=object)
-    for *row, place in np.ndindex(*found.shape):
+    result = np.empty(rows.shape, dtype=object)
+    for *row, place in np.ndindex(*result.shape):
         entries = tuple(_entries(rows[tuple(row)]))
-        found[(*row, place)] = wrapped(asked(at_rank, entries, place, largest=False))
-    return found if axis is None else np.moveaxis(found, -1, axis)
+        result[(*row, place)] = wrapped(asked(at_rank, entries, place, largest=False))
+    return result if axis is None else np.moveaxis(result, -1, axis)
 
 
 def partitioned(a: Any, kth: Any, axis: Any = -1, **_: Any) -> Any:
@@ -143,8 +143,8 @@ def _entries(row: Sequence[Any]) -> list[Any]:
 
 
 def _rows(array: Any, axis: SupportsIndex | None) -> Any:
-    found = plain(np.asanyarray(array))
-    return found.reshape(-1) if axis is None else np.moveaxis(found, axis, -1)
+    result = plain(np.asanyarray(array))
+    return result.reshape(-1) if axis is None else np.moveaxis(result, axis, -1)
 
 
 def _kept(found: Any, array: Any, axis: Any, keepdims: Any) -> Any:
@@ -285,13 +285,13 @@ def _on_elements(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
     if method in _ORDERED and ufunc in _REDUCED:
         return _lazy(_ORDERED[method](arrays[0], kwargs, largest=_REDUCED[ufunc]))
     if method == "__call__" and ufunc in _PAIRS and not (out or kwargs):
-        return tuple(_number_or_lazy(found) for found in _PAIRS[ufunc](*arrays))
+        return tuple(_number_or_lazy(result) for result in _PAIRS[ufunc](*arrays))
     name = KNOWN.get(ufunc) or _OF_SCIPY.get(ufunc.__name__)
     if method == "__call__" and name and kwargs.keys() <= ({"where"} if out else set()):
-        found = _computed(name, [*arrays, kwargs.get("where", True)])
+        result = _computed(name, [*arrays, kwargs.get("where", True)])
         if out:
-            np.copyto(out[0], found, **kwargs, casting="unsafe")
-        return _lazy(out[0]) if out else _number_or_lazy(found)
+            np.copyto(out[0], result, **kwargs, casting="unsafe")
+        return _lazy(out[0]) if out else _number_or_lazy(result)
     try:
         return _lazy(getattr(ufunc, method)(*arrays, **kwargs, **({"out": out} if out else {})))
     except TypeError:
@@ -320,26 +320,26 @@ def _crossed(name: str, left: Any, right: Any) -> Any:
     together = isinstance(value, SymbolicFloat) and goes_in_arrays(value.unknown)
     if not together or np.asarray(bounds).dtype.kind == "O" or np.ndim(bounds) != 1:
         raise refusal("arrays-not-followed", "very many random numbers are compared one by one")
-    found = asked(crossing, [value.unknown], bounds[None], bounds.shape, above=above)
-    return found.elements().astype(bool)
+    result = asked(crossing, [value.unknown], bounds[None], bounds.shape, above=above)
+    return result.elements().astype(bool)
 
 
 def _computed(name: str, arrays: Sequence[Any]) -> Any:
     """Return what an operation gives of each element; the last array says where it is asked for."""
     *operands, where = np.broadcast_arrays(*arrays)
-    found = np.empty(where.shape, dtype=object)
+    result = np.empty(where.shape, dtype=object)
     for index in zip(*np.nonzero(where), strict=True) if where.ndim else [()] * bool(where):
-        found[index] = of_operands(name, *(array[index] for array in operands))
-    return found.astype(bool) if name in COMPARISONS else found
+        result[index] = of_operands(name, *(array[index] for array in operands))
+    return result.astype(bool) if name in COMPARISONS else result
 
 
 def narrowed_elements(elements: Any, dtype: np.dtype[Any]) -> Any:
     """Return a copy of elements, numbers of random ones as a floating type has them."""
-    found = np.array(elements, dtype=object, copy=True)
-    for index in np.ndindex(found.shape) if dtype == np.float16 else ():
-        found[index] = wrapped(asked(narrowed, opened(found[index]), dtype.name))
+    result = np.array(elements, dtype=object, copy=True)
+    for index in np.ndindex(result.shape) if dtype == np.float16 else ():
+        result[index] = wrapped(asked(narrowed, opened(result[index]), dtype.name))
     rounding.saw(dtype)
-    return found.view(type(elements)) if isinstance(elements, np.ndarray) else found
+    return result.view(type(elements)) if isinstance(elements, np.ndarray) else result
 
 
 def _parts(value: Any) -> tuple[Any, Any]:
@@ -375,11 +375,11 @@ def _searchsorted(self: Any, v: Any, side: str = "left", sorter: Any = None) -> 
 
 def _without_nan(x: Any, *args: Any, **kwargs: Any) -> Any:
     """Return the array with other numbers for those that are none; random ones stay."""
-    found = plain(x).copy()
-    for index in np.ndindex(*found.shape):
-        if not isinstance(found[index], SymbolicFloat):
-            found[index] = np.nan_to_num(float(found[index]), *args, **kwargs)
-    return _lazy(found)
+    result = plain(x).copy()
+    for index in np.ndindex(*result.shape):
+        if not isinstance(result[index], SymbolicFloat):
+            result[index] = np.nan_to_num(float(result[index]), *args, **kwargs)
+    return _lazy(result)
 
 
 _FUNCTIONS: dict[Any, Callable[..., Any]] = {

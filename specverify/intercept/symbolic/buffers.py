@@ -117,8 +117,8 @@ def _making(real: Callable[..., Any], first: str) -> Callable[..., Any]:
             values = list(values)
         if not holds_lazy(values):
             return real(values, dtype, *args, **kwargs)
-        found = _array_of(values)
-        return found if dtype is None else found.astype(dtype)
+        result = _array_of(values)
+        return result if dtype is None else result.astype(dtype)
 
     return make
 
@@ -209,9 +209,9 @@ class Buffer(np.ndarray[Any, Any]):
 
     def __getitem__(self, index: Any) -> Any:
         """Return an element, a view, or a copy of elements."""
-        found = super().__getitem__(index)
-        if not _filled(self) or (isinstance(found, Buffer) and found._beside is self._beside):  # noqa: SLF001
-            return found
+        result = super().__getitem__(index)
+        if not _filled(self) or (isinstance(result, Buffer) and result._beside is self._beside):  # noqa: SLF001
+            return result
         return contents_of(self)[index]
 
     def __setitem__(self, index: Any, value: Any) -> None:
@@ -230,10 +230,10 @@ class Buffer(np.ndarray[Any, Any]):
         """Apply a function to the elements; what is written into ``out`` stands beside that."""
         if "where" in kwargs and len(out) == 1:
             kwargs["out"] = np.array(contents_of(out[0]), dtype=object)
-        found = getattr(ufunc, method)(*map(contents_of, inputs), **kwargs)
+        result = getattr(ufunc, method)(*map(contents_of, inputs), **kwargs)
         for target in out:
-            target[...] = found
-        return out[0] if len(out) == 1 else out or found
+            target[...] = result
+        return out[0] if len(out) == 1 else out or result
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         """Run it on the elements; what writes into a filled array other than by its own methods is refused."""
@@ -269,10 +269,10 @@ def _places(array: Buffer) -> np.ndarray[Any, Any]:
     """Return where the elements of a view stand in the memory."""
     beside = array._beside  # noqa: SLF001 - of this file
     assert beside is not None
-    found = np.array((array.__array_interface__["data"][0] - beside.address) // beside.itemsize)
+    result = np.array((array.__array_interface__["data"][0] - beside.address) // beside.itemsize)
     for length, stride in zip(array.shape, array.strides, strict=True):
-        found = found[..., None] + np.arange(length) * (stride // beside.itemsize)
-    return found
+        result = result[..., None] + np.arange(length) * (stride // beside.itemsize)
+    return result
 
 
 for _name in ("bool", "float", "int", "index", "contains", "complex"):
@@ -287,11 +287,11 @@ def _making_buffers(real: Callable[..., Any]) -> Callable[..., Any]:
     """Return what makes a buffer where ``real`` makes an array of floats for foreign code."""
 
     def make(*args: Any, **kwargs: Any) -> Any:
-        found, filename = real(*map(contents_of, args), **kwargs), sys._getframe(1).f_code.co_filename  # noqa: SLF001
-        if type(found) is not np.ndarray or found.dtype.kind != "f" or is_ours_or_answered(filename):
-            return found
-        made = found.view(Buffer)
-        made._beside = Beside(found)  # noqa: SLF001 - of this file
+        result, filename = real(*map(contents_of, args), **kwargs), sys._getframe(1).f_code.co_filename  # noqa: SLF001
+        if type(result) is not np.ndarray or result.dtype.kind != "f" or is_ours_or_answered(filename):
+            return result
+        made = result.view(Buffer)
+        made._beside = Beside(result)  # noqa: SLF001 - of this file
         return made
 
     return make

@@ -146,23 +146,23 @@ def _shares(running: dict[int, Clock], begin: float, end: float) -> dict[int, fl
         else 0.0
         for place, clock in running.items()
     }
-    found = {}
+    result = {}
     for place, clock in running.items():
         terms = {clock.rate: (1 - tails[place]) * clock.rate}
         for other, its in running.items():
             if other != place:
                 terms = _times_tail(terms, its.rate, tails[other])
-        found[place] = sum(
+        result[place] = sum(
             weight * (1.0 if end == inf else -expm1(-rate * (end - begin))) / rate for rate, weight in terms.items()
         )
-    return found
+    return result
 
 
 def _times_tail(terms: dict[float, float], rate: float, tail: float) -> dict[float, float]:
     """Return a sum of exponentials, weights by their rates, times ``(1 - tail) exp(-rate t) + tail``."""
-    found: dict[float, float] = {}
+    result: dict[float, float] = {}
     for each, weight in terms.items():
-        found[each + rate] = found.get(each + rate, 0.0) + weight * (1 - tail)
+        result[each + rate] = result.get(each + rate, 0.0) + weight * (1 - tail)
         if tail:
-            found[each] = found.get(each, 0.0) + weight * tail
-    return found
+            result[each] = result.get(each, 0.0) + weight * tail
+    return result

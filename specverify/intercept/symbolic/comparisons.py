@@ -81,9 +81,9 @@ def _ahead(left: Symbolic, right: Symbolic, place: str, *, or_equal: bool) -> bo
     largest = _of_largest(left, right)
     mine, its = _parts(left), _parts(right)
     everything = list(dict.fromkeys((*mine, *its)))
-    found = everything[winner(everything, largest=largest, first_of_ties=False, place=place)]
+    result = everything[winner(everything, largest=largest, first_of_ties=False, place=place)]
     inside, beside = (its, mine) if largest else (mine, its)
-    return found in inside and (or_equal or found not in beside)
+    return result in inside and (or_equal or result not in beside)
 
 
 def _same(left: Symbolic, right: Symbolic, place: str) -> bool:
@@ -97,8 +97,8 @@ def _same(left: Symbolic, right: Symbolic, place: str) -> bool:
             raise NeedsValue("equal-numbers", "random numbers that may have one value are compared with each other")
         return False
     everything = list(dict.fromkeys((*mine, *its)))
-    found = everything[winner(everything, largest=_of_largest(left, right), first_of_ties=False, place=place)]
-    return found in mine and found in its
+    result = everything[winner(everything, largest=_of_largest(left, right), first_of_ties=False, place=place)]
+    return result in mine and result in its
 
 
 def _of_largest(left: Symbolic, right: Symbolic) -> bool:

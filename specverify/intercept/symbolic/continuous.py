@@ -99,10 +99,10 @@ class Continuous(NamedTuple):
 
     def interval_of(self, bounds: Sequence[float], place: str = "", *, or_equal: bool = True) -> int:
         """Return how many of the non-decreasing ``bounds`` are at or below the value: an inverse-CDF lookup."""
-        found = [self._back(bound, or_equal=not or_equal) for bound in bounds]
+        result = [self._back(bound, or_equal=not or_equal) for bound in bounds]
         if self.increasing:
-            return self.uniform.interval_of(found, place)
-        return len(found) - self.uniform.interval_of(found[::-1], place)
+            return self.uniform.interval_of(result, place)
+        return len(result) - self.uniform.interval_of(result[::-1], place)
 
     def _back(self, bound: float, *, or_equal: bool = False) -> float:
         """Return where the uniform is when the value is ``bound``; an infinite number where that is never."""
@@ -132,8 +132,8 @@ class Continuous(NamedTuple):
         if at == whole or not isclose(at, whole, rel_tol=NEAR, abs_tol=NEAR if last.name == "floor" else 0.0):
             return
         steps = self.steps[: len(self.steps) - place]
-        found = (carried_back(steps, whole, or_equal=or_equal) for or_equal in (False, True))
-        ends = (min(max(end, 0.0), 1.0) for end in found)
+        result = (carried_back(steps, whole, or_equal=or_equal) for or_equal in (False, True))
+        ends = (min(max(end, 0.0), 1.0) for end in result)
         if abs(next(ends) - next(ends)) > FLOAT32:
             raise NeedsValue(
                 "near-an-atom", f"a random number that has steps is compared with {bound:g}, as good as one of them"
@@ -160,8 +160,8 @@ class Extreme(NamedTuple):
 
     def then(self, step: MonotoneStep) -> Extreme:
         """Return the value with one more step, which is taken by every part."""
-        found = tuple(part.then(step) if isinstance(part, Continuous) else step.of(part) for part in self.parts)
-        return Extreme(found, self.largest == step.increasing, self.rank)
+        result = tuple(part.then(step) if isinstance(part, Continuous) else step.of(part) for part in self.parts)
+        return Extreme(result, self.largest == step.increasing, self.rank)
 
     def at_least(self, bound: float) -> Extreme:
         """Return the larger one of the value and a number."""
@@ -173,8 +173,8 @@ class Extreme(NamedTuple):
 
     def ends(self) -> tuple[float, float]:
         """Return the infimum and the supremum of the values it can have."""
-        found = [part.ends() if isinstance(part, Continuous) else (part, part) for part in self.parts]
-        low, high = map(self._picked, zip(*found, strict=True))
+        result = [part.ends() if isinstance(part, Continuous) else (part, part) for part in self.parts]
+        low, high = map(self._picked, zip(*result, strict=True))
         return low, high
 
     def _picked(self, values: Iterable[Any]) -> Any:
@@ -204,13 +204,13 @@ class Extreme(NamedTuple):
 
     def interval_of(self, bounds: Sequence[float], place: str = "", *, or_equal: bool = True) -> int:
         """Return how many of the non-decreasing ``bounds`` are below the value, or equal to it."""
-        found = [
+        result = [
             part.interval_of(bounds, place, or_equal=or_equal)
             if isinstance(part, Continuous)
             else sum(bound <= part if or_equal else bound < part for bound in bounds)
             for part in self.parts
         ]
-        return int(self._picked(found))
+        return int(self._picked(result))
 
 
 MOST_ORDERED = 64

@@ -161,9 +161,9 @@ class Product(Deferred):
 
 def single(element: Any) -> np.ndarray[Any, Any]:
     """Return an object array of no dimensions that holds an element."""
-    found = empty((), dtype=object)
-    found[()] = element
-    return found
+    result = empty((), dtype=object)
+    result[()] = element
+    return result
 
 
 def chosen(element: Any) -> Any:

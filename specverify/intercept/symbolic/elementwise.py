@@ -49,8 +49,8 @@ def found_before(operation: Callable[..., Any], operands: tuple[Any, ...]) -> An
     if not isinstance(value, Continuous) or value.uniform.cut or isinstance(number, SYMBOLIC):
         return _OTHER_OPERANDS
     negative = number == 0 and copysign(1.0, number) < 0  # 0 and -0 are one to who remembers, and two to who divides
-    found = _found(operation, place, value.steps, value.low, value.high, number, negative=negative)
-    return Continuous(value.uniform, *found) if isinstance(found, tuple) else found
+    result = _found(operation, place, value.steps, value.low, value.high, number, negative=negative)
+    return Continuous(value.uniform, *result) if isinstance(result, tuple) else result
 
 
 @lru_cache(maxsize=1 << 16)
@@ -68,10 +68,10 @@ def _found(
     value = Continuous(FRESH, steps, low, high)
     try:
         with tried():
-            found = operation(*((value,) if number is None else (value, number) if place == 0 else (number, value)))
+            result = operation(*((value,) if number is None else (value, number) if place == 0 else (number, value)))
     except NeedsValue as refused:
         return Declined(refused.reason)
-    return tuple(found[1:]) if isinstance(found, Continuous) else found
+    return tuple(result[1:]) if isinstance(result, Continuous) else result
 
 
 # Elementwise
@@ -215,8 +215,8 @@ def applied(name: str, *operands: Any) -> Any:
     row, random = ELEMENTWISE[name], [isinstance(operand, SYMBOLIC) for operand in operands]
     if True in random:
         given = tuple([each if lazy else float(each) for each, lazy in zip(operands, random, strict=True)])
-        found = found_before(row.scalar, given) if row.pure else _NOT_REMEMBERED  # type: ignore[arg-type]
-        return row.scalar(*given) if is_declined(found) else found  # type: ignore[operator]  # none is blank
+        result = found_before(row.scalar, given) if row.pure else _NOT_REMEMBERED  # type: ignore[arg-type]
+        return row.scalar(*given) if is_declined(result) else result  # type: ignore[operator]  # none is blank
     with np.errstate(all="ignore"):
         return (row.numbers or getattr(np, name))(*map(np.float64, operands)).item()
 
@@ -246,8 +246,8 @@ def applied_to_many(name: str, *operands: Any) -> Many:
         raise RuleDeclined(f"{name} of noise vectors: {rule.reason}")
     shape = np.broadcast_shapes(*(each.shape if isinstance(each, Many) else np.shape(each) for each in operands))
     with np.errstate(all="ignore"):
-        found: Many = rule(*(_spread(operand, shape) for operand in operands))
-    return found
+        result: Many = rule(*(_spread(operand, shape) for operand in operands))
+    return result
 
 
 def _spread(operand: Any, shape: tuple[int, ...]) -> Any:

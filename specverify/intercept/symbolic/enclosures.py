@@ -73,16 +73,16 @@ def _enclosed(formula: Formula, low: Any, high: Any) -> Enclosed:
     if formula.name == "uniform":
         slopes = np.zeros_like(low)
         slopes[formula.operands[0]] = 1.0
-        found = Enclosed((low[formula.operands[0]], high[formula.operands[0]]), (slopes, slopes))
+        result = Enclosed((low[formula.operands[0]], high[formula.operands[0]]), (slopes, slopes))
     elif formula.name == "number":
         number = np.full(low.shape[1], float(formula.operands[0]))
-        found = Enclosed((number, number), (np.zeros_like(low), np.zeros_like(low)))
+        result = Enclosed((number, number), (np.zeros_like(low), np.zeros_like(low)))
     else:
         one, other = (_enclosed(each, low, high) for each in formula.operands)
-        found = _COMBINED[formula.name](one, other)
+        result = _COMBINED[formula.name](one, other)
     for step in formula.steps:
-        found = _stepped(found, step)
-    return _clamped(found, formula.low, formula.high)
+        result = _stepped(result, step)
+    return _clamped(result, formula.low, formula.high)
 
 
 # Two quantities
@@ -253,10 +253,10 @@ def share(ends: tuple[tuple[float, float], ...], facts: tuple[Fact, ...], asked:
     while seen < most:
         settled = pool.unsure <= 0
         done, pool = _together(done, pool.taken(settled)), pool.taken(~settled)
-        found = _together(done, pool)
-        if not pool.halved.size or (pool.unsure.sum() <= FINE * found.whole and not found.open):
-            return found
-        worth = (pool.yes, pool.no)[found.open[0]][1] if found.open else pool.unsure
+        result = _together(done, pool)
+        if not pool.halved.size or (pool.unsure.sum() <= FINE * result.whole and not result.open):
+            return result
+        worth = (pool.yes, pool.no)[result.open[0]][1] if result.open else pool.unsure
         order = np.argsort(-worth)
         weights = np.cumsum(worth[order])
         number = int(np.searchsorted(weights, 0.9 * weights[-1])) + 1
@@ -295,11 +295,11 @@ def _looked_at(low: Any, high: Any, questions: Sequence[Fact]) -> _Boxes:
     middle = low + widths / 2
     shares, pulls = [], np.zeros_like(low)
     for question in questions:
-        found, pull = _under(question, low, high, middle, widths)
+        result, pull = _under(question, low, high, middle, widths)
         if not question.true:
-            found = 1 - found[::-1]
-        shares.append(found)
-        pulls += np.where(found[0] < found[1], pull, 0.0)
+            result = 1 - result[::-1]
+        shares.append(result)
+        pulls += np.where(result[0] < result[1], pull, 0.0)
     volume = widths.prod(axis=0)
     *given, asked = shares
     yes = _all_of([*given, asked]) * volume
@@ -336,10 +336,10 @@ def _under(question: Fact, low: Any, high: Any, middle: Any, widths: Any) -> tup
         steep = np.maximum(slopes, _FLATTEST * slopes.max(axis=0))
         loose = loose + (steep - slopes).sum(axis=0) / 2 + 1e-14 * (steep.sum(axis=0) + np.abs(value) + abs(bound))
         distance = bound - value + steep.sum(axis=0) / 2
-        found = np.stack([_beneath(steep, distance - loose) - _ROUNDED, _beneath(steep, distance + loose) + _ROUNDED])
-    found = np.where(np.isnan(found), [[0.0], [1.0]], np.clip(found, 0.0, 1.0))
-    found = np.where(flat, [[0.0], [1.0]], found)
-    return np.where(below, 1.0, np.where(above, 0.0, found)), pull
+        result = np.stack([_beneath(steep, distance - loose) - _ROUNDED, _beneath(steep, distance + loose) + _ROUNDED])
+    result = np.where(np.isnan(result), [[0.0], [1.0]], np.clip(result, 0.0, 1.0))
+    result = np.where(flat, [[0.0], [1.0]], result)
+    return np.where(below, 1.0, np.where(above, 0.0, result)), pull
 
 
 def _is_plain(formula: Any) -> bool:

@@ -83,15 +83,15 @@ def given(value: Continuous) -> int:
     look(value.uniform.draw)
     state = os.urandom(8) if origin is None else repr(origin.state).encode()
     place = known.low + (known.high - known.low) * (zlib.crc32(state) + 0.5) / 2**32
-    found = place
+    result = place
     for step in value.steps:
-        found = step.of(found)
-    ends = carried_back(value.steps, found), carried_back(value.steps, found, or_equal=True)
+        result = step.of(result)
+    ends = carried_back(value.steps, result), carried_back(value.steps, result, or_equal=True)
     known.low, known.high = max(known.low, min(ends)), min(known.high, max(ends))
     if not known.low < known.high:
         known.low, known.high = place, math.nextafter(place, 2.0)
     give(f"a number of {number:.0f} outcomes at {caller()}, given as it is")
-    return int(found)
+    return int(result)
 
 
 def _outcomes(value: Continuous) -> float:
@@ -130,11 +130,11 @@ def seed_name(seed: Any) -> str:
 def one_by_one(draws: Draws, site: Site, weights: Any, count: int) -> list[int]:
     """Draw ``count`` different indices, each from the ``weights`` of those left."""
     left = np.array(weights, dtype=np.float64)
-    found: list[int] = []
+    result: list[int] = []
     for position in range(count):
-        found.append(draws.categorical(left / left.sum(), (*site, position)))
-        left[found[-1]] = 0.0
-    return found
+        result.append(draws.categorical(left / left.sum(), (*site, position)))
+        left[result[-1]] = 0.0
+    return result
 
 
 def one_of(draws: Draws, site: Site, number: int) -> int:
@@ -196,22 +196,22 @@ def counts(draws: Draws, site: Site, trials: int, pmf: Any) -> list[int]:
     if trials == 1:
         only = draws.categorical(pmf, site)
         return [int(outcome == only) for outcome in range(len(pmf))]
-    found: list[int] = []
+    result: list[int] = []
     for outcome, mass in enumerate(pmf):
         rest = pmf[outcome:].sum()
         chance = 1.0 if outcome == len(pmf) - 1 else min(1.0, mass / rest) if rest > 0 else 0.0
-        found.append(heads(draws, (*site, outcome), trials - sum(found), chance))
-    return found
+        result.append(heads(draws, (*site, outcome), trials - sum(result), chance))
+    return result
 
 
 def filled(size: Any, draw: Callable[[tuple[int, ...]], Any], dtype: Any = np.int64) -> Any:
     """Return one draw for each index of the shape, a scalar for none."""
     if size is None or size == ():
         return dtype(draw(()))
-    found = np.empty(size, dtype=dtype)
-    for index in np.ndindex(*found.shape):
-        found[index] = draw(index)
-    return found
+    result = np.empty(size, dtype=dtype)
+    for index in np.ndindex(*result.shape):
+        result[index] = draw(index)
+    return result
 
 
 def check_shuffled(call: Any, number: int) -> None:

@@ -97,9 +97,9 @@ class Joined(NamedTuple):
         rounding.known_within(chance.within)
         if not drawn:
             return chance.middle == 1
-        found = uniforms[0].coin(chance.middle)
-        group.learn(Answer(self, bound, or_equal, found))
-        return found
+        result = uniforms[0].coin(chance.middle)
+        group.learn(Answer(self, bound, or_equal, result))
+        return result
 
     def _refuse_second_decision(self, uniforms: list[Uniform], group: Together, place: str, *, drawn: bool) -> None:
         before = [
@@ -128,8 +128,8 @@ class Joined(NamedTuple):
 
     def interval_of(self, bounds: Sequence[float], place: str = "", *, or_equal: bool = True) -> int:
         """Return how many of the non-decreasing ``bounds`` are at or below the value: one is asked after the other."""
-        found = (number for number, bound in enumerate(bounds) if self.below(bound, place, or_equal=not or_equal))
-        return next(found, len(bounds))
+        result = (number for number, bound in enumerate(bounds) if self.below(bound, place, or_equal=not or_equal))
+        return next(result, len(bounds))
 
 
 Symbolic: TypeAlias = Continuous | Extreme | Joined
@@ -140,10 +140,10 @@ SYMBOLIC = (Continuous, Extreme, Joined)
 
 def joined(name: str, left: Symbolic, right: Symbolic) -> Joined:
     """Return what ``add``, ``multiply`` or ``maximum`` makes of two; raises ``NeedsValue`` for too many parts."""
-    found = Joined(name, (left, right))
-    if len(list(islice(_uniforms(found), MOST_PARTS + 1))) > MOST_PARTS:
+    result = Joined(name, (left, right))
+    if len(list(islice(_uniforms(result), MOST_PARTS + 1))) > MOST_PARTS:
         raise NeedsValue("too-many-joined", f"more than {MOST_PARTS} random numbers are added up or multiplied")
-    return found
+    return result
 
 
 def _snapped(end: float) -> float:
@@ -163,8 +163,8 @@ def _formula(of: Any, place_of: Callable[[Known], int]) -> Formula:
         )
     sign = () if of.largest else (times(-1.0),)
     parts = [_turned(_formula(part, place_of)) if sign else _formula(part, place_of) for part in of.parts]
-    found: Formula = reduce(lambda one, other: Formula("maximum", (one, other)), parts)
-    return found._replace(steps=sign)
+    result: Formula = reduce(lambda one, other: Formula("maximum", (one, other)), parts)
+    return result._replace(steps=sign)
 
 
 def _turned(formula: Formula) -> Formula:

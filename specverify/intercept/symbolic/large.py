@@ -101,10 +101,10 @@ class Drawn:
             return bool(inside > 0)
         self._asked += 1
         heads = np.array([inside, max(1.0 - inside, 0.0)])
-        found = self._draws.categorical(heads / heads.sum(), (*self._site, "asked", self._asked)) == 0
-        kept = np.where(outcomes if found else ~outcomes, left, 0.0)
+        result = self._draws.categorical(heads / heads.sum(), (*self._site, "asked", self._asked)) == 0
+        kept = np.where(outcomes if result else ~outcomes, left, 0.0)
         self._left = kept / kept.sum()
-        return bool(found)
+        return bool(result)
 
     def value(self) -> int:
         """Return the outcome, drawn among those that are left."""
@@ -157,14 +157,14 @@ class Selected(Deferred):
 
     def below(self, bound: float) -> bool:
         """Return whether the chosen element is below ``bound``."""
-        found = self.resolved()
-        return bool(found.below(bound) if isinstance(found, Deferred) else found < bound)
+        result = self.resolved()
+        return bool(result.below(bound) if isinstance(result, Deferred) else result < bound)
 
 
 def resolved(element: Any) -> Any:
     """Return an element with the conditions looked at that choose it; an outcome among many stays open."""
-    found = element.resolved() if isinstance(element, Selected) else element
-    return found if isinstance(found, Wide) and not found.decided else known(found)
+    result = element.resolved() if isinstance(element, Selected) else element
+    return result if isinstance(result, Wide) and not result.decided else known(result)
 
 
 # Lookups
@@ -184,19 +184,19 @@ def lookup(value: Continuous, bounds: Any) -> Drawn:
         raise RuleDeclined(
             "a number that is clamped, has steps or is made of others is looked up among very many bounds"
         )
-    found, where = np.asarray(bounds, dtype=np.float64), place()
-    if (np.diff(found) < 0).any() or np.isnan(found).any():
+    result, where = np.asarray(bounds, dtype=np.float64), place()
+    if (np.diff(result) < 0).any() or np.isnan(result).any():
         raise NeedsValue("unsorted-bounds", "a random number is looked up in bounds that are not sorted")
     with np.errstate(all="ignore"):
         for step in reversed(value.steps):
-            found = back(Steps(*step), found)
+            result = back(Steps(*step), result)
     uniform = value.uniform
 
     def law() -> Any:
         known = uniform.known
         if known.raced or known.together:
             raise NeedsValue("second-race", "a random number is looked up after a race, or after another lookup")
-        ordered = found if value.increasing else found[::-1]
+        ordered = result if value.increasing else result[::-1]
         edges = np.concatenate([[known.low], np.clip(ordered, known.low, known.high), [known.high]])
         masses = np.diff(edges) / (known.high - known.low)
         rounding.looked_up(int(np.count_nonzero(masses)))
@@ -206,7 +206,7 @@ def lookup(value: Continuous, bounds: Any) -> Drawn:
         if not uniform.known.raced:
             uniform.known.raced = Raced(where, 0.0)
 
-    return Drawn(uniform.draws, (*uniform.known.site, "among", len(found)), uniform.draw, law, settle)
+    return Drawn(uniform.draws, (*uniform.known.site, "among", len(result)), uniform.draw, law, settle)
 
 
 class Crossing(NamedTuple):

@@ -123,14 +123,14 @@ class SymbolicInt(SymbolicFloat):
 
 def whole_part(name: str, value: SymbolicFloat) -> int:
     """Return a whole part; one of many outcomes is given."""
-    found = asked(applied, name, value.unknown)
-    if isinstance(found, Continuous):
-        return given(found)
-    if isinstance(found, SYMBOLIC):
+    outcome = asked(applied, name, value.unknown)
+    if isinstance(outcome, Continuous):
+        return given(outcome)
+    if isinstance(outcome, SYMBOLIC):
         raise refusal(
             "rest-needed", "the whole part of what several random numbers make has more values than are followed"
         )
-    return int(found)
+    return int(outcome)
 
 
 def settled(seed: Any) -> Any:
@@ -154,10 +154,10 @@ def opened(value: Any) -> Any:
 
 def of_operands(name: str, *operands: Any) -> Any:
     """Return what an operation or a question gives of numbers and random numbers: of whole ones a whole one."""
-    found = wrapped(asked(result, name, *map(opened, operands)))
-    if isinstance(found, SymbolicFloat) or not isinstance(found, float) or name not in _KEEP_WHOLE:
-        return found
-    return int(found) if all(isinstance(each, Integral) for each in operands) else found
+    outcome = wrapped(asked(result, name, *map(opened, operands)))
+    if isinstance(outcome, SymbolicFloat) or not isinstance(outcome, float) or name not in _KEEP_WHOLE:
+        return outcome
+    return int(outcome) if all(isinstance(each, Integral) for each in operands) else outcome
 
 
 _KEEP_WHOLE = {"add", "subtract", "multiply", "floor_divide", "remainder", "negative", "positive", "absolute"}

@@ -19,15 +19,15 @@ def final_outcome(elements: Sequence[Any]) -> Any:
     independent = all(isinstance(element, Categorical) and element.alone for element in open_ones)
     if not open_ones or not independent or len(sources) < len(open_ones):
         return tuple(known(element) for element in elements)
-    found: list[tuple[tuple[Any, ...], float]] = [((), 1.0)]
+    result: list[tuple[tuple[Any, ...], float]] = [((), 1.0)]
     for element in elements:
         choices = _outcomes(element) if is_open(element) else [(known(element), 1.0)]
-        found = [((*values, value), weight * mass) for values, weight in found for value, mass in choices]
-    return Undecided(tuple(found))
+        result = [((*values, value), weight * mass) for values, weight in result for value, mass in choices]
+    return Undecided(tuple(result))
 
 
 def _outcomes(element: Categorical) -> list[tuple[int, float]]:
     """Return the law of a draw that nobody looked at: a decision all the same."""
-    found = element.outcomes()
-    rounding.drew(len(found))
-    return found
+    result = element.outcomes()
+    rounding.drew(len(result))
+    return result

@@ -89,10 +89,10 @@ def table(*families: Iterable[Primitive]) -> dict[str, Primitive]:
         ValueError: two rows have one name, or one name in a library.
     """
     rows = [row for family in families for row in family]
-    found = _one_each((row.name, row) for row in rows)
+    value = _one_each((row.name, row) for row in rows)
     for library in ("torch", "jax", "math", "python"):
-        spelled(found, library)
-    return found
+        spelled(value, library)
+    return value
 
 
 def spelled(rows: Mapping[str, Primitive], library: str) -> dict[str, Primitive]:
@@ -101,9 +101,9 @@ def spelled(rows: Mapping[str, Primitive], library: str) -> dict[str, Primitive]
 
 
 def _one_each(pairs: Iterable[tuple[str, Primitive]]) -> dict[str, Primitive]:
-    found: dict[str, Primitive] = {}
+    value: dict[str, Primitive] = {}
     for name, row in pairs:
-        if name in found:
-            raise ValueError(f"{name} is registered twice, by {found[name].name} and by {row.name}")
-        found[name] = row
-    return found
+        if name in value:
+            raise ValueError(f"{name} is registered twice, by {value[name].name} and by {row.name}")
+        value[name] = row
+    return value

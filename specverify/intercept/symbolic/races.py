@@ -84,9 +84,9 @@ def _raced(scores: Sequence[Any]) -> Race:
         return Race(clocks)
     shift = max(_summand(each) for each in noise)
     for to_time in (_of_ratio, _of_multiple, _of_power, lambda score: _of_sum(score, shift)):
-        found = _in_time(stripped, to_time)
-        if found is not None and any(clock.rate for clock in found):
-            return Race(found)
+        result = _in_time(stripped, to_time)
+        if result is not None and any(clock.rate for clock in result):
+            return Race(result)
     last = _in_reverse(scores)
     if last is not None:
         return Race(last, first=False)
@@ -103,9 +103,9 @@ def _in_reverse(scores: Sequence[Any]) -> list[Clock] | None:
         return None
     shift = max(_summand(each) for each in noise)
     for to_time in (_of_ratio, _of_multiple, _of_power, lambda score: _of_sum(score, shift)):
-        found = _in_time(noise, to_time)
-        if found is not None and all(clock.rate for clock in found):
-            clocks = iter(found)
+        result = _in_time(noise, to_time)
+        if result is not None and all(clock.rate for clock in result):
+            clocks = iter(result)
             return [next(clocks) if isinstance(score, Continuous) else NEVER for score in scores]
     return None
 
@@ -140,12 +140,12 @@ def _in_time(scores: Sequence[Any], to_time: Callable[[Any], Any]) -> list[Clock
     """Return the clocks if ``to_time``, which is decreasing, makes times of the scores; None if it does not."""
     try:
         with tried():
-            found = [to_time(score) for score in scores]
-            steps = next((time.steps for time in found if isinstance(time, Continuous)), ())
+            result = [to_time(score) for score in scores]
+            steps = next((time.steps for time in result if isinstance(time, Continuous)), ())
             exponent = next((step.number for step in steps if step.name == "power"), 1.0)
             if exponent > 0:  # a power that all times have is one of the scores as well
-                found = [time.then(power(1 / exponent)) if isinstance(time, Continuous) else time for time in found]
-            clocks = [clock_of(time) for time in found]
+                result = [time.then(power(1 / exponent)) if isinstance(time, Continuous) else time for time in result]
+            clocks = [clock_of(time) for time in result]
     except NeedsValue:
         return None
     known = [clock for clock in clocks if clock is not None]
@@ -238,8 +238,8 @@ def winner(entries: Sequence[Any], *, largest: bool = True, first_of_ties: bool 
     if ahead is not None:
         return ahead
     parts = _all_parts(scores)
-    found = _order(tuple(part for part, _ in parts), 1, place, first_of_ties=first_of_ties)[0]
-    return parts[found][1]
+    result = _order(tuple(part for part, _ in parts), 1, place, first_of_ties=first_of_ties)[0]
+    return parts[result][1]
 
 
 def law_of_winner(entries: Sequence[Any], *, largest: bool = True, place: str = "") -> list[tuple[int, float]] | None:
@@ -313,12 +313,12 @@ def _number_ahead(scores: Sequence[Any], *, first_of_ties: bool) -> int | None:
         return undefined
     if any(most < score.ends()[1] for score in scores if isinstance(score, SYMBOLIC)):
         return None
-    found = [at for at, number in numbers.items() if number == most]
-    if len(found) > 1 and not first_of_ties:
+    result = [at for at, number in numbers.items() if number == most]
+    if len(result) > 1 and not first_of_ties:
         raise NeedsValue(
             "equal-numbers", "the largest of equal numbers is asked for, and which of them it is is not known"
         )
-    return found[0]
+    return result[0]
 
 
 def _all_parts(scores: Sequence[Any]) -> list[tuple[Any, int]]:
@@ -387,12 +387,12 @@ def _order(scores: Sequence[Any], number: int, place: str, *, first_of_ties: boo
     race, racing, plain = _contest(scores, number, place)
     drawn = _Drawn(racing)
     if plain:
-        found = _by_order(drawn, race, number)
+        result = _by_order(drawn, race, number)
     else:
-        found = [drawn.one(law_of_first(race.clocks, first_of_ties=first_of_ties))]
+        result = [drawn.one(law_of_first(race.clocks, first_of_ties=first_of_ties))]
     for _, uniform, clock in racing:
         uniform.known.raced = Raced(place or audit.place(), log(clock.rate))
-    return found if len(found) == number else _and_numbers(scores, found, number)
+    return result if len(result) == number else _and_numbers(scores, result, number)
 
 
 class _Drawn(NamedTuple):
@@ -419,12 +419,12 @@ def _by_order(drawn: _Drawn, race: Race, number: int) -> list[int]:
         raise NeedsValue("second-race", "random noise is used in a second race, with other weights")
     if not agreed(list(runners), rates):
         return [_reweighted(drawn, list(runners), rates, once=number == 1 and race.first and not any(turned))]
-    left, found, first = list(runners), [], race.first != alike
+    left, result, first = list(runners), [], race.first != alike
     for _ in range(min(number, len(left)) if first else len(left)):
         ringing = first_of(left, drawn.one)
         left.remove(ringing)
-        found.append(runners[ringing][0])
-    return found if first else found[::-1][:number]
+        result.append(runners[ringing][0])
+    return result if first else result[::-1][:number]
 
 
 def _reweighted(drawn: _Drawn, runners: list[Runner], rates: list[float], *, once: bool) -> int:
@@ -440,12 +440,12 @@ def _reweighted(drawn: _Drawn, runners: list[Runner], rates: list[float], *, onc
     raced = [*root.all_behind()]
     before = [runner.rate if runner in raced else 0.0 for runner in runners]
     first = runners.index(root) if root in runners else None
-    found = drawn.one(law_of_second(before, rates, sum(runner.rate for runner in raced), first))
+    result = drawn.one(law_of_second(before, rates, sum(runner.rate for runner in raced), first))
     for runner in raced:
         runner.told = True
     for _, uniform, _ in drawn.racing:
         uniform.known.runner = None
-    return drawn.racing[found][0]
+    return drawn.racing[result][0]
 
 
 def _and_numbers(scores: Sequence[Any], found: list[int], number: int) -> list[int]:

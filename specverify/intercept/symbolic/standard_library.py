@@ -67,16 +67,16 @@ _FRACTION = {name: _of_fraction(name, turned) for name, turned in _TURNED.items(
 
 def _as_float(*given: Any) -> Any:
     """Return what ``float`` does, and a random number as it is."""
-    found = given[0].item() if len(given) == 1 and type(given[0]).__module__.startswith(_OURS) else None
-    return SymbolicFloat(found.unknown) if isinstance(found, SymbolicFloat) else float(*given)
+    result = given[0].item() if len(given) == 1 and type(given[0]).__module__.startswith(_OURS) else None
+    return SymbolicFloat(result.unknown) if isinstance(result, SymbolicFloat) else float(*given)
 
 
 def _as_numpy(kind: Any) -> Callable[..., Any]:
     """Return what a floating type of NumPy makes of its argument: a random number is rounded to it and stays one."""
 
     def made(*given: Any) -> Any:
-        found = _as_float(*given) if len(given) == 1 and type(given[0]).__module__.startswith(_OURS) else None
-        return narrowed_elements(found, np.dtype(kind))[()] if isinstance(found, SymbolicFloat) else kind(*given)
+        result = _as_float(*given) if len(given) == 1 and type(given[0]).__module__.startswith(_OURS) else None
+        return narrowed_elements(result, np.dtype(kind))[()] if isinstance(result, SymbolicFloat) else kind(*given)
 
     return made
 

@@ -37,8 +37,8 @@ class Rule(NamedTuple):
         """Return the numbers with these images; an infinite one beyond all images."""
         low, high = self.images
         inside = (images > low) & (images < high)
-        found = self.back(np.where(inside, images, 0.5 * (max(low, -1.0) + min(high, 1.0))))
-        return np.where(inside, found, np.where(images <= low, -inf, inf))
+        result = self.back(np.where(inside, images, 0.5 * (max(low, -1.0) + min(high, 1.0))))
+        return np.where(inside, result, np.where(images <= low, -inf, inf))
 
 
 def _slopes_of_arctan(low: Any, high: Any) -> tuple[Any, Any]:

@@ -68,24 +68,24 @@ def windows(ends: Sequence[tuple[float, float]], facts: Sequence[Fact]) -> tuple
 
     A window without a time in it is one whose end is not behind its beginning.
     """
-    found: dict[frozenset[tuple[int, bool]], tuple[float, float]] = {}
+    result: dict[frozenset[tuple[int, bool]], tuple[float, float]] = {}
     for place, (low, high) in enumerate(ends):
         if (low, high) != (0.0, 1.0):
-            found[frozenset({(place, False)})] = (-log(high), -log(low) if low > 0 else inf)
+            result[frozenset({(place, False)})] = (-log(high), -log(low) if low > 0 else inf)
     for fact in facts:
         times_of = _times(fact.formula)
         if times_of is None:
             return None
         low, high = _between(times_of, fact)
-        before = found.get(times_of.numbers, (0.0, inf))
-        found[times_of.numbers] = max(low, before[0]), min(high, before[1])
-    chain = sorted(found, key=len)
+        before = result.get(times_of.numbers, (0.0, inf))
+        result[times_of.numbers] = max(low, before[0]), min(high, before[1])
+    chain = sorted(result, key=len)
     nested = all(one < other for one, other in pairwise(chain))
     if not chain or not nested or len({place for place, _ in chain[-1]}) < len(chain[-1]):
         return None
     numbers = [len(each) for each in chain]
     more = [number - before for number, before in zip(numbers, [0, *numbers], strict=False)]
-    return tuple(Window(number, *found[each]) for number, each in zip(more, chain, strict=True))
+    return tuple(Window(number, *result[each]) for number, each in zip(more, chain, strict=True))
 
 
 def _between(of: _Times, fact: Fact) -> tuple[float, float]:
@@ -102,15 +102,15 @@ def _times(formula: Formula) -> _Times | None:
         return None
     if formula.name == "uniform":
         flipped = formula.steps[:2] == MIRRORED
-        found: _Times | None = _Times(frozenset({(formula.operands[0], flipped)}), 1.0, 0.0, exponential=True)
+        result: _Times | None = _Times(frozenset({(formula.operands[0], flipped)}), 1.0, 0.0, exponential=True)
         steps = formula.steps[2:] if flipped else formula.steps
     elif formula.name in {"add", "multiply"}:
-        found, steps = _of_two(formula), formula.steps
+        result, steps = _of_two(formula), formula.steps
     else:
         return None
     for step in steps:
-        found = found and _stepped(found, step.name, step.number)
-    return found
+        result = result and _stepped(result, step.name, step.number)
+    return result
 
 
 def _never_reached(formula: Formula) -> bool:
@@ -171,12 +171,12 @@ def _with_ends(pieces: list[_Piece]) -> list[tuple[_Piece, Decimal | None]]:
 
 def _integral(pieces: list[_Piece]) -> list[_Piece]:
     """Return the integral up to every time."""
-    found, total = [], Decimal(0)
+    result, total = [], Decimal(0)
     for piece, end in _with_ends(pieces):
-        found.append(_Piece(piece.start, [total, *(c / (k + 1) for k, c in enumerate(piece.polynomial))]))
+        result.append(_Piece(piece.start, [total, *(c / (k + 1) for k, c in enumerate(piece.polynomial))]))
         if end is not None:
-            total = _value(found[-1].polynomial, end - piece.start)
-    return found
+            total = _value(result[-1].polynomial, end - piece.start)
+    return result
 
 
 def _within(pieces: list[_Piece], window: Window) -> list[_Piece]:
@@ -184,12 +184,12 @@ def _within(pieces: list[_Piece], window: Window) -> list[_Piece]:
     if window.low >= window.high:
         return []
     low, high = Decimal(window.low), None if window.high == inf else Decimal(window.high)
-    found = []
+    result = []
     for piece, end in _with_ends(pieces):
         if (end is None or end > low) and (high is None or piece.start < high):
             start = max(low, piece.start)
-            found.append(_Piece(start, _moved(piece.polynomial, start - piece.start)))
-    return found if high is None else [*found, _Piece(high, [])]
+            result.append(_Piece(start, _moved(piece.polynomial, start - piece.start)))
+    return result if high is None else [*result, _Piece(high, [])]
 
 
 def _mass(piece: _Piece, end: Decimal | None) -> Decimal:
@@ -197,11 +197,11 @@ def _mass(piece: _Piece, end: Decimal | None) -> Decimal:
     derivatives = [piece.polynomial]
     while derivatives[-1]:
         derivatives.append([k * c for k, c in enumerate(derivatives[-1])][1:])
-    found = sum((each[0] for each in derivatives if each), Decimal(0))
+    result = sum((each[0] for each in derivatives if each), Decimal(0))
     if end is not None:
         length = end - piece.start
-        found -= (-length).exp() * sum((_value(each, length) for each in derivatives), Decimal(0))
-    return (-piece.start).exp() * found
+        result -= (-length).exp() * sum((_value(each, length) for each in derivatives), Decimal(0))
+    return (-piece.start).exp() * result
 
 
 def _value(polynomial: Polynomial, at: Decimal) -> Decimal:
@@ -213,11 +213,11 @@ def _value(polynomial: Polynomial, at: Decimal) -> Decimal:
 
 def _moved(polynomial: Polynomial, by: Decimal) -> Polynomial:
     """Return a polynomial in what is left of its variable behind ``by``: Horner's scheme, once for each coefficient."""
-    found = list(polynomial)
-    for first in range(len(found) - 1):
-        for place in range(len(found) - 2, first - 1, -1):
-            found[place] += by * found[place + 1]
-    return found
+    result = list(polynomial)
+    for first in range(len(result) - 1):
+        for place in range(len(result) - 2, first - 1, -1):
+            result[place] += by * result[place + 1]
+    return result
 
 
 # Together
@@ -309,17 +309,17 @@ def _chance(ends: tuple[tuple[float, float], ...], facts: tuple[Fact, ...], aske
         return Chance(0.0 if closed < NEVER else 1.0 if 1 - closed < NEVER else closed)
     if len(ends) > MOST_UNIFORMS:
         return Chance(0.5, 0.5, f"{len(ends)} random numbers are compared together, and {MOST_UNIFORMS} can be at most")
-    found = _of_one_quantity(ends, facts, asked) or share(ends, facts, asked)
-    if found.whole <= 0:
+    result = _of_one_quantity(ends, facts, asked) or share(ends, facts, asked)
+    if result.whole <= 0:
         return Chance(0.5, 0.5, "random numbers are compared together after answers that can hardly come together")
-    if found.open:
+    if result.open:
         what = "random numbers are compared together, and whether one of the answers can come at all is not told"
         return Chance(0.5, 0.5, f"{what} by boxes; that they are compared with is as good as a value they often have, "
                                 "or as an earlier answer")  # fmt: skip
-    for certain, (least, most) in ((1.0, found.no), (0.0, found.yes)):
+    for certain, (least, most) in ((1.0, result.no), (0.0, result.yes)):
         if least <= 0:
-            return Chance(certain, float(most / found.whole))
-    low, high = found.chance
+            return Chance(certain, float(most / result.whole))
+    low, high = result.chance
     within = (high - low) / 2
     refusal = (
         f"{len(ends)} random numbers are compared together, and the probability of it is known to lie between "
@@ -356,8 +356,8 @@ def _level(fact: Fact) -> tuple[float, bool] | None:
 
 def _in_closed_form(ends: Any, facts: tuple[Fact, ...], asked: Fact) -> float | None:
     """Return the probability of what is asked given the facts, if all is about products that contain each other."""
-    found = windows(ends, (*facts, asked))
-    if found is None:
+    result = windows(ends, (*facts, asked))
+    if result is None:
         return None
     known = bool(facts) or any(each != (0.0, 1.0) for each in ends)
     given = windows(ends, facts) if known else ()
@@ -365,4 +365,4 @@ def _in_closed_form(ends: Any, facts: tuple[Fact, ...], asked: Fact) -> float | 
         return None
     with localcontext(DIGITS):
         whole = probability(given) if given else 1
-        return float(probability(found) / whole) if whole else None
+        return float(probability(result) / whole) if whole else None

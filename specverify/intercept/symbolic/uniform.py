@@ -183,10 +183,10 @@ def values_of(made: Iterable[Uniform], rng: np.random.Generator) -> list[float] 
     known = [uniform.known for uniform in made]
     times: dict[Runner, float] = {}
     for root in {each.runner.root(): None for each in known if each.runner is not None}:
-        found = _rung(root, rng)
-        if found is None:
+        result = _rung(root, rng)
+        if result is None:
             return None
-        times.update(found)
+        times.update(result)
     values = [_value(each, times, rng) for each in {id(each): each for each in known}.values()]
     if any(value is None for value in values):
         return None
@@ -322,11 +322,11 @@ class Uniform:
         cells = np.count_nonzero(masses)
         drawn = cells > 1
         rounding.looked_up(int(cells))
-        found = self._ask(AMONG, masses / masses.sum()) if drawn else int(masses.argmax())
-        cell = Cell(found, float([0.0, *bounds][found]), float([*bounds, 1.0][found]))
+        result = self._ask(AMONG, masses / masses.sum()) if drawn else int(masses.argmax())
+        cell = Cell(result, float([0.0, *bounds][result]), float([*bounds, 1.0][result]))
         audit.asked(known.questions, self.draw, bounds, cell if drawn else None, place)
-        known.low, known.high = float(edges[found]), float(edges[found + 1])
-        return found
+        known.low, known.high = float(edges[result]), float(edges[result + 1])
+        return result
 
     def _placed(self, place: str) -> None:
         """Find out its place among those that it raced with, if it has; refuses one whose place is not known."""

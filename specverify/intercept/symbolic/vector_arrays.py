@@ -56,8 +56,8 @@ class VectorArray(SymbolicArray):
         out = kwargs.pop("out", (None,))
         if method == "__call__" and ufunc in KNOWN and not kwargs and not single:
             with suppress(RuleDeclined, TypeError):
-                found = applied_to_many(KNOWN[ufunc], *(getattr(value, "many", value) for value in inputs))
-                return as_array(found) if out[0] is None else _written(out[0], found)
+                result = applied_to_many(KNOWN[ufunc], *(getattr(value, "many", value) for value in inputs))
+                return as_array(result) if out[0] is None else _written(out[0], result)
         if out[0] is not None:
             raise refusal("arrays-not-followed", "many random numbers are changed in place in a way that is not known")
         return SymbolicArray.__array_ufunc__(self, ufunc, method, *map(taken_out, inputs), **kwargs)
@@ -74,11 +74,11 @@ class VectorArray(SymbolicArray):
 
     def _taken(self, take: Callable[[Any], Any]) -> Any:
         """Return a view or a copy of the elements: whichever it is, neither is written to from now on."""
-        found = as_array(_of(self).taken(take))
+        result = as_array(_of(self).taken(take))
         self.shared = True
-        if isinstance(found, VectorArray):
-            found.shared = True
-        return found
+        if isinstance(result, VectorArray):
+            result.shared = True
+        return result
 
     @property
     def T(self) -> Any:  # noqa: N802 - as NumPy calls it
@@ -137,13 +137,13 @@ class VectorArray(SymbolicArray):
             )
         many = _of(self)
         rows = many.taken(lambda array: array.reshape(1, -1) if axis is None else np.moveaxis(array, axis, -1))
-        found = np.empty(rows.shape[:-1], dtype=np.int64)
-        for place in np.ndindex(*found.shape):
+        result = np.empty(rows.shape[:-1], dtype=np.int64)
+        for place in np.ndindex(*result.shape):
             row = rows.taken(lambda array, place=place: array[place])  # type: ignore[misc]
-            found[place] = known(Race(row, largest=largest).winner())
+            result[place] = known(Race(row, largest=largest).winner())
         if keepdims is True:
-            return found.reshape((1,) * self.ndim) if axis is None else np.expand_dims(found, axis)
-        return found[0] if axis is None else found[()]
+            return result.reshape((1,) * self.ndim) if axis is None else np.expand_dims(result, axis)
+        return result[0] if axis is None else result[()]
 
 
 def _refusing(name: str) -> Callable[..., Any]:
@@ -169,8 +169,8 @@ _METHODS: dict[Any, Callable[..., Any]] = {
 def as_array(many: Many) -> Any:
     """Return random numbers as NumPy knows them: very many, a few, or one."""
     if not many.shape:
-        found = many.element(0)
-        return SymbolicFloat(found) if isinstance(found, Continuous) else np.float64(found)
+        result = many.element(0)
+        return SymbolicFloat(result) if isinstance(result, Continuous) else np.float64(result)
     if many.ids.size <= MANY:
         return _elements(many)
     made: Any = np.broadcast_to(_MEMORY, many.shape).view(VectorArray)
@@ -184,9 +184,9 @@ def taken_out(value: Any) -> Any:
 
 
 def _elements(many: Many) -> SymbolicArray:
-    found = many.elements()
-    made = np.empty(found.shape, dtype=object)
-    made.reshape(-1)[:] = [SymbolicFloat(each) if isinstance(each, Continuous) else each for each in found.flat]
+    result = many.elements()
+    made = np.empty(result.shape, dtype=object)
+    made.reshape(-1)[:] = [SymbolicFloat(each) if isinstance(each, Continuous) else each for each in result.flat]
     return made.view(SymbolicArray)
 
 

@@ -89,10 +89,10 @@ class Race:
                 "order-alone-is-known",
                 "the value of the largest of several random numbers is needed, not only which it is",
             )
-        found = Continuous(Uniform(self.block.draws, ("best", *self.site), _Best(self)))
+        result = Continuous(Uniform(self.block.draws, ("best", *self.site), _Best(self)))
         for step in (power(float(clocks.rate[place] / clocks.rate.sum())), *first.steps):
-            found = found.then(step)
-        return found if self._sign > 0 else found.then(times(-1.0))
+            result = result.then(step)
+        return result if self._sign > 0 else result.then(times(-1.0))
 
 
 class _Best(Draw):
@@ -148,11 +148,11 @@ def _clocks(scores: Many) -> Clocks:
     for to_time in (_of_ratio, _of_multiple, _of_power, lambda each: _of_sum(each, shift)):
         try:
             with tried():
-                found = _in_time(to_time(stripped))
+                result = _in_time(to_time(stripped))
         except (RuleDeclined, NeedsValue):
             continue
-        if found is not None and (found.rate > 0).any():
-            return found
+        if result is not None and (result.rate > 0).any():
+            return result
     raise NeedsValue(
         "not-a-race", "the largest of several random numbers is asked for, and they are not a race of clocks"
     )
@@ -218,8 +218,8 @@ def _of_power(scores: Many) -> Many:
     """``u ** (1 / w)`` is the exponential of ``-E / w``."""
     if not (scores.numbers[~scores.random] <= 0).all():
         raise RuleDeclined("a number beside the powers of uniforms is above 0")
-    found = applied_to_many("negative", applied_to_many("log", scores))
-    return found._replace(numbers=np.full(scores.shape, np.inf))
+    result = applied_to_many("negative", applied_to_many("log", scores))
+    return result._replace(numbers=np.full(scores.shape, np.inf))
 
 
 def _of_sum(scores: Many, shift: float) -> Many:
@@ -231,10 +231,10 @@ def _of_sum(scores: Many, shift: float) -> Many:
         raise RuleDeclined("a number beside the sums is not far below them")
     near = scores._replace(ids=np.where(far, -1, scores.ids), numbers=np.full(scores.shape, np.inf))
     base = near.then(Steps("plus", np.where(far, 0.0, -summands)))
-    found = applied_to_many("exp", applied_to_many("negative", base)).then(
+    result = applied_to_many("exp", applied_to_many("negative", base)).then(
         Steps("times", np.where(far, 1.0, np.exp(shift - summands)))
     )
-    return found._replace(numbers=np.full(scores.shape, np.inf))
+    return result._replace(numbers=np.full(scores.shape, np.inf))
 
 
 def _largest_summand(scores: Many) -> float:

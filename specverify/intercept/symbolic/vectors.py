@@ -254,17 +254,17 @@ class Many(NamedTuple):
 
     def few(self, places: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """Return a few of the elements as they are, counted in order."""
-        found = np.empty(places.shape, dtype=object)
+        result = np.empty(places.shape, dtype=object)
         for index, place in np.ndenumerate(places):
-            found[index] = self.element(int(place))
-        return found
+            result[index] = self.element(int(place))
+        return result
 
     def element(self, place: int) -> Any:
         """Return one element, counted in order: a number or a ``Continuous``."""
-        found = int(self.ids.flat[place])
-        if found < 0:
+        result = int(self.ids.flat[place])
+        if result < 0:
             return float(self.numbers.flat[place])
-        block = next(each for each in self.blocks if 0 <= found - each.known.first < each.size)
+        block = next(each for each in self.blocks if 0 <= result - each.known.first < each.size)
 
         def at(number: Any) -> float:
             return float(np.broadcast_to(number, self.shape).flat[place]) if np.ndim(number) else float(number)
@@ -272,13 +272,13 @@ class Many(NamedTuple):
         steps: tuple[MonotoneStep, ...] = ()
         for step in self.steps:
             steps = pushed(steps, MonotoneStep(step.name, at(step.number)))
-        return Continuous(block.uniform(found - block.known.first), steps, at(self.low), at(self.high))
+        return Continuous(block.uniform(result - block.known.first), steps, at(self.low), at(self.high))
 
     def elements(self) -> Any:
         """Return all elements as an object array."""
-        found = np.empty(self.ids.size, dtype=object)
-        found[:] = [self.element(place) for place in range(self.ids.size)]
-        return found.reshape(self.shape)
+        result = np.empty(self.ids.size, dtype=object)
+        result[:] = [self.element(place) for place in range(self.ids.size)]
+        return result.reshape(self.shape)
 
     def look(self) -> None:
         """Say that all of them are looked at, and refuse those that hang together with other draws."""
@@ -294,8 +294,8 @@ def uniforms(block: NoiseBlock, shape: tuple[int, ...]) -> Many:
 
 def as_many(values: Any) -> Many:
     """Return an array of numbers."""
-    found = np.asarray(values, dtype=np.float64)
-    return Many((), np.full(found.shape, -1, dtype=np.int64), found)
+    result = np.asarray(values, dtype=np.float64)
+    return Many((), np.full(result.shape, -1, dtype=np.int64), result)
 
 
 def numbers(values: Any, like: Many) -> Many:
@@ -349,8 +349,8 @@ def _apart(left: Any, right: Any) -> tuple[Many, Any]:
 
 def _numbers(value: Many, where: Any, numbers: Any, function: Callable[[Any], Any]) -> Many:
     """Return the array with ``numbers`` for its random ones ``where``, and its numbers as ``function`` makes them."""
-    found = np.where(value.random, numbers, function(value.numbers))
-    return value._replace(ids=np.where(where, -1, value.ids), numbers=found)
+    result = np.where(value.random, numbers, function(value.numbers))
+    return value._replace(ids=np.where(where, -1, value.ids), numbers=result)
 
 
 def _where(condition: Any, one: Any, other: Any) -> Any:
@@ -385,8 +385,8 @@ def multiply(left: Any, right: Any) -> Many:
     value, number = _apart(left, right)
     ordinary = (np.abs(number) > 0) & (np.abs(number) < np.inf)
     gone = number if ordinary.all() else number * _sign(value)
-    found = _numbers(value, ~ordinary, gone, lambda numbers: numbers * number)
-    return found.then(Steps("times", _where(ordinary, number, 1.0)))
+    result = _numbers(value, ~ordinary, gone, lambda numbers: numbers * number)
+    return result.then(Steps("times", _where(ordinary, number, 1.0)))
 
 
 def divide(left: Any, right: Any) -> Many:
@@ -399,8 +399,8 @@ def divide(left: Any, right: Any) -> Many:
     if not zero.any():
         return multiply(left, 1.0 / right)
     infinite = np.copysign(np.inf, right) * _sign(left)
-    found = _numbers(left, zero, infinite, lambda numbers: numbers / right)
-    return found.then(Steps("times", np.where(zero, 1.0, 1.0 / right)))
+    result = _numbers(left, zero, infinite, lambda numbers: numbers / right)
+    return result.then(Steps("times", np.where(zero, 1.0, 1.0 / right)))
 
 
 def reciprocal(value: Many) -> Many:
@@ -450,9 +450,9 @@ def maximum(left: Any, right: Any) -> Many:
     value, number = _apart(left, right)
     low, high = value.ends()
     over = np.asarray(number >= high)
-    found = _numbers(value, over, number, lambda numbers: np.maximum(numbers, number))
+    result = _numbers(value, over, number, lambda numbers: np.maximum(numbers, number))
     return (
-        found if np.all(number <= low) else found._replace(low=np.maximum(value.low, np.where(over, -np.inf, number)))
+        result if np.all(number <= low) else result._replace(low=np.maximum(value.low, np.where(over, -np.inf, number)))
     )
 
 

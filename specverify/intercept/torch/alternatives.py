@@ -51,7 +51,7 @@ def for_each_outcome(
     Raises ``RuleDeclined`` where the outcomes do not give the same shapes, dtypes, containers and plain values, or one
     of them raises an error.
     """
-    found = {}
+    result = {}
     for outcome, _ in source.outcomes():
 
         def given(value: Any, outcome: int = outcome) -> Any:
@@ -59,12 +59,12 @@ def for_each_outcome(
 
         try:
             with tried():
-                found[outcome] = function(
+                result[outcome] = function(
                     *in_all(given, args), **{name: in_all(given, kwargs[name]) for name in kwargs}
                 )
         except Exception as error:  # in the run in which this outcome is drawn it is raised again
             raise RuleDeclined(f"an outcome raises {type(error).__name__}") from error
-    return merged_outcomes(source, found)
+    return merged_outcomes(source, result)
 
 
 def _at(value: Any, source: Categorical, outcome: int) -> Any:
@@ -134,10 +134,10 @@ def on_alternatives(function: Any, handler: Callable[..., Any] | None) -> Callab
     no_rule = Declined(f"there is no rule for {function} of random numbers")
 
     def answer(*args: Any, **kwargs: Any) -> Any:
-        found = handler(*args, **kwargs) if handler else no_rule
-        source = only_source((args, tuple(kwargs.values()))) if is_declined(found) else None
+        result = handler(*args, **kwargs) if handler else no_rule
+        source = only_source((args, tuple(kwargs.values()))) if is_declined(result) else None
         if source is None:
-            return found
+            return result
         try:
             return for_each_outcome(source, function, args, kwargs)
         except RuleDeclined as differs:

@@ -91,15 +91,15 @@ def _rows(
 ) -> Any:
     """Return what ``vmap`` does, row by row."""
     number, dims, flat, spec = functorch._process_batched_inputs(in_dims, args, func)  # noqa: SLF001 - as vmap has it
-    begin, found = torch.get_rng_state(), []
+    begin, result = torch.get_rng_state(), []
     for row in range(number):
         if randomness == "same" and row:
             torch.set_rng_state(begin)
         mine = [each if dim is None else each.select(dim, row) for each, dim in zip(flat, dims, strict=True)]
         with _drawing(allowed=randomness != "error"):
-            found.append(func(*_pytree.tree_unflatten(mine, spec), **kwargs))
-    leaves = [_pytree.tree_flatten(each)[0] for each in found]
-    shape = _pytree.tree_flatten(found[0])[1]
+            result.append(func(*_pytree.tree_unflatten(mine, spec), **kwargs))
+    leaves = [_pytree.tree_flatten(each)[0] for each in result]
+    shape = _pytree.tree_flatten(result[0])[1]
     outs = _pytree._broadcast_to_and_flatten(out_dims, shape)  # noqa: SLF001 - as vmap has it
     joined = [torch.stack(each, dim) for each, dim in zip(zip(*leaves, strict=True), outs or (), strict=True)]
     return _pytree.tree_unflatten(joined, shape)
@@ -168,17 +168,17 @@ class _Answers(TorchFunctionMode):
         if answer is not None and not _on_meta(args, named):
             return self._answered(answer, func, args, named)
         if lazy:
-            found = made(func, args, named)
-            if not is_declined(found):
-                return found
+            result = made(func, args, named)
+            if not is_declined(result):
+                return result
             args, named = _of_tensors(args, func), _of_tensors(named, func)
         if func in _TAKES_OUT and isinstance(args[0], SymbolicTensor):
             return _TAKES_OUT[func](*args, **named)
         if func in _WRITES and at_large_now() and holds(Wide, *args) and not isinstance(args[-1], SymbolicFloat):
             return self.run.filled.put(args[0], args[1] if len(args) > 2 else ..., args[-1])
-        found = written(self.run.filled, func, args, named)
-        if not is_declined(found):
-            return found
+        result = written(self.run.filled, func, args, named)
+        if not is_declined(result):
+            return result
         if func in _ORDINARY or torch.is_inference_mode_enabled():
             args = _with_storage(func, args)
         func = REWRITTEN.get(func, func)
@@ -199,9 +199,9 @@ class _Answers(TorchFunctionMode):
             raise NeedsValue(
                 "unseen-draw", f"{name_of(func)} at {caller()} draws from a generator, and is not answered"
             )
-        found = func(*args, **kwargs)
+        result = func(*args, **kwargs)
         self.run.streams.look(f"{name_of(func)} at {caller()}, which is not answered")
-        return found
+        return result
 
 
 def _runs_as_it_is(func: Any, args: tuple[Any, ...] = ()) -> bool:
@@ -253,8 +253,8 @@ def _with_storage(func: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
     Inference mode makes no view of a tensor without storage, and writing makes views of what is written.
     """
     all_of_them = func in _ORDINARY or func is torch.Tensor.__setitem__
-    found: tuple[Any, ...] = in_all(stored if all_of_them else _stored_if_it_is, args)
-    return found
+    result: tuple[Any, ...] = in_all(stored if all_of_them else _stored_if_it_is, args)
+    return result
 
 
 def _stored_if_it_is(tensor: Any) -> Any:

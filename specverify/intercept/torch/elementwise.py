@@ -78,8 +78,8 @@ def rounds_at_the_end(name: str) -> bool:
 
 def _as(dtype: torch.dtype, operand: Any) -> Any:
     if isinstance(operand, SymbolicTensor):  # inside a handler nobody answers what is called on one
-        found = operand if operand.dtype is dtype else converted(operand, dtype=dtype)
-        return operand.to(dtype) if is_declined(found) else found
+        outcome = operand if operand.dtype is dtype else converted(operand, dtype=dtype)
+        return operand.to(dtype) if is_declined(outcome) else outcome
     return operand.to(dtype) if isinstance(operand, torch.Tensor) else torch.tensor(operand, dtype=dtype)
 
 
@@ -137,8 +137,8 @@ def arithmetic(name: str) -> Handler:
             operands = in_one_dtype(*operands)
         dtype = result_type(name, *operands)
         kind = str(dtype).removeprefix("torch.")
-        found = each(lambda *elements: narrowed(applied(name, *map(number, elements)), kind), *operands)
-        return lazy_like(template(*operands), found, dtype)
+        outcome = each(lambda *elements: narrowed(applied(name, *map(number, elements)), kind), *operands)
+        return lazy_like(template(*operands), outcome, dtype)
 
     return handler
 
@@ -167,8 +167,8 @@ def whole_parts(name: str) -> Handler:
         if not holds(SYMBOLIC, tensor) or more.get("decimals"):
             return Declined(f"there is no rule for {name} of outcomes, or to so many decimals")
         if name in {"sign", "heaviside"}:
-            found = each(lambda *elements: Deferred(lambda: applied(name, *map(number, elements))), tensor, *operands)
-            return lazy_like(tensor, found)
+            outcome = each(lambda *elements: Deferred(lambda: applied(name, *map(number, elements))), tensor, *operands)
+            return lazy_like(tensor, outcome)
         return lazy_like(
             tensor, each(lambda e: whole_part(name, e) if isinstance(e, SYMBOLIC) else applied(name, known(e)), tensor)
         )
@@ -182,12 +182,12 @@ def chosen(condition: Any, left: Any = None, right: Any = None) -> Any:
         return ONE_DRAW
     dtype = result_type("where", left, right)
     if holds(SYMBOLIC, left, right):
-        found = each(lambda first, one, other: one if known(first) else other, condition, left, right)
+        outcome = each(lambda first, one, other: one if known(first) else other, condition, left, right)
     elif only_source((condition, left, right)) is not None:
         return ONE_DRAW
     else:
-        found = each(_choice, condition, left, right)
-    return lazy_like(template(condition, left, right), found, dtype)
+        outcome = each(_choice, condition, left, right)
+    return lazy_like(template(condition, left, right), outcome, dtype)
 
 
 def _choice(condition: Any, left: Any, right: Any) -> Any:
@@ -263,8 +263,8 @@ def either(left: Any, right: Any) -> Any:
     """Answer ``|`` of bools, the second not looked at where the first is True."""
     if not _bools(left, right):
         return _NO_BOOLS
-    found = each(lambda a, b: Deferred(lambda: int(bool(known(a)) or bool(known(b)))), left, right)
-    return lazy_like(template(left, right), found)
+    outcome = each(lambda a, b: Deferred(lambda: int(bool(known(a)) or bool(known(b)))), left, right)
+    return lazy_like(template(left, right), outcome)
 
 
 def _bools(*operands: Any) -> bool:
@@ -448,9 +448,9 @@ def when_looked_at(name: str, function: Any, handler: Callable[..., Any]) -> Cal
     """Return ``handler``, and where that has no answer ``function`` of each element, once somebody looks at it."""
 
     def answer(*operands: Any, **more: Any) -> Any:
-        found = handler(*operands, **more)
-        if not is_declined(found) or more or at_large_now() or not _few_and_whole(operands):
-            return found  # at a real vocabulary a map of a draw is known whole, and the draw stays open behind it
+        outcome = handler(*operands, **more)
+        if not is_declined(outcome) or more or at_large_now() or not _few_and_whole(operands):
+            return outcome  # at a real vocabulary a map of a draw is known whole, and the draw stays open behind it
         dtype = function(*(_ones(operand) for operand in operands)).dtype
         if dtype.is_floating_point:
             return Declined("there is no rule for whole numbers that become floats")

@@ -153,8 +153,8 @@ class Filled:
         if kind in _NO_TENSORS or not self._whole:
             return value
         if kind in _CONTAINERS:
-            found = [item if type(item) in _NO_TENSORS else self.standing_for(item) for item in value]
-            return found if kind is list else tuple(found)
+            result = [item if type(item) in _NO_TENSORS else self.standing_for(item) for item in value]
+            return result if kind is list else tuple(result)
         if isinstance(value, torch.Tensor):
             return self._lazy(value)
         if kind is dict:
@@ -174,10 +174,10 @@ class Filled:
         standing = self._standing.get(id(tensor))
         if standing is not None:
             return standing[1]
-        found = None if isinstance(tensor, SymbolicTensor) else self._whole.get(_storage(tensor))
-        if found is None:
+        result = None if isinstance(tensor, SymbolicTensor) else self._whole.get(_storage(tensor))
+        if result is None:
             return tensor
-        _, whole = found
+        _, whole = result
         if tensor.dtype != whole.dtype:
             raise NeedsValue("few-bits", f"random numbers of {whole.dtype} are read as {tensor.dtype} at {caller()}")
         shape, strides, offset = tuple(tensor.shape), tensor.stride(), tensor.storage_offset()
@@ -243,8 +243,8 @@ def _without_writing(func: Any) -> Callable[..., Any] | None:
         return lambda tensor, value=0: torch.full(tuple(tensor.shape), value, dtype=tensor.dtype, device=tensor.device)
     if name in _OPERATORS:
         return getattr(torch.Tensor, _OPERATORS[name], None)
-    found = getattr(torch.Tensor, name[:-1], None) if name.endswith("_") and not name.endswith("__") else None
-    return found if callable(found) else None
+    result = getattr(torch.Tensor, name[:-1], None) if name.endswith("_") and not name.endswith("__") else None
+    return result if callable(result) else None
 
 
 def writes_itself(func: Any) -> bool:
@@ -270,12 +270,12 @@ def written(filled: Filled, func: Any, args: tuple[Any, ...], kwargs: Mapping[st
     ):
         return _WRITES_NOTHING
     if compute is not None and isinstance(args[0], torch.Tensor):
-        found = compute(*args, **kwargs)
-        return filled.fill(args[0], found if found.dtype == args[0].dtype else found.to(args[0].dtype))
+        result = compute(*args, **kwargs)
+        return filled.fill(args[0], result if result.dtype == args[0].dtype else result.to(args[0].dtype))
     if not isinstance(out, torch.Tensor):
         return Declined("out is no tensor")
-    found = func(*args, **{name: value for name, value in kwargs.items() if name != "out"})
-    return filled.fill(out, found)
+    result = func(*args, **{name: value for name, value in kwargs.items() if name != "out"})
+    return filled.fill(out, result)
 
 
 def _keeps_open(tensor: Any, index: Any, value: Any) -> bool:
@@ -399,8 +399,8 @@ def _reshaping(in_place: Any, function: Any) -> Callable[..., Any]:
     """Return the handler of an operation that changes a shape in place; ``function`` returns a view of that shape."""
 
     def handler(tensor: Any, *args: Any) -> Any:
-        for found in tensor.views:
-            if (view := found()) is not None:
+        for result in tensor.views:
+            if (view := result()) is not None:
                 stored(view)  # a view stays what it is
         places = function(torch.arange(tensor.numel()).reshape(tensor.shape), *args).numpy()
         if is_stored(tensor):

@@ -113,8 +113,8 @@ class TorchDraws:
         state = self.streams.state(generator, like.device, partial(noise.fill, drawn, generator=generator))
         way = ("many", site[0], tuple(like.shape), like.dtype, *noise.way)
         draw = self.streams.draw(site, state and (state, 0), way)
-        found = uniforms(NoiseBlock(self.draws, site, draw, like.numel()), tuple(like.shape))
-        many = found.then(LOGS).then(Steps("times", -1.0)) if noise.exponential else found
+        result = uniforms(NoiseBlock(self.draws, site, draw, like.numel()), tuple(like.shape))
+        many = result.then(LOGS).then(Steps("times", -1.0)) if noise.exponential else result
         return SymbolicTensor(many, like.dtype, like.device)
 
     def whole_numbers(
@@ -124,8 +124,8 @@ class TorchDraws:
         check_numbers(call, like.shape)
         if self.boundary is not None:
             boundary = self.boundary
-            found = boundary.several(like.numel(), lambda: boundary.whole(call, low, number))
-            return torch.tensor(found, dtype=like.dtype, device=like.device).reshape(like.shape)
+            result = boundary.several(like.numel(), lambda: boundary.whole(call, low, number))
+            return torch.tensor(result, dtype=like.dtype, device=like.device).reshape(like.shape)
         site: Site = (call, caller(), *self.streams.name(generator))
         state = self.streams.state(generator, like.device, advance)
         elements = empty(tuple(like.shape), dtype=object)
@@ -198,14 +198,14 @@ def _multinomial(
     if num_samples == 1 or not replacement:  # torch races all weights then, and looks at each of them before
         advance = partial(torch.empty_like(weights).exponential_, generator=generator)
     outcome = run.outcomes("torch.multinomial", generator, weights.device, advance)
-    found = empty((len(rows), num_samples), dtype=object)
+    result = empty((len(rows), num_samples), dtype=object)
     for row, masses in enumerate(rows):
         left = masses
         for draw in range(num_samples):
-            found[row, draw] = outcome(left / left.sum(), (row, draw), way=(num_samples, replacement))
+            result[row, draw] = outcome(left / left.sum(), (row, draw), way=(num_samples, replacement))
             if not replacement and num_samples > 1:
-                left = np.where(np.arange(len(left)) == found[row, draw].value(), 0.0, left)
-    return SymbolicTensor(found.reshape((*weights.shape[:-1], num_samples)), torch.int64, weights.device)
+                left = np.where(np.arange(len(left)) == result[row, draw].value(), 0.0, left)
+    return SymbolicTensor(result.reshape((*weights.shape[:-1], num_samples)), torch.int64, weights.device)
 
 
 def _bernoulli(run: TorchDraws, input: Any, p: float | None = None, *, generator: Any = None) -> Any:
@@ -283,8 +283,8 @@ def _uniform_(run: TorchDraws, tensor: Any, *bounds: float, generator: Any = Non
     low, width = given["from"], given["to"] - given["from"]
     if not 0 < width < math.inf:
         raise NeedsValue("parameters", f"uniform_ from {low} to {given['to']} at {caller()} has no width that is known")
-    found = run.noise(UNIFORM, tensor, "uniform_", generator)
-    return run.filled.fill(tensor, found if (low, width) == (0, 1) else found * width + low)
+    result = run.noise(UNIFORM, tensor, "uniform_", generator)
+    return run.filled.fill(tensor, result if (low, width) == (0, 1) else result * width + low)
 
 
 def _initial_uniform_(run: TorchDraws, tensor: Any, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Any:
@@ -311,8 +311,8 @@ def _kaiming_uniform_(
 def _exponential_(run: TorchDraws, tensor: Any, lambd: float = 1.0, *, generator: Any = None) -> Any:
     if not 0 < lambd < math.inf:
         raise NeedsValue("parameters", f"exponential_({lambd}) at {caller()}: only a positive rate is answered")
-    found = run.noise(EXPONENTIAL, tensor, "exponential_", generator)
-    return run.filled.fill(tensor, found if lambd == 1 else found * (1 / lambd))
+    result = run.noise(EXPONENTIAL, tensor, "exponential_", generator)
+    return run.filled.fill(tensor, result if lambd == 1 else result * (1 / lambd))
 
 
 def _drawn_from(name: str, method: Any) -> Callable[..., Any]:
@@ -334,11 +334,11 @@ def _drawn_from(name: str, method: Any) -> Callable[..., Any]:
         like = torch.empty(tensor.shape, dtype=torch.float64, device=tensor.device)
         noise = base._replace(fill=fill, alone=False, way=(name, *given))
         drawn = run.noise(noise, like, name_of(method), generator)
-        found = law.image(drawn.numpy(), *given)
+        result = law.image(drawn.numpy(), *given)
         if not isinstance(drawn, SymbolicTensor):
-            return run.filled.fill(tensor, torch.as_tensor(found).to(tensor.dtype))
+            return run.filled.fill(tensor, torch.as_tensor(result).to(tensor.dtype))
         elements = np.empty(tuple(tensor.shape), dtype=object)
-        for index, element in np.ndenumerate(found):
+        for index, element in np.ndenumerate(result):
             elements[index] = opened(element)
         return run.filled.fill(tensor, SymbolicTensor(elements, tensor.dtype, tensor.device))
 
@@ -358,8 +358,8 @@ def _randint_like(run: TorchDraws, input: Any, *ends: Any, **named: Any) -> Any:
 def _ends(given: tuple[Any, ...], named: dict[str, Any]) -> tuple[int, int]:
     """Return the first whole number, and the one after the last; the first may be left out, also where it stands."""
     names = ("low", "high") if len(given) == 2 or "high" in named else ("high",)
-    found = {"low": 0} | dict(zip(names, given, strict=False)) | named
-    return int(found["low"]), int(found["high"])
+    result = {"low": 0} | dict(zip(names, given, strict=False)) | named
+    return int(result["low"]), int(result["high"])
 
 
 def _whole(run: TorchDraws, call: str, ends: tuple[int, int], size: Any, named: dict[str, Any]) -> Any:
@@ -446,7 +446,7 @@ def function_of(func: Any) -> Any:
     if not isinstance(packet, OpOverloadPacket):
         return func
     name = str(packet).rpartition(".")[2]
-    return next((found for place in (torch, torch.Tensor) if (found := getattr(place, name, None)) in ANSWERS), func)
+    return next((result for place in (torch, torch.Tensor) if (result := getattr(place, name, None)) in ANSWERS), func)
 
 
 def _refusal(func: Any) -> Callable[..., Any]:

@@ -114,7 +114,7 @@ _FOR_EACH_OUTCOME = ("_softmax", "_log_softmax", "_to_copy", "index", "index_sel
 
 
 def _table() -> dict[Any, Callable[..., Any]]:
-    found = {
+    result = {
         **{name: taking(getattr(aten, name), view=True) for name in _VIEWS},
         **{name: taking(getattr(aten, name), view=False) for name in _SELECTIONS},
         **dict.fromkeys(_COPIES, same),
@@ -124,10 +124,10 @@ def _table() -> dict[Any, Callable[..., Any]]:
         **_OTHERS,
         **COMPOSED,
     }
-    found |= {name: on_alternatives(getattr(aten, name), found.get(name)) for name in _FOR_EACH_OUTCOME}
-    found |= {name: when_looked_at(name, getattr(aten, name), found[name]) for name in OF_WHOLE_NUMBERS}
-    found |= {name: at_large_first(name, getattr(aten, name), found.get(name)) for name in NAMES}
-    return {getattr(aten, name): handler for name, handler in found.items()}
+    result |= {name: on_alternatives(getattr(aten, name), result.get(name)) for name in _FOR_EACH_OUTCOME}
+    result |= {name: when_looked_at(name, getattr(aten, name), result[name]) for name in OF_WHOLE_NUMBERS}
+    result |= {name: at_large_first(name, getattr(aten, name), result.get(name)) for name in NAMES}
+    return {getattr(aten, name): handler for name, handler in result.items()}
 
 
 HANDLERS.update(_table())

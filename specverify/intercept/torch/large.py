@@ -120,8 +120,8 @@ def _chosen(function: Any, condition: Any, left: Any = None, right: Any = None) 
         return _FEW
     shape = torch.broadcast_tensors(*(torch.empty(tuple(each.shape)) for each in given))[0].shape  # type: ignore[no-untyped-call]
     inside, *parts = (_spread(each, tuple(shape)) for each in contents)
-    found = joined(parts, lambda arrays: np.where(inside != 0, *arrays))
-    return SymbolicTensor(found, result_type("where", *given[1:]), condition.device)
+    result = joined(parts, lambda arrays: np.where(inside != 0, *arrays))
+    return SymbolicTensor(result, result_type("where", *given[1:]), condition.device)
 
 
 def _spread(content: Any, shape: tuple[int, ...]) -> Any:
@@ -146,8 +146,8 @@ def _extreme(*, largest: bool) -> Handler:
             return _of_rows(content.firsts(), tensor, dim, keepdim=keepdim)
         if not isinstance(content, Many) or dim not in (None, -1, tensor.ndim - 1):
             return _NOT_LAST
-        found = [Race(row, largest=largest).winner() for row in _rows(content, whole=dim is None)]
-        return _of_rows(found, tensor, dim, keepdim=keepdim)
+        result = [Race(row, largest=largest).winner() for row in _rows(content, whole=dim is None)]
+        return _of_rows(result, tensor, dim, keepdim=keepdim)
 
     return handler
 
@@ -200,9 +200,9 @@ def _searched(function: Any, bounds: Any, values: Any, **named: Any) -> Any:
     if not all(isinstance(value, Continuous) for row in flat for value in row):
         return _MADE_OF_SEVERAL
     count = np.arange(rows.shape[1] + 1)
-    found = [Wide(lookup(value, bounds), count) for bounds, row in zip(rows, flat, strict=True) for value in row]
-    elements = np.empty(len(found), dtype=object)
-    elements[:] = found
+    result = [Wide(lookup(value, bounds), count) for bounds, row in zip(rows, flat, strict=True) for value in row]
+    elements = np.empty(len(result), dtype=object)
+    elements[:] = result
     return SymbolicTensor(elements.reshape(tuple(values.shape)), torch.int64, values.device)
 
 
@@ -210,8 +210,8 @@ def _compared(*, swapped: bool) -> Handler:
     """Return the handler of a comparison: ``swapped`` for ``>`` and ``>=``."""
 
     def handler(function: Any, left: Any, right: Any) -> Any:
-        found = _crossed(left, right, above=swapped)
-        return _crossed(right, left, above=not swapped) if is_declined(found) else found
+        result = _crossed(left, right, above=swapped)
+        return _crossed(right, left, above=not swapped) if is_declined(result) else result
 
     return handler
 
@@ -306,10 +306,10 @@ def _each(operands: Any, one: Callable[..., Any]) -> Any:
     if any(isinstance(each, SymbolicTensor) and not _is_few(each) for each in tensors):
         raise RuleDeclined("noise vectors meet outcomes")
     arrays = np.broadcast_arrays(*(elements_of(each) for each in tensors))
-    found = np.empty(arrays[0].shape, dtype=object)
-    for place in np.ndindex(found.shape):
-        found[place] = one(*(array[place] for array in arrays))
-    return found
+    result = np.empty(arrays[0].shape, dtype=object)
+    for place in np.ndindex(result.shape):
+        result[place] = one(*(array[place] for array in arrays))
+    return result
 
 
 # Numbers made of outcomes, and questions to them
@@ -328,14 +328,14 @@ def _mapped(function: Any, *operands: Any, **named: Any) -> Any:
         if len(wide) > 1 or any(isinstance(each, (Deferred, Symbolic)) and not _is_wide(each) for each in elements):
             raise RuleDeclined("several draws decide one element")
         args = [_values(*next(given)) if isinstance(operand, torch.Tensor) else operand for operand in operands]
-        found = function(*args, **named)
-        dtypes.add(found.dtype)
-        numbers = (found.float() if found.dtype is torch.bfloat16 else found).cpu().numpy()
+        result = function(*args, **named)
+        dtypes.add(result.dtype)
+        numbers = (result.float() if result.dtype is torch.bfloat16 else result).cpu().numpy()
         return next(iter(wide.values())).mapped(lambda _: numbers) if wide else numbers.item()
 
-    found = _each(operands, one)
+    result = _each(operands, one)
     return (
-        SymbolicTensor(found, dtypes.pop(), tensors[0].device)
+        SymbolicTensor(result, dtypes.pop(), tensors[0].device)
         if len(dtypes) == 1
         else Declined("elements have several dtypes")
     )
@@ -413,10 +413,10 @@ def _gathered(function: Any, table: Any, dim: int, index: Any, **_: Any) -> Any:
     if isinstance(table, SymbolicTensor) or dim not in (-1, table.ndim - 1) or not _has_wide([index]):
         return _NO_OUTCOME
     elements = elements_of(index)
-    found = np.empty(elements.shape, dtype=object)
+    result = np.empty(elements.shape, dtype=object)
     for place in np.ndindex(elements.shape):
-        found[place] = _looked_up(table[place[:-1]], elements[place])
-    return SymbolicTensor(found, table.dtype, table.device)
+        result[place] = _looked_up(table[place[:-1]], elements[place])
+    return SymbolicTensor(result, table.dtype, table.device)
 
 
 def _index_selected(function: Any, table: Any, dim: int, index: Any) -> Any:
@@ -455,11 +455,11 @@ def at_large_first(name: str, function: Any, handler: Handler | None) -> Handler
     def answer(*args: Any, **kwargs: Any) -> Any:
         for wide in known if at_large_now() else ():
             try:
-                found = wide(function, *args, **kwargs)
+                result = wide(function, *args, **kwargs)
             except RuleDeclined:
                 continue
-            if not is_declined(found):
-                return found
+            if not is_declined(result):
+                return result
         return handler(*args, **kwargs) if handler else Declined(f"there is no rule for {name} of random numbers")
 
     return answer

@@ -26,13 +26,13 @@ from specverify.intercept.torch.streams import advancing, own_generators
 @cache
 def drawing_names() -> frozenset[str]:
     """Return the names of the operations of torch itself that draw, without their overloads."""
-    found = set()
+    result = set()
     for full in torch._C._dispatch_get_all_op_names():  # noqa: SLF001 - there is no public list
         library, _, name = full.partition("::")
         base, _, overload = name.partition(".")
         if library == "aten" and torch.Tag.nondeterministic_seeded in _operation(base, overload).tags:
-            found.add(base)
-    return frozenset(found)
+            result.add(base)
+    return frozenset(result)
 
 
 def _operation(base: str, overload: str) -> Any:
@@ -43,8 +43,8 @@ def _operation(base: str, overload: str) -> Any:
 def drawing_functions() -> frozenset[Any]:
     """Return the Python functions of those names: of torch, its tensors and ``torch.nn.functional``."""
     places = (torch, torch.Tensor, torch.nn.functional, torch._VF, torch._C._nn)  # noqa: SLF001
-    found = {getattr(place, name, None) for place in places for name in drawing_names()}
-    return frozenset(function for function in found if callable(function))
+    result = {getattr(place, name, None) for place in places for name in drawing_names()}
+    return frozenset(function for function in result if callable(function))
 
 
 def draws(function: Any) -> bool:
@@ -89,10 +89,10 @@ class _Told(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return func(*args, **kwargs)
         drawn_from = [*own_generators(), *filter(_is_generator, (*args, *kwargs.values()))]
         before = [generator.get_state() for generator in drawn_from]
-        found = func(*args, **kwargs)
+        result = func(*args, **kwargs)
         if any(not generator.get_state().equal(state) for generator, state in zip(drawn_from, before, strict=True)):
             self.seen.append((str(func), caller()))
-        return found
+        return result
 
 
 def _is_generator(value: Any) -> bool:
@@ -130,13 +130,13 @@ Each is called with the arguments of the operation, and returns ``Declined`` for
 
 def known(operation: OpOverload) -> Known:
     """Return what is known of an operation, by its schema and by ``HANDLERS``."""
-    found: Known | None = PROCESS.operations.get(id(operation))  # its hash is made in Python
-    if found is None:
+    result: Known | None = PROCESS.operations.get(id(operation))  # its hash is made in Python
+    if result is None:
         schema = operation._schema  # noqa: SLF001
         written = [item.alias_info for item in schema.arguments]
         shares = any(item.alias_info is not None for item in (*schema.arguments, *schema.returns))
         writes = any(alias is not None and alias.is_write for alias in written)
         reshapes = torch.Tag.inplace_view in operation.tags
-        found = Known(operation, HANDLERS.get(operation.overloadpacket), shares, writes, reshapes)
-        PROCESS.operations[id(operation)] = found
-    return found
+        result = Known(operation, HANDLERS.get(operation.overloadpacket), shares, writes, reshapes)
+        PROCESS.operations[id(operation)] = result
+    return result

@@ -68,12 +68,12 @@ class NoContent(TypeError):  # noqa: N818 - reads as the sentence it is
 
 def digest(value: Any) -> bytes:
     """Return 16 bytes that stand for the content of a value. Raises ``NoContent`` where it cannot be read."""
-    found = hashlib.blake2b(digest_size=16)
+    result = hashlib.blake2b(digest_size=16)
     try:
-        _feed(found, value, ())
+        _feed(result, value, ())
     except RecursionError:
         raise NoContent("a value contains itself in a set, or is too deep to be read") from None
-    return found.digest()
+    return result.digest()
 
 
 def _feed(found: Any, value: Any, inside: tuple[Any, ...]) -> None:

@@ -43,12 +43,12 @@ def ordered_as(tensor: Any, dim: int, half_to_float: bool = False) -> Any:
     if not holds(SYMBOLIC, tensor):
         return Declined("there is no rule for a softmax of outcomes")
     rows = moveaxis(tensor.elements, dim, -1)
-    found = empty(rows.shape, dtype=object)
+    result = empty(rows.shape, dtype=object)
     for index in np.ndindex(rows.shape[:-1]):
         row = object()
         for place, element in enumerate(rows[index]):
-            found[(*index, place)] = Ordered(number(element), row)
-    return lazy_like(tensor, moveaxis(found, -1, dim))
+            result[(*index, place)] = Ordered(number(element), row)
+    return lazy_like(tensor, moveaxis(result, -1, dim))
 
 
 def extreme(*, largest: bool) -> Handler:
@@ -146,8 +146,8 @@ def largest_along(*, largest: bool) -> Handler:
 
 def both_extremes(tensor: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """Answer ``aminmax``."""
-    found = [largest_along(largest=largest)(tensor, dim, keepdim) for largest in (False, True)]
-    return _NO_EXTREME if any(map(is_declined, found)) else tuple(found)
+    result = [largest_along(largest=largest)(tensor, dim, keepdim) for largest in (False, True)]
+    return _NO_EXTREME if any(map(is_declined, result)) else tuple(result)
 
 
 def running_extreme(*, largest: bool) -> Handler:
@@ -187,16 +187,16 @@ def ordered(tensor: Any, dim: Any = -1, descending: Any = False, **named: Any) -
 
 def order(tensor: Any, dim: int = -1, descending: bool = False, **named: Any) -> Any:
     """Answer ``argsort``."""
-    found = ordered(tensor, dim, descending, **named)
-    return found if is_declined(found) else found[1]
+    result = ordered(tensor, dim, descending, **named)
+    return result if is_declined(result) else result[1]
 
 
 def kth(tensor: Any, place: int, dim: int = -1, keepdim: bool = False) -> Any:
     """Answer ``kthvalue``."""
-    found = _ordered(tensor, dim, range(place - 1, place), largest=False)
-    if is_declined(found):
-        return found
-    return found if keepdim else tuple(each.squeeze(dim) for each in found)
+    result = _ordered(tensor, dim, range(place - 1, place), largest=False)
+    if is_declined(result):
+        return result
+    return result if keepdim else tuple(each.squeeze(dim) for each in result)
 
 
 def median(tensor: Any, dim: int | None = None, keepdim: bool = False) -> Any:
@@ -204,8 +204,8 @@ def median(tensor: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     row = lazy_like(tensor, tensor.elements.reshape(-1)) if dim is None else tensor
     if not row.ndim or not row.numel():
         return _NO_ROW
-    found = kth(row, (row.shape[dim or 0] + 1) // 2, dim or 0, keepdim)
-    return found if is_declined(found) or dim is not None else found[0]
+    result = kth(row, (row.shape[dim or 0] + 1) // 2, dim or 0, keepdim)
+    return result if is_declined(result) or dim is not None else result[0]
 
 
 def _ordered(tensor: Any, dim: int, ranks: range, *, largest: bool, stable: bool = False) -> Any:
@@ -261,11 +261,11 @@ def searched(
         return Declined("there is no rule for random bounds, or for a sorter")
     rows = bounds.reshape(-1, bounds.shape[-1]).tolist()
     flat = values.elements.reshape(len(rows), -1) if bounds.ndim > 1 else values.elements.reshape(1, -1)
-    found = empty(flat.shape, dtype=object)
+    result = empty(flat.shape, dtype=object)
     for row, column in np.ndindex(flat.shape):
         element: Any = flat[row, column]
         if not isinstance(element, SYMBOLIC):
             return Declined("there is no rule for an outcome among bounds")
         ask = partial(element.interval_of, rows[row], caller(), or_equal=right or side == "right")
-        found[row, column] = Deferred(ask)
-    return lazy_like(values, found.reshape(tuple(values.shape)), torch.int64)
+        result[row, column] = Deferred(ask)
+    return lazy_like(values, result.reshape(tuple(values.shape)), torch.int64)

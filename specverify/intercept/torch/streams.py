@@ -86,16 +86,16 @@ class TorchStreams(Streams):
         state = real.get_state()
         if id(real) not in self._before:
             self._before[id(real)] = (real, state)
-        found = [_bytes(state)]
-        self._found(real, found[0])
+        result = [_bytes(state)]
+        self._found(real, result[0])
         with nobody_answers():
             for _ in range(number):
                 advance()
-                found.append(_bytes(real.get_state()))
-        self._left[id(real)] = (real, found.pop())
+                result.append(_bytes(real.get_state()))
+        self._left[id(real)] = (real, result.pop())
         if id(real) in self._set:
-            self._of_set.update(found)
-        yield from found
+            self._of_set.update(result)
+        yield from result
 
     @contextmanager
     def restored(self) -> Iterator[None]:
@@ -121,10 +121,10 @@ class TorchStreams(Streams):
     def set_by_program(self, generator: Any, change: Callable[[], Any]) -> Any:
         """Do what the program asks for: seed a generator, or put back a state; nothing is drawn."""
         self._before.setdefault(id(generator), (generator, generator.get_state()))
-        found = change()
+        result = change()
         self._left[id(generator)] = (generator, _bytes(generator.get_state()))
         self._set.add(id(generator))
-        return found
+        return result
 
     def told_apart(self, state: Any) -> Any:
         """Return the state if the program set it: one that was made before begins every run where it stood."""

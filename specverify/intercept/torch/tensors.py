@@ -128,10 +128,10 @@ class SymbolicTensor(torch.Tensor):
         return not is_stored(self) and holds(SYMBOLIC, self)
 
     def _lazily(self) -> np.ndarray[Any, Any]:
-        found = empty(self.elements.shape, dtype=object)
+        result = empty(self.elements.shape, dtype=object)
         for index, element in np.ndenumerate(self.elements):
-            found[index] = wrapped(element) if isinstance(element, SYMBOLIC) else known(element)
-        return found
+            result[index] = wrapped(element) if isinstance(element, SYMBOLIC) else known(element)
+        return result
 
     def numpy(self, *args: Any, **kwargs: Any) -> Any:
         """Look at every element; return random numbers as an array of numbers that have no value."""
@@ -267,9 +267,9 @@ def elements_of(value: Any) -> np.ndarray[Any, Any]:
     if isinstance(value, SymbolicTensor):
         return elements_of(stored(value)) if is_stored(value) else value.elements
     if isinstance(value, torch.Tensor) and value.ndim:
-        found = empty(tuple(value.shape), dtype=object)
-        found[...] = array(value.tolist(), dtype=object).reshape(found.shape)
-        return found
+        result = empty(tuple(value.shape), dtype=object)
+        result[...] = array(value.tolist(), dtype=object).reshape(result.shape)
+        return result
     return single(value.item() if isinstance(value, torch.Tensor) else value)
 
 

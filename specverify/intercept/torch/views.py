@@ -90,8 +90,8 @@ def _where_before(function: Any, shape: tuple[int, ...], args: Any) -> Any:
 
 
 def _worked_out(function: Any, shape: tuple[int, ...], args: Any, kwargs: Any) -> Any:
-    found = function(torch.arange(math.prod(shape)).reshape(shape), *args, **kwargs)
-    return type(found)(map(_places, found)) if isinstance(found, (list, tuple)) else _places(found)
+    result = function(torch.arange(math.prod(shape)).reshape(shape), *args, **kwargs)
+    return type(result)(map(_places, result)) if isinstance(result, (list, tuple)) else _places(result)
 
 
 def _places(found: torch.Tensor) -> Any:
@@ -101,8 +101,8 @@ def _places(found: torch.Tensor) -> Any:
 
 
 def _again(function: Any, args: Any, kwargs: Any, base: torch.Tensor, item: int | None = None) -> Any:
-    found = function(base, *args, **kwargs)
-    return found if item is None else found[item]
+    result = function(base, *args, **kwargs)
+    return result if item is None else result[item]
 
 
 def _taken(tensor: SymbolicTensor, where: Any, again: Callable[..., torch.Tensor] | None) -> SymbolicTensor:
@@ -156,16 +156,16 @@ _MANY_BITS = 32
 
 def each_of(function: Callable[[Any], Any], elements: Any) -> Any:
     """Return what a function gives of each element of an array of objects."""
-    found = empty(elements.size, dtype=object)
-    found[:] = [function(element) for element in elements.flat]
-    return found.reshape(elements.shape)
+    result = empty(elements.size, dtype=object)
+    result[:] = [function(element) for element in elements.flat]
+    return result.reshape(elements.shape)
 
 
 @cache
 def _ends(dtype: torch.dtype) -> tuple[int, int, int]:
     """Return the least number of a dtype, the largest, and its bits."""
-    found = torch.iinfo(dtype)
-    return found.min, found.max, found.bits
+    result = torch.iinfo(dtype)
+    return result.min, result.max, result.bits
 
 
 def _among(element: Any, dtype: torch.dtype) -> Any:
@@ -220,9 +220,9 @@ def moving(function: Any, *data: int) -> Callable[..., Any]:
             mine = elements_of(args[place])
             given[place] = torch.arange(len(elements), len(elements) + mine.size).reshape(mine.shape)
             elements = concatenate([elements, mine.ravel()])
-        found = function(*given).numpy()
+        result = function(*given).numpy()
         template = next(item for item in args if isinstance(item, SymbolicTensor))
-        return lazy_like(template, elements[found.ravel()].reshape(found.shape), args[0].dtype)
+        return lazy_like(template, elements[result.ravel()].reshape(result.shape), args[0].dtype)
 
     return handler
 

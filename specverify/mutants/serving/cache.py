@@ -69,8 +69,8 @@ def written_count(fed: int, drafts: int) -> int:
 
 def read(memory: CacheMemory, pages: tuple[int, ...], page_size: int, count: int) -> list[Entry]:
     """Return the first ``count`` entries of a request; those never written are left out."""
-    found = [memory[place] for place in slots(pages, page_size, 0, count)]
-    return [entry for entry in found if entry is not None]
+    result = [memory[place] for place in slots(pages, page_size, 0, count)]
+    return [entry for entry in result if entry is not None]
 
 
 def kept(known: int, accepted: int, written: int, batch: int) -> int:

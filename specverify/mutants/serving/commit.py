@@ -80,7 +80,7 @@ def _row_pmfs(
     parts: EngineParts, setup: Setup, running: Running, work: Work, passed: Passed, shown: list[list[Tokens]] | None
 ) -> tuple[list[ExactPmf], Running]:
     """Return the processed pmfs, before each draft and behind the last, and the request with its matcher gone back."""
-    request, matcher, found = running.request, running.matcher, []
+    request, matcher, result = running.request, running.matcher, []
     raw = passed.rows[-1 - len(work.drafts) :]
     new = len(running.tokens) - running.start
     for place, row in enumerate(raw):
@@ -90,15 +90,15 @@ def _row_pmfs(
         allowed = mask_of(parts, request, matcher) if matcher is not None else None
         parameters = parts.row_parameters(request.parameters, place, len(work.drafts))
         count = parts.new_before(new, place, running.rounds)
-        found.append(processed(parts, request, row, parameters, prefix, work.drafts, place, count, allowed))
+        result.append(processed(parts, request, row, parameters, prefix, work.drafts, place, count, allowed))
         if matcher is not None and request.grammar is not None and place < len(work.drafts):
-            matcher = parts.forked(request.grammar, matcher, work.drafts[place], found[-1])
+            matcher = parts.forked(request.grammar, matcher, work.drafts[place], result[-1])
     if matcher is not None:
         matcher = parts.rollback(matcher, len(work.drafts))
     of_prompt = running.of_prompt
     if setup.reports and not of_prompt and work.held == 0 and len(work.fed) == running.start + len(work.drafts):
         of_prompt = parts.of_prompt(passed.rows, running.tokens, len(work.drafts))
-    return found, running._replace(matcher=matcher, of_prompt=of_prompt)
+    return result, running._replace(matcher=matcher, of_prompt=of_prompt)
 
 
 def _judged(
@@ -165,8 +165,8 @@ def _reports(
 ) -> tuple[Report, ...]:
     if not setup.reports and setup.outcome != "reported":
         return ()
-    found = tuple(parts.probability(rows, place, token, accepted, running.chunks) for place, token in enumerate(new))
-    listed = parts.listed(found, setup.waits)
+    result = tuple(parts.probability(rows, place, token, accepted, running.chunks) for place, token in enumerate(new))
+    listed = parts.listed(result, setup.waits)
     return tuple(Report(mass, parts.most_probable(rows, place, setup.top)) for place, mass in enumerate(listed))
 
 

@@ -67,5 +67,5 @@ def lookup(corpus: Tokens, tokens: Tokens, count: int) -> Tokens:
     earlier = corpus[:-1]
     if tokens[-1] not in earlier:
         return ()
-    found = len(earlier) - 1 - earlier[::-1].index(tokens[-1])
-    return corpus[found + 1 : found + 1 + count]
+    result = len(earlier) - 1 - earlier[::-1].index(tokens[-1])
+    return corpus[result + 1 : result + 1 + count]

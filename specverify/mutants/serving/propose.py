@@ -18,8 +18,8 @@ Proposed = tuple[Tokens, tuple[ExactPmf, ...], DraftCache]
 def proposed(parts: EngineParts, setup: Setup, models: Models, draws: Draws, running: Running, count: int) -> Proposed:
     """Return at most ``count`` drafts, the pmfs they were drawn from, and the draft model's cache afterwards."""
     if setup.drafting == "lookup":
-        found = parts.lookup(running.corpus, running.tokens, count) if count else ()
-        return found, tuple(one_hot(token, setup.vocabulary) for token in found), running.draft
+        result = parts.lookup(running.corpus, running.tokens, count) if count else ()
+        return result, tuple(one_hot(token, setup.vocabulary) for token in result), running.draft
     drafts: Tokens = ()
     pmfs: tuple[ExactPmf, ...] = ()
     cache = running.draft
@@ -78,5 +78,5 @@ def processed(
     banned |= frozenset(request.eos) if new < parameters.min_new else frozenset()
     banned |= frozenset() if allowed is None else everything - allowed
     masses = penalised(row, parameters, parts.occurrences(prefix, place))
-    found = warped(without(masses, banned), parameters)
-    return normalised(row) or row if found is None else parts.truncated(found, parameters)
+    result = warped(without(masses, banned), parameters)
+    return normalised(row) or row if result is None else parts.truncated(result, parameters)

@@ -83,8 +83,8 @@ class EngineState(NamedTuple):
 
     def replaced(self, changed: Running) -> EngineState:
         """Return the engine with one request changed."""
-        found = tuple(changed if running.number == changed.number else running for running in self.running)
-        return self._replace(running=found)
+        result = tuple(changed if running.number == changed.number else running for running in self.running)
+        return self._replace(running=result)
 
 
 class Work(NamedTuple):

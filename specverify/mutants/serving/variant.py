@@ -73,8 +73,8 @@ def _decoder(parts: EngineParts, drafting: str, warm: bool, penalised: bool, tas
         remaining = 0 if running.finished else state.remaining - len(new)
         after = _without_traces(setup, after)
         accepted = min(running.accepted, len(new))
-        found = Round(new, running.pending, accepted, min(accepted + 1, len(running.pending), len(new)))
-        return State(running.tokens, remaining, None if running.finished else after), found
+        result = Round(new, running.pending, accepted, min(accepted + 1, len(running.pending), len(new)))
+        return State(running.tokens, remaining, None if running.finished else after), result
 
     def propose(draws: Draws, state: State) -> Draft:
         count = min(GAMMA, state.remaining - 1)

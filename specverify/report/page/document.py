@@ -82,10 +82,14 @@ def _summary(run: RunSaid) -> Section:
 
 
 def _failures(run: RunSaid) -> Section | None:
-    found = [verdict for verdict in run.verdicts if verdict.status in FAILED]
-    if not found:
+    result = [verdict for verdict in run.verdicts if verdict.status in FAILED]
+    if not result:
         return None
-    return "failures", f"Failures ({len(found)})", joined(failure(number, item) for number, item in enumerate(found, 1))
+    return (
+        "failures",
+        f"Failures ({len(result)})",
+        joined(failure(number, item) for number, item in enumerate(result, 1)),
+    )
 
 
 def failure(number: int, verdict: Verdict) -> Markup:
@@ -122,12 +126,12 @@ def _about(verdict: Verdict) -> str:
 
 
 def _undecided(run: RunSaid) -> Section | None:
-    found = [verdict for verdict in run.verdicts if verdict.status in OPEN]
-    rows = [(verdict.subject, verdict.check.replace("_", " "), verdict.statement) for verdict in found]
+    result = [verdict for verdict in run.verdicts if verdict.status in OPEN]
+    rows = [(verdict.subject, verdict.check.replace("_", " "), verdict.statement) for verdict in result]
     whole = scrolling(
         "Not decided", table("What is neither held nor refuted", ("subject", "check", "why"), rows, class_="told")
     )
-    return ("undecided", f"Not decided ({len(found)})", whole) if found else None
+    return ("undecided", f"Not decided ({len(result)})", whole) if result else None
 
 
 def _matrix(run: RunSaid) -> Section | None:
@@ -162,7 +166,7 @@ def _subject(number: int, subject: SubjectSaid, many: bool) -> Markup:
     parts: list[Content] = [
         scrolling(f"Checks of subject {number}", checks),
         *([element("p", f"{apart} checks do not apply.", class_="quiet")] if apart else []),
-        *(panel(found, f"{name}-{place}") for place, found in enumerate(subject.panels, start=1)),
+        *(panel(result, f"{name}-{place}") for place, result in enumerate(subject.panels, start=1)),
     ]
     closed = many and _is_fine(subject)
     return element("details", summary, *parts, class_="subject", open=None if closed else "")

@@ -40,27 +40,27 @@ def fenced(text: str) -> str:
 
 
 def _failures(run: RunSaid) -> Iterator[str]:
-    found = [verdict for verdict in run.verdicts if verdict.status in FAILED]
-    for verdict in found[:MOST_TOLD]:
+    result = [verdict for verdict in run.verdicts if verdict.status in FAILED]
+    for verdict in result[:MOST_TOLD]:
         yield f"\n### {SYMBOLS[verdict.status]} {plain(verdict.subject)}: {plain(verdict.check.replace('_', ' '))}\n"
         yield fenced(in_full(verdict))
-    if len(found) > MOST_TOLD:
-        yield f"\nand {len(found) - MOST_TOLD} failures more."
+    if len(result) > MOST_TOLD:
+        yield f"\nand {len(result) - MOST_TOLD} failures more."
 
 
 def _undecided(run: RunSaid) -> Iterator[str]:
-    found = [verdict for verdict in run.verdicts if verdict.status in OPEN]
-    if found:
-        yield f"\n<details><summary>{len(found)} not decided</summary>\n"
-        yield from (_line(verdict) for verdict in found)
+    result = [verdict for verdict in run.verdicts if verdict.status in OPEN]
+    if result:
+        yield f"\n<details><summary>{len(result)} not decided</summary>\n"
+        yield from (_line(verdict) for verdict in result)
         yield "\n</details>"
 
 
 def _edges(run: RunSaid) -> Iterator[str]:
-    found = [verdict for verdict in run.verdicts if verdict.status in SETTLED and verdict.figures.get("edges")]
-    if found:
-        yield f"\n<details><summary>{len(found)} beside an edge</summary>\n"
-        yield from (_line(verdict) for verdict in found)
+    result = [verdict for verdict in run.verdicts if verdict.status in SETTLED and verdict.figures.get("edges")]
+    if result:
+        yield f"\n<details><summary>{len(result)} beside an edge</summary>\n"
+        yield from (_line(verdict) for verdict in result)
         yield "\n</details>"
 
 

@@ -30,8 +30,8 @@ def _row(item: Mapping[str, Any]) -> MatrixRow:
 
 
 def _of_mutant(row: MatrixRow, item: Mapping[str, Any]) -> SubjectSaid:
-    found = row.said.get(row.named, "not run")
-    said = f"{row.named} says {found} of the bug and {item['control']} without it"
+    result = row.said.get(row.named, "not run")
+    said = f"{row.named} says {result} of the bug and {item['control']} without it"
     status = Status.HOLDS if row.as_expected else Status.REFUTED
     return SubjectSaid(row.name, (Verdict(row.name, KILLS, status, said),))
 

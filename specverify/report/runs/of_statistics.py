@@ -31,19 +31,19 @@ def said_of_statistics(data: Mapping[str, Any]) -> RunSaid:
 def _verdict(name: str, row: Mapping[str, Any]) -> Verdict:
     """Return a row as a verdict: a control that is rejected as it must be holds."""
     setting = f"{row['setting'].strip()}, {row['method']}, against the {row['against']} law"
-    found = f"p = {float(row['p_value']):.2g}, total variation {row['tv_observed']:.4f}"
+    result = f"p = {float(row['p_value']):.2g}, total variation {row['tv_observed']:.4f}"
     expected = bool(row["as_expected"])
     status = Status.HOLDS if expected else Status.UNKNOWN if row["verdict"] == "unknown" else Status.REFUTED
     control = " as it must be" if expected and row["verdict"] == "refuted" else ""
     again = f", then {row['confirmed_on']} fresh ones" if row["confirmed_on"] else ""
     example = Counterexample(
-        (setting, f"{row['samples']} samples{again}"), found, (row["example"],) * bool(row["example"])
+        (setting, f"{row['samples']} samples{again}"), result, (row["example"],) * bool(row["example"])
     )
     return Verdict(
         name,
         "samples_fit_law",
         status,
-        f"{setting}: {row['verdict']}{control}, {found}",
+        f"{setting}: {row['verdict']}{control}, {result}",
         None,
         Evidence.STATISTICAL,
         example if status is Status.REFUTED else None,

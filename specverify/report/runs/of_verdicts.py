@@ -20,10 +20,10 @@ def said_of_verdicts(data: Mapping[str, Any]) -> RunSaid:
 def said_by_subject(verdicts: Sequence[Verdict]) -> tuple[SubjectSaid, ...]:
     """Return the verdicts by subject, with the panels of what they measured."""
     names = dict.fromkeys(verdict.subject for verdict in verdicts)
-    found = {name: tuple(verdict for verdict in verdicts if verdict.subject == name) for name in names}
+    result = {name: tuple(verdict for verdict in verdicts if verdict.subject == name) for name in names}
     return tuple(
         SubjectSaid(name, mine, tuple(panel for verdict in mine for panel in panels_of(verdict)))
-        for name, mine in found.items()
+        for name, mine in result.items()
     )
 
 

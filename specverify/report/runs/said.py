@@ -134,12 +134,12 @@ def by_claim(verdicts: tuple[Verdict, ...]) -> Mapping[str, tuple[int, ...]]:
     """Return how many settled, failed and open, by claim; what every subject owes, whatever it claims, comes last."""
     asked = [verdict for verdict in verdicts if verdict.status not in APART]
     claims = list(dict.fromkeys(verdict.claim for verdict in asked if verdict.claim))
-    found = {str(claim): [verdict for verdict in asked if verdict.claim == claim] for claim in claims}
+    result = {str(claim): [verdict for verdict in asked if verdict.claim == claim] for claim in claims}
     if rest := [verdict for verdict in asked if not verdict.claim]:
-        found["owed whatever is claimed"] = rest
+        result["owed whatever is claimed"] = rest
     return {
         claim: tuple(sum(verdict.status in group for verdict in mine) for group in (SETTLED, FAILED, OPEN))
-        for claim, mine in found.items()
+        for claim, mine in result.items()
     }
 
 

@@ -203,11 +203,11 @@ def _same(expected: Answer, answer: Answer) -> Judged:
         return judged_counts({tokens: Fraction(mass) for tokens, mass in wanted.items()}, answer["counts"])
     if "law" not in answer:
         return Judged(Outcome.NOT_ANSWERED, "the answer has neither law nor counts")
-    found = rows_by_tokens(answer["law"], "probability")
-    if found is None:
+    result = rows_by_tokens(answer["law"], "probability")
+    if result is None:
         said = "the law is no list of different {tokens, probability}"
         return Judged(Outcome.FAILED, said)
-    same = equal_laws(wanted, found, decisions=3 * max(map(len, wanted)))
+    same = equal_laws(wanted, result, decisions=3 * max(map(len, wanted)))
     if same.outcome is not Outcome.PASSED or answer.get("expected_tokens") is None:
         return same
     mean = equal_laws({"mean": expected["expected_tokens"]}, {"mean": answer["expected_tokens"]}, decisions=24)

@@ -132,11 +132,11 @@ def _row_to(parents: Sequence[int], tokens: Tokens, node: int, path: set[int]) -
 
 
 def _ancestors(parents: Sequence[int], node: int) -> set[int]:
-    found = set()
+    result = set()
     while node >= 0:
         node = parents[node]
-        found.add(node)
-    return found
+        result.add(node)
+    return result
 
 
 def _sibling_tokens(parents: Sequence[int]) -> Tokens:
@@ -176,11 +176,11 @@ def _drawn(parents: Sequence[int], rows: Sequence[Pmf]) -> Tokens | None:
 
 def _numbers(parents: Sequence[int], decisions: Any) -> dict[str, Any]:
     """Return coins ``[depth][sibling]`` and a final uniform that lead along the decisions."""
-    found = {step.site: uniform_for(step.weights, step.outcome) for step in decisions}
+    result = {step.site: uniform_for(step.weights, step.outcome) for step in decisions}
     widest = max(len(children(parents, (node,))) for node in range(-1, len(parents)))
     levels = 1 + max(len(_ancestors(parents, node)) - 1 for node in range(len(parents)))
-    coins = [[text(found.get(("accept", depth, k), UNASKED_COIN)) for k in range(widest)] for depth in range(levels)]
-    last = next((uniform for site, uniform in found.items() if site[0] != "accept"), UNASKED)
+    coins = [[text(result.get(("accept", depth, k), UNASKED_COIN)) for k in range(widest)] for depth in range(levels)]
+    last = next((uniform for site, uniform in result.items() if site[0] != "accept"), UNASKED)
     return {"coins": coins, "final": text(last)}
 
 

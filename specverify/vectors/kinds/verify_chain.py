@@ -155,12 +155,12 @@ SHAPES = ("generic", "peaked", "zeros", "disjoint", "equal", "point_target", "po
 
 def vectors() -> tuple[Vector, ...]:
     """Return all of them."""
-    found: dict[str, Vector] = {}
+    result: dict[str, Vector] = {}
     for convention in CONVENTIONS:
         for gamma, vocabulary in SIZES[:2] if convention.deterministic else SIZES:
             for shape in SHAPES:
-                found |= {vector.id: vector for vector in _of_shape(convention, shape, gamma, vocabulary)}
-    return tuple(found.values())
+                result |= {vector.id: vector for vector in _of_shape(convention, shape, gamma, vocabulary)}
+    return tuple(result.values())
 
 
 def _of_shape(convention: Convention, shape: str, gamma: int, vocabulary: int) -> Iterator[Vector]:
@@ -200,13 +200,13 @@ def _clear(inputs: Inputs, p: Sequence[Pmf]) -> bool:
 
 def _numbers(convention: Convention, decisions: Any, gamma: int, rng: random.Random) -> dict[str, Any]:
     """Return random numbers that lead along the decisions."""
-    found = {
+    result = {
         step.site: uniform_for(step.weights, step.outcome, TOWARDS[place % len(TOWARDS)])
         for place, step in enumerate(decisions)
         if 0 < step.weights[step.outcome] < 1 or step.site[0] == "accept"
     }
     final = [(step.weights, step.outcome) for step in decisions[-1:]]
-    return convention.numbers(found, gamma, rng, final)
+    return convention.numbers(result, gamma, rng, final)
 
 
 def _drafts(q: Sequence[Pmf]) -> list[Tokens]:

@@ -79,14 +79,14 @@ def _top_k() -> Iterator[Vector]:
 
 def nucleus(pmf: Pmf, mass: Fraction, *, exclusive: bool = False, highest_first: bool = False) -> list[int]:
     """Return the tokens of the nucleus, one convention for what is equal and one for what is tied."""
-    found: list[int] = []
+    result: list[int] = []
     total = Fraction(0)
     for token in _ranked(pmf, highest_first=highest_first):
         if total > mass or (total == mass and not exclusive):
             break
-        found.append(token)
+        result.append(token)
         total += pmf[token]
-    return found
+    return result
 
 
 def _top_p() -> Iterator[Vector]:

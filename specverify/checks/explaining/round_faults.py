@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from specverify.checks._round_rules import ACCEPT, BONUS, REPLACE, Row, Rows, excess, ratio, scaled
-from specverify.checks._trees import is_tree
-from specverify.checks._wording import apart, short, short_row
 from specverify.checks.check import slack
+from specverify.checks.explaining.drawn_trees import is_tree
+from specverify.checks.explaining.round_rules import ACCEPT, BONUS, REPLACE, Row, Rows, excess, ratio, scaled
+from specverify.checks.explaining.wording import apart, short, short_row
 from specverify.laws.draws import BELOW, Decision
 from specverify.laws.paths import paths
 from specverify.laws.rounding import FLOAT32
@@ -114,7 +114,7 @@ def rounds_given_drafts(here: InScenario, states: int = MOST_STATES) -> tuple[Gi
     decoder = here.decoder
     if decoder.propose is None or here.scenario.vocabulary > LARGEST_VOCABULARY:
         return ()
-    found: list[GivenDrafts] = []
+    result: list[GivenDrafts] = []
     open_states, seen = [decoder.init(here.prompt)], set[State]()
     while open_states and len(seen) < states:
         state = open_states.pop(0)
@@ -122,9 +122,9 @@ def rounds_given_drafts(here: InScenario, states: int = MOST_STATES) -> tuple[Gi
             continue
         seen.add(state)
         here_found, after = given_from_state(here, state)
-        found += here_found
+        result += here_found
         open_states += after
-    return tuple(found)
+    return tuple(result)
 
 
 @lru_cache(maxsize=512)
@@ -219,18 +219,18 @@ def _rows(target: LanguageModel, draft: LanguageModel, prefix: Tokens, tokens: T
 
 def _places(runs: Sequence[Any], accept: Sequence[Any], gamma: int) -> dict[tuple[str, int], str]:
     """Return the lines of decisions: a coin is known by its probability, a token by being what is decided last."""
-    found: dict[tuple[str, int], str] = {}
+    result: dict[tuple[str, int], str] = {}
     for path, _, accepted in runs:
         for i, mass in enumerate(accept[: accepted + 1]):
             for decision in path.decisions:
                 if is_coin(decision, mass):
-                    found.setdefault(("accept", i), place_of(decision))
-    coins = set(found.values())
+                    result.setdefault(("accept", i), place_of(decision))
+    coins = set(result.values())
     for path, done, accepted in runs:
         own = [place for decision in path.decisions if (place := place_of(decision))]
         if own and accepted < len(done.tokens) and own[-1] not in coins:
-            found.setdefault(("replace" if accepted < gamma else "bonus", accepted), own[-1])
-    return found
+            result.setdefault(("replace" if accepted < gamma else "bonus", accepted), own[-1])
+    return result
 
 
 def is_coin(decision: Decision, mass: Any) -> bool:

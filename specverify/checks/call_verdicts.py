@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from specverify.checks._explain import readable
+from specverify.checks.explaining.counterexamples import readable
 from specverify.laws.call_evaluations import evaluated_behind, evaluated_kept
 from specverify.laws.call_law import Behind, CallLaw
 from specverify.laws.call_rule import EXACT, Between, Floats, Rows, added_up, behind, kept, one_by_one
@@ -72,8 +72,8 @@ def wrong_anyway(law: CallLaw, rows: Rows) -> str | None:
         if fault.mass > NEGLIGIBLE:
             where = f"where token {fault.token} is drawn (probability {readable(fault.mass)})"
             return f"{_behind(len(fault.kept))} {fault.said}, {where}"
-    for prefix, found in law.behind.items():
-        said = _wrong_drafts(prefix, found.weight, rows, spare) or _wrong_tokens(len(prefix), found, rows, spare)
+    for prefix, result in law.behind.items():
+        said = _wrong_drafts(prefix, result.weight, rows, spare) or _wrong_tokens(len(prefix), result, rows, spare)
         if said:
             return said
     return None
@@ -181,9 +181,9 @@ def _outside(law: CallLaw, rows: Rows, floats: Floats) -> _Outside:
 
 def _parts(law: CallLaw, rows: Rows, floats: Floats) -> Iterator[Part]:
     """Yield the probabilities of a law: for each draft that of keeping it, and the tokens behind."""
-    found = [law.behind.get(rows.drafts[:position]) for position in range(len(rows.drafts) + 1)]
-    weights = [each.weight if each else 0.0 for each in found]
-    for position, here in enumerate(found):
+    result = [law.behind.get(rows.drafts[:position]) for position in range(len(rows.drafts) + 1)]
+    weights = [each.weight if each else 0.0 for each in result]
+    for position, here in enumerate(result):
         reached = math.fsum(weights[position:])
         if law.missing or not reached > NEGLIGIBLE:
             return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from specverify.checks._round_rules import ACCEPT_OF_ROW, REPLACE_OF_ROW, Row, Rows, excess, ratio, same_row
+from specverify.checks.explaining.round_rules import ACCEPT_OF_ROW, REPLACE_OF_ROW, Row, Rows, excess, ratio, same_row
 
 NEAR = 1e-9
 LEAST = 3

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 from specverify.base.verdict import Counterexample, Examination
-from specverify.checks._explain import described, readable
-from specverify.checks._rounds import first_rounds
 from specverify.checks.check import slack
+from specverify.checks.explaining.counterexamples import described, readable
+from specverify.checks.round_laws import first_rounds
 from specverify.laws.paths import paths
 from specverify.reference import Decoder, State, Task
 from specverify.subjects.subject import InScenario

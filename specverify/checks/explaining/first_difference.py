@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from specverify.checks._wording import apart, table
+from specverify.checks.explaining.wording import apart, table
 from specverify.reference import Tokens
 
 Texts = tuple[Tokens, ...]
@@ -68,11 +68,11 @@ def first_difference(
         if place is not None:
             named = f"{each} {index + 1}, " if number > 1 else ""
             sentence = _sentence(place)
-            found = Difference(named + sentence, _rows(place), sentence=sentence)
+            result = Difference(named + sentence, _rows(place), sentence=sentence)
             seen, should = _token_laws(place)
             if number > 1:
-                return found._replace(request=index)
-            return found._replace(before=place.before, seen=seen, expected=should)
+                return result._replace(request=index)
+            return result._replace(before=place.before, seen=seen, expected=should)
     return _dependence(law, expected, bound, texts, each) if number > 1 else None
 
 
@@ -97,10 +97,10 @@ def _texts(outcome: Any) -> Texts:
 
 
 def _of_one(law: Mapping[Any, Any], texts: Split, index: int) -> dict[Tokens, Any]:
-    found: dict[Tokens, Any] = defaultdict(int)
+    result: dict[Tokens, Any] = defaultdict(int)
     for outcome, mass in law.items():
-        found[(*texts(outcome), ())[index] if index < len(texts(outcome)) else ()] += mass
-    return found
+        result[(*texts(outcome), ())[index] if index < len(texts(outcome)) else ()] += mass
+    return result
 
 
 def _place(law: Mapping[Tokens, Any], expected: Mapping[Tokens, Any], bound: float) -> _Place | None:
@@ -116,10 +116,10 @@ def _place(law: Mapping[Tokens, Any], expected: Mapping[Tokens, Any], bound: flo
 
 def _beginnings(law: Mapping[Tokens, Any], length: int) -> dict[Tokens, Any]:
     """Return the first ``length`` tokens -> probability; a shorter text has its end behind it."""
-    found: dict[Tokens, Any] = defaultdict(int)
+    result: dict[Tokens, Any] = defaultdict(int)
     for text, mass in law.items():
-        found[(*text, END)[:length]] += mass
-    return found
+        result[(*text, END)[:length]] += mass
+    return result
 
 
 def _token_laws(place: _Place) -> tuple[Mapping[int, Any], Mapping[int, Any]]:
@@ -151,15 +151,15 @@ def _sentence(place: _Place) -> str:
 
 def _rows(place: _Place) -> tuple[str, ...]:
     """Return the beginnings of texts that differ, those first that come out too often."""
-    found = []
+    result = []
     for text in place.masses.keys() | place.expected.keys():
         does, ought = place.masses.get(text, 0), place.expected.get(text, 0)
         if abs(does - ought) > 1e-12:
-            found.append((does - ought, text, apart(does, ought)))
-    found.sort(key=lambda item: (item[0] < 0, -abs(item[0]), item[1]))
+            result.append((does - ought, text, apart(does, ought)))
+    result.sort(key=lambda item: (item[0] < 0, -abs(item[0]), item[1]))
     lines = [
         (_shown(text), does, ought, f"{float(difference):+.3g}")
-        for difference, text, (does, ought) in found[:MOST_ROWS]
+        for difference, text, (does, ought) in result[:MOST_ROWS]
     ]
     return table(("new tokens", "probability", "expected", "difference"), lines)
 

@@ -62,10 +62,10 @@ def looked_at(run: Callable[[Draws], Any], seed: int = 0) -> Found:
     """Return what is seen of two runs that nobody answers."""
     with suppress(NeedsValue):  # libraries load parts of themselves at the first run
         run(Tape(seed))
-    with probed() as found:
+    with probed() as result:
         for tape in (seed, seed + 1):
             run(Tape(tape))
-        return found()
+        return result()
 
 
 def replayed(run: Callable[[Draws], Any], number: int, seed: int = 0) -> Replays:

@@ -9,10 +9,10 @@ from functools import lru_cache, partial
 from typing import NamedTuple
 
 from specverify.base.verdict import Counterexample, Examination
-from specverify.checks._explain import described
-from specverify.checks._trees import drawn, is_tree, node_named
-from specverify.checks._wording import apart, short
 from specverify.checks.check import Case, Conditions, in_scenarios
+from specverify.checks.explaining.counterexamples import described
+from specverify.checks.explaining.drawn_trees import drawn, is_tree, node_named
+from specverify.checks.explaining.wording import apart, short
 from specverify.intercept.boundary import Boundary
 from specverify.intercept.symbolic.deferred import NeedsValue
 from specverify.laws.draws import Narrated, NotAFunctionOfItsDraws, Replayed
@@ -201,7 +201,7 @@ def after_calls(called: Called) -> After:
     for call, _ in seen:
         overwrite_inputs(call)
     views = stale is None and any(changed_answer(call) for call, _ in seen)
-    first, second = (found and (found[0], described_call(called.here, found[1])) for found in (changed, stale))
+    first, second = (result and (result[0], described_call(called.here, result[1])) for result in (changed, stale))
     return After(len(seen), first, second, views)
 
 

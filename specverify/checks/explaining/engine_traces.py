@@ -92,19 +92,19 @@ def _chosen(model: LanguageModel, tokens: Tokens) -> int:
 def _rounds(trace: Trace, prompt: Tokens) -> list[list[Tokens]]:
     """Return the questions to the draft model round by round, of the request that this prompt begins."""
     others = [other for other, _ in trace.texts if len(other) > len(prompt)]
-    found: list[list[Tokens]] = []
+    result: list[list[Tokens]] = []
     goes_on = False
     for model, tokens in trace.queries:
         mine = tokens[: len(prompt)] == prompt and not any(tokens[: len(other)] == other for other in others)
         if model != "draft" or not mine:
             goes_on = goes_on and model == "draft"
             continue
-        if goes_on and found and tokens[:-1] == found[-1][-1]:
-            found[-1].append(tokens)
-        elif not goes_on or not found or tokens != found[-1][-1]:
-            found.append([tokens])
+        if goes_on and result and tokens[:-1] == result[-1][-1]:
+            result[-1].append(tokens)
+        elif not goes_on or not result or tokens != result[-1][-1]:
+            result.append([tokens])
         goes_on = True
-    return found
+    return result
 
 
 def _certain_draft(trace: Trace, tokens: Tokens) -> int | None:

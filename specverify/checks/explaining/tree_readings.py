@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from specverify.checks._engine_stories import Drawn, draws_of
-from specverify.checks._round_rules import excess, ratio
-from specverify.checks._trees import drawn, is_tree
-from specverify.checks._wording import apart, short
+from specverify.checks.explaining.drawn_trees import drawn, is_tree
+from specverify.checks.explaining.engine_paths import Drawn, draws_of
+from specverify.checks.explaining.round_rules import excess, ratio
+from specverify.checks.explaining.wording import apart, short
 from specverify.laws.draws import Narrated, NotAFunctionOfItsDraws, Replayed
 from specverify.reference import Draft, Tokens
 from specverify.reference.trees import child_pmf, children

@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from specverify.checks._engine_stories import Drawn
-from specverify.checks._round_rules import Row, excess, ratio, same_row
-from specverify.checks._wording import apart, short, short_row
+from specverify.checks.explaining.engine_paths import Drawn
+from specverify.checks.explaining.round_rules import Row, excess, ratio, same_row
+from specverify.checks.explaining.wording import apart, short, short_row
 from specverify.laws.draws import Decision
 from specverify.reference import LanguageModel, Tokens
 
@@ -87,8 +87,8 @@ def reading_of(drawn: Sequence[Drawn], models: Models, new: Tokens) -> Reading |
     if len(items) > MOST_DRAWS or any(not _is_readable(item) for item in items):
         return None
     reader = _Reader(items, models, models.prompt + new)
-    found = reader.read(0, models.prompt, (), 1)
-    return found if found is not None and found.cost < WORST else None
+    result = reader.read(0, models.prompt, (), 1)
+    return result if result is not None and result.cost < WORST else None
 
 
 def _is_readable(item: Drawn) -> bool:

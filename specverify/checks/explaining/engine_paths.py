@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate, islice, pairwise
 from typing import Any, NamedTuple
 
-from specverify.checks._round_faults import place_of
-from specverify.checks._round_rules import same_row
-from specverify.checks._wording import short, short_row
+from specverify.checks.explaining.round_faults import place_of
+from specverify.checks.explaining.round_rules import same_row
+from specverify.checks.explaining.wording import short, short_row
 from specverify.laws.draws import AMONG, BELOW, TOGETHER, Decision
 from specverify.laws.paths import outcomes_of, paths
 from specverify.reference import Draws, Site
@@ -50,7 +50,7 @@ class Drawn(NamedTuple):
 
 def draws_of(decisions: Sequence[Decision]) -> list[Drawn]:
     """Return the draws of a path, the comparisons of one uniform as one."""
-    found: list[Drawn] = []
+    result: list[Drawn] = []
     of_uniform: dict[Site, int] = {}
     choices = tuple(decision.outcome for decision in decisions)
     for number, decision in enumerate(decisions):
@@ -60,15 +60,15 @@ def draws_of(decisions: Sequence[Decision]) -> list[Drawn]:
         if question not in {(BELOW,), (AMONG,)}:
             mass = weights[decision.outcome]
             several = question == (TOGETHER,)
-            found.append(Drawn(call, place, 0.0, mass, decision.outcome, choices[:number], tuple(weights), several))
+            result.append(Drawn(call, place, 0.0, mass, decision.outcome, choices[:number], tuple(weights), several))
             continue
         if decision.site[-1] == 1 or uniform not in of_uniform:  # the first question to a uniform
-            of_uniform[uniform] = len(found)
-            found.append(Drawn(call, place, 0.0, 1.0, None, choices[:number]))
-        last = found[of_uniform[uniform]]
+            of_uniform[uniform] = len(result)
+            result.append(Drawn(call, place, 0.0, 1.0, None, choices[:number]))
+        last = result[of_uniform[uniform]]
         edges = [last.low, *(last.low + (last.high - last.low) * share for share in accumulate(weights))]
-        found[of_uniform[uniform]] = last._replace(low=edges[decision.outcome], high=edges[decision.outcome + 1])
-    return found
+        result[of_uniform[uniform]] = last._replace(low=edges[decision.outcome], high=edges[decision.outcome + 1])
+    return result
 
 
 def with_pmfs(
@@ -80,7 +80,7 @@ def with_pmfs(
     """
     if not known:
         known.update(_cells(run))
-    found = []
+    result = []
     for item in drawn:
         cells = sorted(known.get(item.before, ()))
         ends = [0.0, *(high for _, high in cells)]
@@ -88,17 +88,17 @@ def with_pmfs(
         if item.outcome is None and item.is_lookup and len(cells) == vocabulary and whole and abs(ends[-1] - 1) < NEAR:
             at = next((i for i, (low, _) in enumerate(cells) if abs(low - item.low) < NEAR), None)
             item = item._replace(outcome=at, pmf=tuple(high - low for low, high in cells))  # noqa: PLW2901
-        found.append(item)
-    return found
+        result.append(item)
+    return result
 
 
 def _cells(run: Callable[[Draws], Any]) -> dict[tuple[int, ...], set[tuple[float, float]]]:
     """Return choices before a draw -> the intervals in which its uniform ends on any path."""
-    found: dict[tuple[int, ...], set[tuple[float, float]]] = {}
+    result: dict[tuple[int, ...], set[tuple[float, float]]] = {}
     for path in islice(paths(run), MOST_PATHS):
         for item in draws_of(path.decisions):
-            found.setdefault(item.before, set()).add((round(item.low, 12), round(item.high, 12)))
-    return found
+            result.setdefault(item.before, set()).add((round(item.low, 12), round(item.high, 12)))
+    return result
 
 
 def is_drawn_from_q(

@@ -41,10 +41,10 @@ def kept(draft: Draft, emitted: Tokens) -> str:
     """Return which nodes the emitted tokens follow, and the tokens behind them."""
     nodes: list[int] = []
     for token in emitted:
-        found = [child for child in children(draft.parents, (nodes or [-1])[-1:]) if draft.tokens[child] == token]
-        if not found or len(nodes) + 1 == len(emitted):
+        result = [child for child in children(draft.parents, (nodes or [-1])[-1:]) if draft.tokens[child] == token]
+        if not result or len(nodes) + 1 == len(emitted):
             break
-        nodes.append(found[0])
+        nodes.append(result[0])
     path = " ".join(f"#{node}" for node in nodes) or "nothing"
     return f"keeps {path}, then {', '.join(map(str, emitted[len(nodes) :]))}"
 

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from specverify.base.limits import MOST_PROGRAMS
 from specverify.base.parallel import in_parallel
 from specverify.base.verdict import Counterexample, Examination
-from specverify.checks._explain import law_counterexample, program_counterexample, readable
 from specverify.checks.check import Conditions, in_deep_scenarios, in_scenarios, law_in
+from specverify.checks.explaining.counterexamples import law_counterexample, program_counterexample, readable
 from specverify.intercept.audit import overheard
 from specverify.laws.enumeration import program_law
 from specverify.laws.law import Law, combined_law, is_rational, rounding_bound, target_law, total_variation
@@ -174,21 +174,21 @@ def _between_bounds(law: Law, distance: float, what: str) -> str:
 def compare(bearing: LawBearing, conditions: Conditions, expected: Probabilities, what: str) -> Examination:
     """Enumerate a law and compare it with ``expected``, which ``what`` names: equal, refuted, or unknown."""
     law = bearing.law(conditions)
-    found = compare_laws(law, expected, what)
-    parted = greedy_parting(bearing.setting, bearing.logits, law.probabilities, expected) if found.refuted else None
+    result = compare_laws(law, expected, what)
+    parted = greedy_parting(bearing.setting, bearing.logits, law.probabilities, expected) if result.refuted else None
     if parted is not None:
-        found = _with_parting(found, parted)
-    wrong = found.refuted or found.unknown
-    example = bearing.explain(law.probabilities, expected) if found.refuted else None
+        result = _with_parting(result, parted)
+    wrong = result.refuted or result.unknown
+    example = bearing.explain(law.probabilities, expected) if result.refuted else None
     if example is not None and parted is not None and math.isfinite(parted.gap):
         example = example._replace(because=(*example.because, str(parted)))
     return Examination(
-        f"{bearing.name}: {found.statement}" if wrong and bearing.name else found.statement,
-        found.refuted,
-        found.unknown,
-        found.rational,
+        f"{bearing.name}: {result.statement}" if wrong and bearing.name else result.statement,
+        result.refuted,
+        result.unknown,
+        result.rational,
         example,
-        {**found.figures, **bearing.covered(law)},
+        {**result.figures, **bearing.covered(law)},
     )
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from specverify.base.verdict import Examination
-from specverify.checks._explain import outcome_counterexample, readable
 from specverify.checks.check import Conditions, law_in
+from specverify.checks.explaining.counterexamples import outcome_counterexample, readable
 from specverify.laws.law import is_rational
 from specverify.laws.rounding import Rounding
 from specverify.reference import Task, Tokens

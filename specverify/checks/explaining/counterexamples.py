@@ -7,7 +7,8 @@ from fractions import Fraction
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from specverify.base.verdict import Counterexample
-from specverify.checks._engine_stories import (
+from specverify.checks.explaining.drawn_trees import trees_of_run
+from specverify.checks.explaining.engine_paths import (
     Drawn,
     drawn_together,
     draws_of,
@@ -15,16 +16,15 @@ from specverify.checks._engine_stories import (
     told,
     with_pmfs,
 )
-from specverify.checks._first_difference import CERTAIN, END, Difference, first_difference, text_fault
-from specverify.checks._round_faults import fault_of_rounds
-from specverify.checks._round_readings import Models, Reading, items_of_decisions, reading_of
-from specverify.checks._round_rules import same_row
-from specverify.checks._round_stories import rounds_of_path
-from specverify.checks._token_names import name_of_token
-from specverify.checks._traces import listed_tokens, round_around, wrong_row
-from specverify.checks._tree_readings import tree_reading
-from specverify.checks._trees import trees_of_run
-from specverify.checks._wording import apart, short, short_row
+from specverify.checks.explaining.engine_traces import listed_tokens, round_around, wrong_row
+from specverify.checks.explaining.first_difference import CERTAIN, END, Difference, first_difference, text_fault
+from specverify.checks.explaining.round_faults import fault_of_rounds
+from specverify.checks.explaining.round_readings import Models, Reading, items_of_decisions, reading_of
+from specverify.checks.explaining.round_rules import same_row
+from specverify.checks.explaining.round_stories import rounds_of_path
+from specverify.checks.explaining.token_rules import name_of_token
+from specverify.checks.explaining.tree_readings import tree_reading
+from specverify.checks.explaining.wording import apart, short, short_row
 from specverify.laws.draws import Decision, Replayed
 from specverify.laws.enumeration import program_law, whole_run
 from specverify.laws.law import total_variation
@@ -81,9 +81,9 @@ def program_counterexample(
     trace = _trace_of(program, heaviest[0][1]) if heaviest else None
     (wanted, most), *others = sorted(expected.items(), key=lambda item: -item[1])
     if trace is not None and not others and most >= CERTAIN:
-        found = certain_counterexample(program, trace, wanted)
-        if found is not None:
-            return found
+        result = certain_counterexample(program, trace, wanted)
+        if result is not None:
+            return result
     difference = first_difference(law, expected, program.split, program.each)
     size, cells = _vocabulary(expected), dict[tuple[int, ...], Any]()
     drawn = [with_pmfs(run, draws_of(path.decisions), size, cells) for _, path in heaviest]
@@ -305,11 +305,11 @@ def _tree_counterexample(
     weights: dict[str, Any] = {}
     paths_of, faults = dict[str, Path[Any]](), dict[str, str]()
     for weight, path in heaviest:
-        found = or_none(tree_reading, here, path.choices)
-        line = found.words if found else _told(here, path, None)
+        result = or_none(tree_reading, here, path.choices)
+        line = result.words if result else _told(here, path, None)
         weights[line] = weights.get(line, 0) + weight
         paths_of.setdefault(line, path)
-        faults[line] = found.fault if found else ""
+        faults[line] = result.fault if result else ""
     lines = sorted(weights, key=lambda line: (not faults[line], -weights[line]))[:SHOWN]
     seen.clear()
     for line in lines:

@@ -102,10 +102,10 @@ def examine_runs(
         seen = seen_in(observable.watch)
         figures = {"runs": len(seen.runs)}
         for run in seen.runs:
-            found = fault(seen, run, observable)
-            if found:
+            result = fault(seen, run, observable)
+            if result:
                 where = f"a run that ends with new tokens {run.ends[0][0]}"
-                return refuted(observable.program, found, where, figures)._replace(returned=returned(run, observable))
+                return refuted(observable.program, result, where, figures)._replace(returned=returned(run, observable))
         return Examination(holds, rational=False, figures=figures)
 
     return examine

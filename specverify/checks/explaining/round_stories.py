@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from specverify.checks._round_faults import (
+from specverify.checks.explaining.round_faults import (
     LARGEST_VOCABULARY,
     GivenDrafts,
     accepted_of,
@@ -15,8 +15,8 @@ from specverify.checks._round_faults import (
     place_of,
     round_given,
 )
-from specverify.checks._round_rules import excess
-from specverify.checks._wording import apart, short
+from specverify.checks.explaining.round_rules import excess
+from specverify.checks.explaining.wording import apart, short
 from specverify.laws.draws import Decision, Narrated, NotAFunctionOfItsDraws, Replayed
 from specverify.reference import Round
 from specverify.subjects.subject import InScenario

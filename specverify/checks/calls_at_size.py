@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from specverify.checks._call_verdicts import compared
-from specverify.checks._explain import readable
+from specverify.checks.call_verdicts import compared
+from specverify.checks.explaining.counterexamples import readable
 from specverify.intercept.boundary import Boundary
 from specverify.intercept.symbolic.deferred import NeedsValue
 from specverify.intercept.symbolic.large import MANY
@@ -83,9 +83,9 @@ def _unlike_the_target(opened: OpenedCall, p: Any, q: Any, seed: int) -> str:
         if law.missing or law.faults or any(each.unread or each.outside for each in law.behind.values()):
             return ""
         allowed += 2 * likely * slack
-        for kept, found in law.behind.items():
+        for kept, result in law.behind.items():
             rest = [row.pmf / row.pmf.sum() for row in rows.p[len(kept) + 1 :]]
-            texts[kept] += likely * reduce(np.multiply.outer, rest, found.masses)
+            texts[kept] += likely * reduce(np.multiply.outer, rest, result.masses)
     target = [row.pmf / row.pmf.sum() for row in rows.p]
     promised = reduce(np.multiply.outer, target)
     if abs(texts.sum() - 1) > NEGLIGIBLE_IN_SUM or np.abs(texts - promised).sum() / 2 <= allowed:
@@ -112,15 +112,15 @@ def _follows(opened: OpenedCall, seed: int) -> bool:
 
 def _few_tokens(vocabulary: int, gamma: int) -> list[tuple[Any, Any, Tokens]]:
     """Return rows of p and q in which three tokens are possible, away from the ends, and drafts."""
-    found = []
+    result = []
     for weights in (((1, 2, 3), (3, 2, 1)), ((4, 1, 1), (1, 1, 4)), ((1, 1, 2), (2, 1, 1))):
         p, q = np.zeros((gamma + 1, vocabulary)), np.zeros((gamma, vocabulary))
         for row in range(gamma + 1):
             p[row, 1:4] = np.roll(weights[0], row)
             q[row : row + 1, 1:4] = np.roll(weights[1], row)
         drafts = tuple(1 + place % 3 for place in range(gamma))
-        found.append((p / p.sum(-1, keepdims=True), q / q.sum(-1, keepdims=True), drafts))
-    return found
+        result.append((p / p.sum(-1, keepdims=True), q / q.sum(-1, keepdims=True), drafts))
+    return result
 
 
 def described(given: GivenCall, opened: OpenedCall) -> tuple[str, ...]:
@@ -157,12 +157,12 @@ def places_of(opened: OpenedCall) -> list[int]:
     next(call_paths(lambda draws: opened.run(draws, boundary)))
     together = [(first, count) for first, count in boundary.arrays if count > MANY]
     inside = {place for first, count in together for place in range(first, first + count)} if together else set()
-    found = [place for place in range(boundary.drawn) if place not in inside][:MANY]
+    result = [place for place in range(boundary.drawn) if place not in inside][:MANY]
     pmf = opened.rows.p[0].pmf
     tokens = {int(pmf.argmin()), int(pmf.argmax()), 0, len(pmf) - 1}
     for first, count in together:
-        found += sorted({first + token for token in tokens if token < count} | {first + count - 1})
-    return found
+        result += sorted({first + token for token in tokens if token < count} | {first + count - 1})
+    return result
 
 
 def at_place(opened: OpenedCall, end: float, place: int, apart: float = 0.0) -> AtPlace:
