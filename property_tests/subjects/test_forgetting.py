@@ -21,8 +21,9 @@ FEW = 32
 
 def kept_by_checks():
     """Return the functions in the files of checks that keep many results."""
-    files = [found.name for found in pkgutil.iter_modules(specverify.checks.__path__) if not found.ispkg]
-    named = {name: vars(import_module(name)) for name in (f"specverify.checks.{file}" for file in files)}
+    every = [file.name for file in pkgutil.walk_packages(specverify.checks.__path__, "specverify.checks.")]
+    files = [name for name in every if ".kernels" not in name]  # a kernel's rows are kept from subject to subject
+    named = {name: vars(import_module(name)) for name in files}
     kept = [one for name, found in named.items() for one in found.values() if getattr(one, "__module__", "") == name]
     return [one for one in kept if hasattr(one, "cache_info") and (one.cache_info().maxsize or FEW + 1) > FEW]
 

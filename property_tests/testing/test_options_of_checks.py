@@ -92,7 +92,14 @@ def test_an_expected_failure_is_none_and_one_that_holds_is_one():
     with pytest.raises(SpeculationUndecided, match=r"law_is_target was expected to fail \(mended\) and holds"):
         check_decoder(right, expected_failures={"law_is_target": "mended"})
     with pytest.raises(SpeculationRefuted) as raised:
-        check_decoder(wrong, expected_failures={"law_is_target": "known", "horizon_is_respected": "not so"})
+        check_decoder(
+            wrong,
+            expected_failures={
+                "law_is_target": "known",
+                "long_law_is_target": "known",
+                "horizon_is_respected": "not so",
+            },
+        )
     assert "law is target - refuted" not in str(raised.value)
     assert "horizon_is_respected was expected to fail (not so) and holds" in str(raised.value)
 

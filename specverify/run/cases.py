@@ -16,12 +16,15 @@ CaseTold = Callable[[int, int], None]
 """``told(examined, cases)``: so many are examined, of so many, which is 0 where that is not known."""
 
 
-def counted_cases(cases: Iterable[Case], number_of: Callable[[], int], told: CaseTold) -> Iterator[Case]:
+def counted_cases(
+    cases: Iterable[Case], number_of: Callable[[], int], told: CaseTold, known: int = 0
+) -> Iterator[Case]:
     """Yield the cases and tell now and then how many were.
 
-    They are made as they are examined: where that takes seconds, ``number_of()`` says once how many there are.
+    They are made as they are examined: where that takes seconds, ``number_of()`` says once how many there are, unless
+    that is ``known``.
     """
-    number, started = (len(cases) if isinstance(cases, list) else 0), time.perf_counter()
+    number, started = known, time.perf_counter()
     asked, told_at = number > 0, started
     for examined, case in enumerate(cases):
         now = time.perf_counter()

@@ -253,9 +253,10 @@ def _over_cases(subject: Subject, check: Check, checklist: Checklist, told: Case
         listed = list(cases)
         result = in_parallel([partial(case.examine, conditions) for case in listed], conditions.jobs)
         examined, cases = list(zip(listed, result, strict=True)), []
+    known = len(cases) if isinstance(cases, list) else 0
     if chosen.instead:
         cases = chain(cases, takewhile(lambda _: not examined, chosen.instead))
-    for case in counted_cases(cases, partial(number_of_cases, subject, check), told):
+    for case in counted_cases(cases, partial(number_of_cases, subject, check), told, known):
         try:
             examination = _examine(case, conditions, quick=checklist.quick)
         except DoesNotApply as reason:

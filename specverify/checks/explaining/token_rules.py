@@ -22,7 +22,7 @@ def name_of_token(seen: Row, p: Row, q: Row) -> str:
     if same_row(seen, p, NEAR):
         return ""
     if same_row(seen, q, NEAR):
-        return "every draft is kept, as q has it: it is never compared with p"
+        return "it has the law of the draft, q: drafts are kept though they are rejected, or are never tested"
     fitting = [name for name, law in _laws(p, q) if same_row(seen, law, NEAR)]
     return fitting[0] if len(fitting) == 1 else ""
 

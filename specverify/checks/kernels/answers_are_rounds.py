@@ -10,7 +10,7 @@ import numpy as np
 
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.check import Check, Conditions
-from specverify.checks.kernels._shown import described_rounds, described_row, kernel_check, models_of, told
+from specverify.checks.kernels.row_texts import described_rounds, described_row, kernel_check, models_of, told
 from specverify.subjects.kernel_rounds import Rounds, decided
 
 SIZES = (1, 2, 3, 31, 32, 33, 64, 65, 127, 128, 129, 257)

@@ -10,8 +10,8 @@ import numpy as np
 from specverify.base.arrays import host_array
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.check import Check, Conditions
-from specverify.checks.kernels._shown import described_rounds, kernel_check
 from specverify.checks.kernels.answers_are_rounds import ordinary_rows
+from specverify.checks.kernels.row_texts import described_rounds, kernel_check
 from specverify.subjects.kernel import positional
 from specverify.subjects.kernel_calls import Batch, arguments_of, given_batch, run, tokens_of
 from specverify.subjects.kernel_rounds import Rounds, random_of

@@ -15,7 +15,7 @@ import numpy as np
 
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.check import Check, Conditions
-from specverify.checks.kernels._shown import described_rounds, described_row, kernel_check, models_of, told
+from specverify.checks.kernels.row_texts import described_rounds, described_row, kernel_check, models_of, told
 from specverify.laws.grid import MARGIN, Cell, look, places_in, rows_of
 from specverify.laws.law import Distance, Law, target_law, total_variation
 from specverify.laws.paths import paths

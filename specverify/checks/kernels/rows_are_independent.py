@@ -10,8 +10,8 @@ import numpy as np
 
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.check import Check, Conditions
-from specverify.checks.kernels._shown import described_rounds, described_row, kernel_check, models_of, told
 from specverify.checks.kernels.answers_are_rounds import SIZES, ordinary_rows
+from specverify.checks.kernels.row_texts import described_rounds, described_row, kernel_check, models_of, told
 from specverify.subjects.kernel_rounds import Case, Rounds, by_rule, decided
 
 ROWS = 257

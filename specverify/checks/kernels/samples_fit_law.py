@@ -15,7 +15,7 @@ import numpy as np
 
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.check import Check, Conditions
-from specverify.checks.kernels._shown import kernel_check
+from specverify.checks.kernels.row_texts import kernel_check
 from specverify.laws.grid import drafted, grid_tables
 from specverify.laws.law import target_law
 from specverify.laws.paths import paths

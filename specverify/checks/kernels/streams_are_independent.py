@@ -18,8 +18,8 @@ import numpy as np
 from specverify.base.arrays import host_array
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.check import Check, Conditions
-from specverify.checks.kernels._shown import kernel_check
-from specverify.checks.kernels._tables import examine_tables
+from specverify.checks.kernels.judged_tables import examine_tables
+from specverify.checks.kernels.row_texts import kernel_check
 from specverify.subjects.kernel import Kernel
 from specverify.subjects.kernel_calls import as_given
 from specverify.subjects.kernel_designs import Design, bits, design_of

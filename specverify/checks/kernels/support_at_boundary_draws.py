@@ -16,7 +16,7 @@ import numpy as np
 from specverify.base.arrays import host_array
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.check import Check, Conditions
-from specverify.checks.kernels._shown import kernel_check
+from specverify.checks.kernels.row_texts import kernel_check
 from specverify.reference import Claim
 from specverify.subjects.kernel import Kernel
 from specverify.subjects.kernel_calls import Batch, called, given_batch
