@@ -139,7 +139,7 @@ def test_numbers_that_are_made_of_the_words_of_a_key_are_no_draws_and_leave_it_u
 
 @pytest.fixture
 def unknown_version(monkeypatch):
-    remembered = (caller.is_ours_or_answered, caller._foreign_name, unseen._is_other_library)
+    remembered = (caller._is_ours_or_of, unseen._is_other_library)
     for function in remembered:
         function.cache_clear()
     with monkeypatch.context() as changed:
