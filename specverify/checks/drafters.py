@@ -103,9 +103,14 @@ def _off(program: EngineProgram, seen: dict[object, float], expected: dict[objec
     assert isinstance(worst, tuple)
     tokens, rows = worst
     said = f"the drafts should begin {tokens} with probability {expected.get(worst, 0.0):.6g}"
+    history, q = tokens[:-1], rows[-1]
+    masses = [seen.get(((*history, token), rows), 0.0) for token in range(len(q))]
+    drawn = tuple(mass / sum(masses) for mass in masses) if sum(masses) > 0 else q
+    behind = f" behind {history}" if history else ""
     return Counterexample(
         (f"propose {program.name}", *(f"q of draft {place} = {_shown(row)}" for place, row in enumerate(rows))),
         f"{said}, but do with {seen.get(worst, 0.0):.6g}",
+        fault=f"draft {len(tokens)}{behind} is drawn from {_shown(drawn)}, and q says {_shown(q)}",
     )
 
 
