@@ -12,6 +12,7 @@ from planted_kernels import PLANTED
 
 from reference import Claim
 from specverify.base.verdict import Status
+from specverify.checks.kernels import law_is_target
 from specverify.checks.kernels.law_is_target import DOUBT
 from specverify.testing import SpeculationRefuted, check_kernel
 
@@ -234,3 +235,17 @@ def test_the_law_is_asked_for_four_drafts_where_nobody_says_how_many(gamma, wron
     assert (found.status, found.figures["cases"]) == (expected, cases)
     (named,) = check_kernel(only_accepts(gamma, wrong), gammas=(1, 2), **options)
     assert (named.status, named.figures["cases"]) == (Status.HOLDS, 2)
+
+
+@pytest.mark.parametrize(
+    ("emitted", "ought", "said"),
+    [
+        ((0, 1), (1,), "draft 1 (0) of a row is accepted where the rule has it rejected"),
+        ((1,), (0, 2, 1), "draft 1 (0) of a row is rejected where the rule has it accepted"),
+        ((0, 2, 2), (0, 2, 1), "the bonus token of a row is 2 where the rule draws 1"),
+        ((0, 0), (0, 1), "the token in place of the rejected draft 2 of a row is 0 where the rule draws 1"),
+        ((), (1,), "a row of 2 drafts emits () where the rule emits (1,)"),
+    ],
+)
+def test_a_row_that_leaves_the_rule_is_told_in_the_words_of_decoding(emitted, ought, said):
+    assert law_is_target._fault((0, 2), emitted, ought) == said

@@ -169,15 +169,33 @@ def _example(rounds: Rounds, found: Found, here: Situation) -> Counterexample:
     answers = decided(rounds, cases, middles)
     for row, cell in enumerate(cells):
         expected = by_rule(rounds, rounds.cases[cell.case], middles[row])
-        if told(rounds, answers[row].tolist()) != told(rounds, expected):
+        emitted, ought = told(rounds, answers[row].tolist()), told(rounds, expected)
+        if emitted != ought:
             where = described_row(rounds, cell.case, middles[row], f"row {row + 1} of {len(cells)}")
-            because = f"{where} -> {told(rounds, answers[row].tolist())}, and the rule answers {told(rounds, expected)}"
+            because = f"{where} -> {emitted}, and the rule answers {ought}"
+            drafts = in_ids(rounds, rounds.cases[cell.case].draft)
             return Counterexample(
-                (described_rounds(rounds), here.name, *models_of(rounds, cell.case)), then, (because,)
+                (described_rounds(rounds), here.name, *models_of(rounds, cell.case)),
+                then,
+                (because,),
+                fault=_fault(drafts, emitted, ought),
             )
     return Counterexample(
         (described_rounds(rounds), here.name), then, ("in no row alone does it differ from the rule",)
     )
+
+
+def _fault(drafts: Tokens, emitted: Tokens, ought: Tokens) -> str:
+    """Return in the words of decoding where the answer of a row leaves that of the rule."""
+    kept, wanted = len(emitted) - 1, len(ought) - 1
+    if not 0 <= kept <= len(drafts):
+        return f"a row of {len(drafts)} drafts emits {emitted} where the rule emits {ought}"
+    if kept != wanted:
+        draft = min(kept, wanted)
+        words = ("accepted", "rejected") if kept > wanted else ("rejected", "accepted")
+        return f"draft {draft + 1} ({drafts[draft]}) of a row is {words[0]} where the rule has it {words[1]}"
+    part = "the bonus token" if kept == len(drafts) else f"the token in place of the rejected draft {kept + 1}"
+    return f"{part} of a row is {emitted[-1]} where the rule draws {ought[-1]}"
 
 
 def examine_acceptance(rounds: Rounds, find: Callable[[], Found], _: Conditions) -> Examination:
