@@ -28,9 +28,12 @@ from .scheduled_verification import scheduled_drafter
 
 @from_parts
 def build(task: Task, gamma: int = 7, budget: int = 8, beside: Tokens = (0,)) -> Parts:
-    """Draft gamma tokens for two requests, verify the ``budget`` best of both."""
+    """Draft gamma tokens for two requests, verify the ``budget`` best of both.
+
+    The drafting is not shown alone: a cut that depends on the token leaves drafts that q does not describe.
+    """
     drafter = scheduled_drafter(task, gamma, budget, beside, of_the_draft)
-    return Parts(drafter, constant(gamma), speculative_sampling)
+    return Parts(drafter, constant(gamma), speculative_sampling, around=lambda decoder: decoder._replace(propose=None))
 
 
 def batch(
