@@ -109,5 +109,5 @@ ALGORITHM = Algorithm(
     declared_law=declared_law,
     systems=("TensorRT-LLM's relaxed acceptance",),
     needs_training="what the lost exactness costs in quality",
-    reductions=(Reduction("greedy-speculation", "one token", {"top": 1, "gamma": 2}, {"gamma": 2}),),
+    reductions=(Reduction("greedy-speculation", "one token", {"top": 1, "gamma": 2}, {"gamma": 2}, rounds=False),),
 )
