@@ -72,6 +72,11 @@ def assembled(task: Task, parts: Parts) -> Decoder:
 Signature = ParamSpec("Signature")
 
 
+def without_proposal(decoder: Decoder) -> Decoder:
+    """Return the decoder without its drafting half, for rounds whose drafts the declared q alone does not describe."""
+    return decoder._replace(propose=None)
+
+
 class BuildFromParts(Protocol[Signature]):
     """The build function of a chain algorithm: called, it returns the decoder; ``parts`` returns what it is made of."""
 

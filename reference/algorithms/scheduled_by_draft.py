@@ -20,7 +20,7 @@ from ..laws import drafted_blocks, law_of_rounds
 from ..lengths.constant import constant
 from ..limits import greedy_models
 from ..models import draft_model
-from ..rounds import from_parts
+from ..rounds import from_parts, without_proposal
 from ..types import Algorithm, Claim, Draws, LanguageModel, Parts, Reduction, Task, Tokens, chain
 from ..verifiers.speculative_sampling import speculative_sampling
 from .scheduled_verification import scheduled_drafter
@@ -33,7 +33,7 @@ def build(task: Task, gamma: int = 7, budget: int = 8, beside: Tokens = (0,)) ->
     The drafting is not shown alone: a cut that depends on the token leaves drafts that q does not describe.
     """
     drafter = scheduled_drafter(task, gamma, budget, beside, of_the_draft)
-    return Parts(drafter, constant(gamma), speculative_sampling, around=lambda decoder: decoder._replace(propose=None))
+    return Parts(drafter, constant(gamma), speculative_sampling, around=without_proposal)
 
 
 def batch(

@@ -18,7 +18,7 @@ from ..drafters.sequences import forgetful
 from ..lengths.constant import constant
 from ..limits import perfect_draft
 from ..models import draft_model
-from ..rounds import from_parts
+from ..rounds import from_parts, without_proposal
 from ..types import Algorithm, Claim, Parts, Pmf, Reduction, Task, Tokens
 from ..verifiers.accept_or_replace import accept_or_replace
 from ..verifiers.speculative_sampling import speculative_sampling
@@ -33,7 +33,7 @@ def build(task: Task, gamma: int = 4, forget: int = 1) -> Parts:
         replacement=lambda p, q, token: p,
     )
     drafter = vertical(partial, model_drafter(draft_model(task)), 1, inner)
-    return Parts(drafter, constant(gamma), speculative_sampling, around=lambda decoder: decoder._replace(propose=None))
+    return Parts(drafter, constant(gamma), speculative_sampling, around=without_proposal)
 
 
 def declared_law(task: Task, prompt: Tokens, gamma: int = 4, forget: int = 1) -> dict[Tokens, Any]:
