@@ -16,10 +16,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from specverify.base.verdict import Counterexample, Evidence, Examination
+from specverify.base.verdict import Evidence, Examination
 from specverify.checks.check import Case, Check, Conditions
 from specverify.checks.explaining.wording import short, short_row
-from specverify.promises.values import Kind, Off, absent, followed, listed_names
+from specverify.promises.values import Kind, Off, absent, followed, listed_names, refuted
 from specverify.subjects.answering import Answering, Facts
 from specverify.subjects.beside import Answer, Unreadable
 from specverify.subjects.subject import Subject, UnusableSubject
@@ -141,18 +141,15 @@ def _asked(accepted: Any, answer: Answer, facts: Facts | None) -> Off | None:
 def examine(answering: Answering, promises: Mapping[str, Kind], _: Conditions) -> Examination:
     """Compare the reported numbers of every path with the run."""
     runs, present = 0, set[str]()
-    lacking: dict[str, Answer] = {}
     for answers in followed(answering.open()):
         runs += 1
         for place, answer in enumerate(answers):
             facts = answering.requests[place] if place < len(answering.requests) else None
             present |= answer.values.keys()
-            for name in promises.keys() - answer.values.keys():
-                lacking.setdefault(name, answer)
             off = statistics_fault(answer, facts, promises)
             if off is not None:
                 return _refuted(answering, answer, facts, off, runs)
-    for name in lacking:
+    for name in promises:
         if name not in present:
             raise UnusableSubject(absent(name))
     said = f"on every path the reported {listed_names(promises)} fit the run"
@@ -161,18 +158,15 @@ def examine(answering: Answering, promises: Mapping[str, Kind], _: Conditions) -
 
 def _refuted(answering: Answering, answer: Answer, facts: Facts | None, off: Off, runs: int) -> Examination:
     asked = [tokens for model, tokens in answer.queries if model == "draft"]
-    let = [f"setting {answering.name}", f"a run that ends with new tokens {answer.new}"]
+    let: list[str] = []
     if facts is not None and facts.target is not None and facts.draft is not None:
-        let += [
+        let = [
             f"the draft model was asked about {text}: p = {short_row(list(facts.target(text)))}  "
             f"q = {short_row(list(facts.draft(text)))}"
             for text in asked[:8]
         ]
     reported = ", ".join(f"{name} {value.value}" for name, value in answer.values.items())
-    example = Counterexample((*let, f"reported: {reported}"), off.fault, off.because, fault=off.fault)
-    return Examination(
-        f"{answering.name}: {off.fault}", failed=True, rational=False, counterexample=example, figures={"runs": runs}
-    )
+    return refuted(answering, answer, off, runs, (*let, f"reported: {reported}"))
 
 
 def statistics_check(answerings: Sequence[Answering], promises: Mapping[str, Kind]) -> Check:

@@ -671,11 +671,17 @@ _COMPARED: Final[Mapping[str, Callable[[str, Kind, Value, Answer, Known], Off | 
 
 def _refuted(answering: Answering, answer: Answer, known: Known, off: Off, runs: int) -> Examination:
     facts = known.facts
-    let = [f"setting {answering.name}", f"a run that ends with new tokens {answer.new}"]
+    let: list[str] = []
     for place in range(len(answer.new)) if facts is not None and facts.target is not None else ():
         assert facts is not None
         let.append(_row_line(facts.target, facts.draft, facts.prompt + answer.new[:place]))
-    example = Counterexample(let=tuple(let), then=off.fault, because=off.because, fault=off.fault)
+    return refuted(answering, answer, off, runs, let)
+
+
+def refuted(answering: Answering, answer: Answer, off: Off, runs: int, let: Sequence[str]) -> Examination:
+    """Return the refutation by one answer; ``let`` lists the rows or numbers that decide."""
+    where = (f"setting {answering.name}", f"a run that ends with new tokens {answer.new}")
+    example = Counterexample((*where, *let), off.fault, off.because, fault=off.fault)
     return Examination(
         f"{answering.name}: {off.fault}", failed=True, rational=False, counterexample=example, figures={"runs": runs}
     )
