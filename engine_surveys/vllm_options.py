@@ -1,4 +1,4 @@
-"""Write which options of vLLM rows ask for, from its own lists: an option that no row has is told as not covered.
+"""Write which options of vLLM the rows ask for, from its own lists; an option without a row is "not covered".
 
     python engine_surveys/vllm_options.py [PAGE]
 

@@ -199,7 +199,7 @@ def read(file: Path) -> State:
 
 
 def write(file: Path, groups: Iterable[str], every: int = 1) -> None:
-    """Judge what ``file`` does not have yet, ``every`` so many subjects; write a line of JSON after each."""
+    """Judge every ``every``-th subject that ``file`` lacks; write a line of JSON after each."""
     done = read(file)
     if file.exists() and not file.read_text("utf-8").endswith("\n"):
         with file.open("a", encoding="utf-8") as out:

@@ -64,7 +64,7 @@ STORY = re.compile(
     r"tree #0=\d.* keeps (nothing|#\d( #\d)*), then \d"
     r"|tree #0=\d[^:]*: #0 (accepted|rejected)[ ,].*(bonus|replaced by) \d"
 )
-"""What a path of a tree is told as."""
+"""The words of a path of a tree."""
 
 
 @pytest.mark.thorough(keep=13)

@@ -1,1 +1,1 @@
-"""What a refutation is told with: the fault in the words of decoding, the rows that decide, the paths."""
+"""The parts of a counterexample: the fault in the words of decoding, the rows that decide, the paths."""

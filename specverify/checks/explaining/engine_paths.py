@@ -20,7 +20,9 @@ from specverify.reference import Draws, Site
 MOST_PATHS = 5000
 LOOKUPS = frozenset({"choice", "choices", "multinomial", "categorical", "sample", "searchsorted", "shuffle"})
 """Last words of calls that draw a token, not a coin."""
-LONGEST_PMF, TWO = 8, 2
+LONGEST_PMF = 8
+OF_A_COIN = 2
+"""Intervals of a coin's uniform."""
 NEAR = 1e-9
 
 
@@ -85,7 +87,7 @@ def with_pmfs(
         cells = sorted(known.get(item.before, ()))
         ends = [0.0, *(high for _, high in cells)]
         whole = all(abs(low - end) < NEAR for (low, _), end in zip(cells, ends, strict=False))
-        token = item.is_lookup or vocabulary > TWO  # a coin has two intervals
+        token = item.is_lookup or vocabulary > OF_A_COIN
         if item.outcome is None and token and len(cells) == vocabulary and whole and abs(ends[-1] - 1) < NEAR:
             at = next((i for i, (low, _) in enumerate(cells) if abs(low - item.low) < NEAR), None)
             item = item._replace(outcome=at, pmf=tuple(high - low for low, high in cells))  # noqa: PLW2901
