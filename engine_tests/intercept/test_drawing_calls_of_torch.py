@@ -13,7 +13,7 @@ from torch import distributions, nn
 from torch.nn import functional
 from torch_under_test import TORCH
 
-from specverify.intercept.symbolic.deferred import NeedsValue
+from specverify.intercept.refusals import NeedsValue
 from specverify.intercept.torch import calls as torch_calls
 from specverify.intercept.torch import functions as torch_functions
 from specverify.intercept.torch import operations as torch_operations

@@ -16,7 +16,7 @@ from numpy import float64
 from specverify.base.verdict import Status
 from specverify.intercept import float_calls
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.symbolic.uniform import NeedsValue
+from specverify.intercept.refusals import NeedsValue
 from specverify.laws.enumeration import decoder_law, program_law
 from specverify.laws.law import target_law, total_variation
 from specverify.laws.scenarios import handed_task

@@ -27,8 +27,8 @@ from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.numpy import calls as numpy_calls
 from specverify.intercept.numpy import generator as numpy_generator
 from specverify.intercept.outside import look_around, moved
+from specverify.intercept.refusals import NeedsValue
 from specverify.intercept.run import PROCESS
-from specverify.intercept.symbolic.deferred import NeedsValue
 from specverify.intercept.torch import passes
 from specverify.intercept.torch import streams as torch_streams
 from specverify.laws.draws import Narrated, Tape

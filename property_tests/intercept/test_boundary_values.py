@@ -14,7 +14,7 @@ from specverify.checks.valued_runs import with_values
 from specverify.intercept import boundary
 from specverify.intercept.boundary import Boundary, MoreNumbers
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.symbolic.uniform import NeedsValue
+from specverify.intercept.refusals import NeedsValue
 
 LOWEST, HIGHEST = 0, 2**32 - 1
 

@@ -21,8 +21,8 @@ from drawing_calls import (
 )
 from numpy_and_random import NUMPY, RANDOM
 
+from specverify.intercept.refusals import NeedsValue
 from specverify.intercept.symbolic import finite
-from specverify.intercept.symbolic.deferred import NeedsValue
 from specverify.statistics import FitVerdict, perturbed
 
 

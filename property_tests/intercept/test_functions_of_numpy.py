@@ -11,7 +11,7 @@ import pytest
 
 from specverify.intercept import float_calls
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.symbolic.uniform import NeedsValue
+from specverify.intercept.refusals import NeedsValue
 from specverify.laws.enumeration import program_law
 
 RNG = np.random.default_rng(0)

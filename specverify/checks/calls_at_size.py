@@ -13,7 +13,7 @@ import numpy as np
 from specverify.checks.call_verdicts import compared
 from specverify.checks.explaining.counterexamples import readable
 from specverify.intercept.boundary import Boundary
-from specverify.intercept.symbolic.deferred import NeedsValue
+from specverify.intercept.refusals import NeedsValue
 from specverify.intercept.symbolic.large import MANY
 from specverify.laws.call_law import CallLaw, call_law
 from specverify.laws.call_paths import Ending, call_paths

@@ -27,7 +27,7 @@ from specverify.checks.explaining.counterexamples import described, or_none
 from specverify.checks.explaining.round_faults import fault_of_rounds, rounds_given_drafts
 from specverify.checks.open_ends import step_with_open_end
 from specverify.intercept.audit import Reuse, audited
-from specverify.intercept.symbolic.deferred import NeedsValue
+from specverify.intercept.refusals import NeedsValue
 from specverify.laws.draws import Tape
 from specverify.laws.enumeration import whole_run
 from specverify.laws.law import target_law

@@ -12,9 +12,8 @@ from contextlib import AbstractContextManager, suppress
 from typing import Any, NamedTuple
 
 from specverify.intercept.outside import moved
-from specverify.intercept.refusals import gifts_kept
+from specverify.intercept.refusals import NeedsValue, gifts_kept
 from specverify.intercept.streams import Noted, states_noted
-from specverify.intercept.symbolic.deferred import NeedsValue
 from specverify.intercept.unseen import Found, probed
 from specverify.laws.draws import Narrated, NotAFunctionOfItsDraws, Replayed, Tape
 from specverify.reference import Draws, Sampled

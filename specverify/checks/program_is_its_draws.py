@@ -29,7 +29,7 @@ from specverify.checks.moved_replays import (
 )
 from specverify.checks.valued_runs import raises_without_values, with_values
 from specverify.intercept.boundary import Boundary
-from specverify.intercept.symbolic.deferred import NeedsValue
+from specverify.intercept.refusals import NeedsValue
 from specverify.intercept.unseen import Found, named
 from specverify.laws.draws import NotAFunctionOfItsDraws, Replayed, Tape
 from specverify.laws.enumeration import whole_run

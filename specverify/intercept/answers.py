@@ -19,12 +19,12 @@ import numpy as np
 from specverify.intercept import generator_states
 from specverify.intercept.audit import Draw
 from specverify.intercept.boundary import Forced, boundary_of
-from specverify.intercept.refusals import current
+from specverify.intercept.refusals import NeedsValue, current
 from specverify.intercept.run import PROCESS, RUNS
 from specverify.intercept.streams import Streams
 from specverify.intercept.symbolic.continuous import Continuous, whole_number
 from specverify.intercept.symbolic.deferred import Categorical
-from specverify.intercept.symbolic.uniform import NeedsValue, Uniform
+from specverify.intercept.symbolic.uniform import Uniform
 from specverify.intercept.symbolic.vectors import NoiseBlock
 from specverify.reference import Draws, Pmf, Site
 

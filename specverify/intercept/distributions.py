@@ -20,14 +20,14 @@ class Distribution(NamedTuple):
     image: Callable[..., Any]
 
 
-MOST_TRIALS = 2.0**62
+MOST_WHOLE = 2.0**62
 
 
 def _trials(drawn: Any, chance: Any) -> Any:
     with np.errstate(divide="ignore"):
         result = np.floor(drawn / -np.log1p(-chance)) + 1
     valued = isinstance(result, np.floating | np.ndarray) and result.dtype.kind == "f"
-    return np.minimum(result, MOST_TRIALS).astype(np.int64) if valued else result
+    return np.minimum(result, MOST_WHOLE).astype(np.int64) if valued else result
 
 
 def _logit(u: Any, loc: Any, scale: Any) -> Any:

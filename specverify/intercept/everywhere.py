@@ -5,21 +5,21 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from importlib import import_module
 from typing import Any
 
 from specverify.intercept.aliases import aliases_answered
 from specverify.intercept.answers import nobody_answers
 from specverify.intercept.boundary import Boundary, Forced, boundary_of
 from specverify.intercept.caller import caller
-from specverify.intercept.numpy.calls import numpy_answered_by
-from specverify.intercept.python.calls import random_answered_by
-from specverify.intercept.python.threads import threads_enter
-from specverify.intercept.refusals import open_block
+from specverify.intercept.numpy.calls import numpy_answered_by, numpy_replaced
+from specverify.intercept.python.calls import random_answered_by, random_replaced
+from specverify.intercept.python.threads import threads_enter, threads_replaced
+from specverify.intercept.refusals import NeedsValue, open_block
 from specverify.intercept.run import Block
 from specverify.intercept.symbolic.arrays import lookups_at_large
 from specverify.intercept.symbolic.buffers import arrays_answer
 from specverify.intercept.symbolic.standard_library import math_answers
-from specverify.intercept.symbolic.uniform import NeedsValue
 from specverify.laws.draws import NotAFunctionOfItsDraws
 from specverify.reference import Draws, Pmf, Site
 
@@ -68,6 +68,23 @@ def answered_everywhere(draws: Draws, forced_uniform: Forced = None) -> Iterator
                     "imported-late",
                     f"{library} was imported in the middle of a run, after it had begun unanswered: import it before",
                 )
+
+
+@contextmanager
+def libraries_replaced() -> Iterator[None]:
+    """Do once what every ``answered_everywhere`` inside this block would do: let the libraries ask who answers.
+
+    Outside of those nobody does, and the libraries draw for themselves. It spares a short call a quarter of its time.
+    """
+    with (
+        random_replaced(),
+        numpy_replaced(),
+        aliases_answered(),
+        math_answers(),
+        threads_replaced(),
+        import_module("specverify.intercept.torch.calls").torch_replaced() if "torch" in sys.modules else nullcontext(),
+    ):
+        yield
 
 
 class Unanswered:

@@ -28,9 +28,8 @@ from typing import Any, NamedTuple
 
 from specverify.intercept.caller import caller, file_of, is_ours_or_answered, jax_is_answered, standard_library
 from specverify.intercept.outside import CALENDARS, CLOCKS, DATES, ENTROPY
-from specverify.intercept.refusals import current, tried
+from specverify.intercept.refusals import NeedsValue, current, tried
 from specverify.intercept.run import is_aside
-from specverify.intercept.symbolic.uniform import NeedsValue
 from specverify.reference import Draws
 
 # Probe

@@ -23,9 +23,9 @@ from specverify.checks.program_is_its_draws import CHECK as PROGRAM_IS_ITS_DRAWS
 from specverify.foreign.guard import Guarded, guarded
 from specverify.foreign.places import sentence_of
 from specverify.intercept import float_calls
-from specverify.intercept.aliases import libraries_replaced
+from specverify.intercept.everywhere import libraries_replaced
 from specverify.intercept.outside import look_around
-from specverify.intercept.symbolic.deferred import NeedsValue
+from specverify.intercept.refusals import NeedsValue
 from specverify.laws.draws import NotAFunctionOfItsDraws
 from specverify.laws.enumeration import EnumerationTooLarge
 from specverify.reference import Claim

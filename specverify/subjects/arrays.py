@@ -23,8 +23,7 @@ import numpy as np
 
 from specverify.intercept import float_calls
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.refusals import gifts_kept
-from specverify.intercept.symbolic.deferred import NeedsValue
+from specverify.intercept.refusals import NeedsValue, gifts_kept
 from specverify.intercept.symbolic.large import at_large
 from specverify.laws.draws import NotAFunctionOfItsDraws, Tape
 from specverify.subjects.calls import Convert, Given, RefusedForm, is_about_arrays

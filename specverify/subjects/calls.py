@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from specverify.intercept.symbolic.deferred import NeedsValue
+from specverify.intercept.refusals import NeedsValue
 
 Given = Mapping[str, Any]
 """Arguments of a verifier by name, NumPy arrays."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
-from specverify.intercept.symbolic.deferred import NeedsValue
+from specverify.intercept.refusals import NeedsValue
 from specverify.laws.deep_scenarios import DEEP_GAMMA, ONE_ROW_SCENARIOS, deep_scenarios
 from specverify.laws.draws import Tape
 from specverify.laws.enumeration import whole_run

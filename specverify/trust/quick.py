@@ -29,7 +29,7 @@ from specverify.checks import EXACT_CHECKS, Case, Check, Conditions
 from specverify.checks.check import beyond_reach
 from specverify.checks.forgetting import forget_laws
 from specverify.intercept import float_calls
-from specverify.intercept.aliases import libraries_replaced
+from specverify.intercept.everywhere import libraries_replaced
 from specverify.mutants import Mutant, mutants
 from specverify.mutants.made_engines import serving, wrong_engines
 from specverify.mutants.mutant import correct

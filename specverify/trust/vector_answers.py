@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.symbolic.uniform import NeedsValue
+from specverify.intercept.refusals import NeedsValue
 from specverify.laws.enumeration import EnumerationTooLarge, decoder_law, program_law
 from specverify.laws.law import Law
 from specverify.laws.tables import as_float64

@@ -17,13 +17,14 @@ from jax._src import core
 from jax._src.lax.lax import _convert_element_type
 
 from specverify.intercept import float_calls
+from specverify.intercept.refusals import NeedsValue
 from specverify.intercept.symbolic.arrays import SymbolicArray
 from specverify.intercept.symbolic.continuous import Continuous
 from specverify.intercept.symbolic.deferred import Deferred, is_open, known
-from specverify.intercept.symbolic.finite import is_whole
+from specverify.intercept.symbolic.given import is_whole
 from specverify.intercept.symbolic.joined import SYMBOLIC
 from specverify.intercept.symbolic.numbers import wrapped
-from specverify.intercept.symbolic.uniform import NeedsValue, refusal
+from specverify.intercept.symbolic.uniform import refusal
 from specverify.intercept.unpatched import array, asarray, empty
 
 

@@ -19,11 +19,11 @@ from jax._src import core, sharding_impls
 
 from specverify.intercept.boundary import Forced
 from specverify.intercept.caller import caller
-from specverify.intercept.jax import evaluation
+from specverify.intercept.jax.evaluation import TRACE
 from specverify.intercept.jax.draws import JaxDraws
 from specverify.intercept.native_types import once, replaced
+from specverify.intercept.refusals import NeedsValue
 from specverify.intercept.run import RUNS
-from specverify.intercept.symbolic.uniform import NeedsValue
 from specverify.reference import Draws
 
 
@@ -35,8 +35,8 @@ def answered_by(draws: Draws, forced_uniform: Forced = None) -> Iterator[Callabl
     """
     RUNS.jax.append(JaxDraws(draws, forced_uniform))
     try:
-        with meshes_set(), core.set_current_trace(evaluation.TRACE):
-            yield lambda: core.set_current_trace(evaluation.TRACE)
+        with meshes_set(), core.set_current_trace(TRACE):
+            yield lambda: core.set_current_trace(TRACE)
     except NeedsValue as refusal:
         raise refusal.at(caller(refusal.__traceback__)) from None
     finally:
@@ -46,7 +46,7 @@ def answered_by(draws: Draws, forced_uniform: Forced = None) -> Iterator[Callabl
 def _is_outside_of_jit() -> bool:
     """Return what ``trace_state_clean`` does; who sets a mesh in a block is outside of any function that is traced."""
     asks = sys._getframe(1).f_globals.get("__name__")  # noqa: SLF001
-    ours = core.trace_ctx.trace is evaluation.TRACE and asks == sharding_impls.__name__
+    ours = core.trace_ctx.trace is TRACE and asks == sharding_impls.__name__
     return ours or bool(_TRACE_STATE_CLEAN())
 
 

@@ -16,16 +16,15 @@ from specverify.intercept import audit
 from specverify.intercept.caller import caller
 from specverify.intercept.jax.arrays import Truth, elements_of, number, placed
 from specverify.intercept.jax.draws import Bits
-from specverify.intercept.refusals import Declined, is_declined
+from specverify.intercept.refusals import Declined, NeedsValue, is_declined
 from specverify.intercept.symbolic.comparisons import answered
 from specverify.intercept.symbolic.continuous import Continuous
 from specverify.intercept.symbolic.deferred import Count, Deferred, Product, is_open, known
 from specverify.intercept.symbolic.elementwise import applied, whole_part
-from specverify.intercept.symbolic.finite import is_whole
+from specverify.intercept.symbolic.given import is_whole
 from specverify.intercept.symbolic.joined import SYMBOLIC
 from specverify.intercept.symbolic.primitive import Family
 from specverify.intercept.symbolic.primitives import OF_JAX, names_of, rules_of
-from specverify.intercept.symbolic.uniform import NeedsValue
 from specverify.intercept.unpatched import broadcast_to, empty
 from specverify.laws import rounding
 
@@ -232,7 +231,7 @@ def _same_elements(operands: list[Any], parameters: dict[str, Any], result: Any)
 
 _AS_THEY_ARE = ("copy", "copy_p", "device_put", "sharding_constraint", "reduce_precision", "optimization_barrier",
                 "stage", "real", "reshard", "layout_constraint")  # fmt: skip
-HANDLERS: dict[str, Handler] = {
+ELEMENTWISE: dict[str, Handler] = {
     **{name: arithmetic(name) for name in dict.fromkeys((*_ALGEBRA, *_NUMPY))},
     **{name: _whole_part(known_as) for name, known_as in _WHOLE_PARTS.items()},
     **dict.fromkeys(_AS_THEY_ARE, _same_elements),

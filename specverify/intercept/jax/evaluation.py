@@ -29,15 +29,16 @@ from jax._src import core, dtypes, source_info_util
 from jax._src.interpreters import partial_eval
 
 from specverify.intercept.caller import caller
-from specverify.intercept.jax import elementwise, rows
+from specverify.intercept.jax.elementwise import CHOICES, ELEMENTWISE
+from specverify.intercept.jax.rows import ROWS, SEVERAL, moved
 from specverify.intercept.jax.arrays import SymbolicTracer, collapsed, concrete, elements_of, has_no_value, is_settled
 from specverify.intercept.jax.draws import MOST
 from specverify.intercept.jax.known import DRAWS, computed_by_jax, draws_inside
-from specverify.intercept.refusals import is_declined
+from specverify.intercept.refusals import NeedsValue, is_declined
 from specverify.intercept.run import PROCESS, RUNS
 from specverify.intercept.symbolic.deferred import known, single
 from specverify.intercept.symbolic.numbers import SymbolicFloat, SymbolicInt
-from specverify.intercept.symbolic.uniform import NeedsValue, refusal
+from specverify.intercept.symbolic.uniform import refusal
 from specverify.intercept.unpatched import empty
 
 # Evaluation
@@ -54,7 +55,7 @@ _CALLS = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "core_ca
 _COMPILED = {"jit", "pjit"}
 """Those that JAX calls as they are where all is known."""
 
-_HANDLERS = elementwise.HANDLERS | elementwise.CHOICES | rows.HANDLERS
+_HANDLERS = ELEMENTWISE | CHOICES | ROWS
 
 
 class Answering(core.Trace):  # type: ignore[misc]  # jax is looked at without its types
@@ -153,7 +154,7 @@ def _lazily(primitive: Any, operands: list[Any], parameters: dict[str, Any], equ
             "key-of-random-number",
             f"a key is made of a random number that has no value, at {caller()}: split a key instead",
         )
-    several, handler = rows.SEVERAL.get(name), _HANDLERS.get(name)
+    several, handler = SEVERAL.get(name), _HANDLERS.get(name)
     results = [each.aval for each in equation.outvars] if equation else _results(primitive, operands, parameters)
     if several is not None:
         result = several(operands, parameters, results)
@@ -161,7 +162,7 @@ def _lazily(primitive: Any, operands: list[Any], parameters: dict[str, Any], equ
         result = handler(operands, parameters, results[0])
         result = result if is_declined(result) else [result]
     else:
-        result = rows.moved(primitive, operands, parameters, results)
+        result = moved(primitive, operands, parameters, results)
     if not is_declined(result):
         return collapsed([_lazy(elements, aval) for elements, aval in zip(result, results, strict=True)])
     if has_no_value(*operands):

@@ -19,13 +19,12 @@ from specverify.intercept.caller import caller
 from specverify.intercept.jax.arrays import Truth, concrete, elements_of, number, placed
 from specverify.intercept.jax.draws import Bits
 from specverify.intercept.jax.elementwise import Handler, is_count
-from specverify.intercept.refusals import Declined
+from specverify.intercept.refusals import Declined, NeedsValue
 from specverify.intercept.symbolic.continuous import MOST_ORDERED, Continuous, Extreme, at_rank, largest_of
 from specverify.intercept.symbolic.deferred import Count, Deferred, Product, is_open, known
 from specverify.intercept.symbolic.elementwise import applied
 from specverify.intercept.symbolic.joined import SYMBOLIC, Joined
 from specverify.intercept.symbolic.races import ranked_from_either_end, winner
-from specverify.intercept.symbolic.uniform import NeedsValue
 from specverify.intercept.unpatched import array, empty
 
 # Orders
@@ -214,7 +213,7 @@ def _has_no_place(part: Any) -> bool:
     return isinstance(part, Extreme | Joined) or (not isinstance(part, SYMBOLIC) and math.isnan(part))
 
 
-HANDLERS: dict[str, Handler] = {
+ROWS: dict[str, Handler] = {
     "reduce_sum": reduced(_sum),
     "reduce_prod": reduced(_product),
     "reduce_or": reduced(_any),

@@ -25,6 +25,7 @@ from specverify.intercept.boundary import Forced
 from specverify.intercept.native_types import methods_replaced, once, own_methods, replaced
 from specverify.intercept.numpy.generator import LAWS, REAL, NumpyGenerator
 from specverify.intercept.refusals import in_housekeeping
+from specverify.intercept.run import PROCESS
 from specverify.intercept.symbolic.finite import seed_name
 from specverify.intercept.symbolic.numbers import settled
 from specverify.intercept.symbolic.uniform import refusal
@@ -81,6 +82,7 @@ def _methods(kind: type) -> dict[str, Callable[..., Any]]:
 
 METHODS: dict[type, dict[str, Callable[..., Any]]] = {kind: _methods(kind) for kind in REAL}
 """What stands for the methods of the library inside a block."""
+PROCESS.methods.update(METHODS)
 
 
 def _raw(kind: type, function: str) -> Callable[..., Any]:

@@ -18,10 +18,11 @@ from specverify.intercept.boundary import LATEST, ONE_BELOW_ONE, TAIL, Boundary
 from specverify.intercept.caller import caller
 from specverify.intercept.distributions import DISTRIBUTIONS
 from specverify.intercept.native_types import own_methods
-from specverify.intercept.symbolic import finite
+from specverify.intercept.symbolic.finite import FOLLOWED_AT_ONCE, FOLLOWED_IN_ARRAYS, check_shuffled, counts, drawn_out, filled, heads, masses, one_by_one, one_of, shuffled
 from specverify.intercept.symbolic.arrays import SymbolicArray
 from specverify.intercept.symbolic.buffers import Buffer
 from specverify.intercept.symbolic.continuous import Continuous
+from specverify.intercept.symbolic.given import MOST_OUTCOMES
 from specverify.intercept.symbolic.large import MANY, check_numbers, check_outcomes, large
 from specverify.intercept.symbolic.numbers import SymbolicFloat, SymbolicInt
 from specverify.intercept.symbolic.uniform import refusal
@@ -173,7 +174,7 @@ class NumpyGenerator:
         if np.ndim(a) == 0 and p is None:
             _check_enumerated(name, number)
         draws, site = self._asked("choice", self._call("choice", a, size, replace, p, **more))
-        pmf = finite.masses(p, number)
+        pmf = masses(p, number)
         if replace and np.ndim(a) == 1 and number > _POOL and np.asarray(a).dtype != object:  # which may have no order
             a, which = np.unique(a, return_inverse=True)
             number, pmf = len(a), np.bincount(which, pmf)
@@ -186,7 +187,7 @@ class NumpyGenerator:
         elif p is None and not shuffle:
             raise refusal("parameters", f"{site[0]} is asked for an order that is not random")
         else:
-            result = finite.one_by_one(draws, site, pmf, count)
+            result = one_by_one(draws, site, pmf, count)
         if size is None and np.ndim(a) == 0:
             return np.int64(result[0])
         places = result[0] if size is None else np.array(result, dtype=np.int64).reshape(size)
@@ -199,8 +200,8 @@ class NumpyGenerator:
         trials, chances = np.broadcast_to(n, shape), np.broadcast_to(p, shape)
         if not ((chances >= 0) & (chances <= 1)).all():
             raise ValueError("p < 0, p > 1 or p is NaN")
-        return finite.filled(
-            shape, lambda index: finite.heads(draws, (*site, *index), int(trials[index]), float(chances[index]))
+        return filled(
+            shape, lambda index: heads(draws, (*site, *index), int(trials[index]), float(chances[index]))
         )
 
     def hypergeometric(self, ngood: Any, nbad: Any, nsample: Any, size: Any = None) -> Any:
@@ -209,9 +210,9 @@ class NumpyGenerator:
         draws, site = self._asked("hypergeometric", advance)
         shape = np.broadcast_shapes(*map(np.shape, (ngood, nbad, nsample))) if size is None else size
         good, bad, taken = (np.broadcast_to(number, shape) for number in (ngood, nbad, nsample))
-        return finite.filled(
+        return filled(
             shape,
-            lambda index: finite.drawn_out(draws, (*site, *index), *(int(each[index]) for each in (good, bad, taken))),
+            lambda index: drawn_out(draws, (*site, *index), *(int(each[index]) for each in (good, bad, taken))),
         )
 
     def multinomial(self, n: Any, pvals: Any, size: Any = None) -> Any:
@@ -225,7 +226,7 @@ class NumpyGenerator:
         result = np.zeros(rows.shape, dtype=np.int64)
         for index in np.ndindex(*rows.shape[:-1]):
             pmf = np.append(rows[index][:-1], max(0.0, 1 - rows[index][:-1].sum()))
-            result[index] = finite.counts(draws, (*site, *index), int(n), pmf / pmf.sum())
+            result[index] = counts(draws, (*site, *index), int(n), pmf / pmf.sum())
         return result
 
     def integers(self, low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64,
@@ -252,20 +253,20 @@ class NumpyGenerator:
             raise ValueError("low >= high")
         begin, number, boundary = int(low), int(high) - int(low), self._answers.boundary
         if _followed(number, size):
-            return finite.filled(size, lambda index: begin + finite.one_of(call, (*site, *index), number), dtype)
+            return filled(size, lambda index: begin + one_of(call, (*site, *index), number), dtype)
         if boundary is not None:
             return self._forced(
                 boundary, function, size, lambda name: dtype(boundary.whole(name, begin, number)), dtype
             )
         if size is None or size == ():
             return SymbolicInt(call.whole(site, begin, number))
-        return finite.filled(
+        return filled(
             size, lambda index: SymbolicInt(call.whole((*site, *index), begin, number)), np.object_
         ).view(SymbolicArray)
 
     def _order(self, function: str, number: int) -> list[int]:
-        finite.check_shuffled(f"{self._name}.{function}", number)
-        return finite.shuffled(*self._asked(function, self._call("permutation", number)), number)
+        check_shuffled(f"{self._name}.{function}", number)
+        return shuffled(*self._asked(function, self._call("permutation", number)), number)
 
     def permutation(self, x: Any, axis: int = 0) -> Any:
         order = self._order("permutation", int(x) if np.ndim(x) == 0 else np.shape(x)[axis])
@@ -298,15 +299,15 @@ class NumpyGenerator:
 
 def _check_enumerated(call: str, number: int) -> None:
     """Refuse more outcomes than are followed one by one, unless they are kept together."""
-    if number > finite.MOST_OUTCOMES and not large(number):
+    if number > MOST_OUTCOMES and not large(number):
         raise refusal("too-many-outcomes", f"{call} has {number} outcomes, more than can be enumerated")
 
 
 def _followed(number: int, size: Any) -> bool:
     """Return whether all outcomes of a whole number, or of an array of such, are followed at once."""
     if size is None or size == ():
-        return number <= finite.FOLLOWED_AT_ONCE
-    return bool(float(number) ** math.prod(np.atleast_1d(size).tolist()) <= finite.FOLLOWED_IN_ARRAYS)
+        return number <= FOLLOWED_AT_ONCE
+    return bool(float(number) ** math.prod(np.atleast_1d(size).tolist()) <= FOLLOWED_IN_ARRAYS)
 
 
 def shape_of(size: Any, *parameters: Any) -> Any:

@@ -27,6 +27,7 @@ from specverify.intercept.boundary import Forced
 from specverify.intercept.caller import caller
 from specverify.intercept.native_types import once, replaced
 from specverify.intercept.refusals import give, in_housekeeping
+from specverify.intercept.run import PROCESS
 from specverify.intercept.symbolic.continuous import Continuous
 from specverify.intercept.symbolic.finite import FOLLOWED_AT_ONCE, heads, one_by_one, one_of, seed_name
 from specverify.intercept.symbolic.large import check_numbers, check_outcomes, large
@@ -212,6 +213,7 @@ def _methods(kind: type[random.Random]) -> dict[str, Callable[..., Any]]:
 METHODS = _methods(random.Random)
 """What stands for the methods of ``random.Random`` inside a block."""
 SYSTEM = {name: method for name, method in _methods(random.SystemRandom).items() if name in vars(random.SystemRandom)}
+PROCESS.methods.update({random.SystemRandom: METHODS | SYSTEM, random.Random: METHODS})
 MODULE = {name: MethodType(METHODS[name], OWNER) for name in METHODS if hasattr(random, name) and name[0] != "_"}
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from specverify.intercept.caller import caller
 from specverify.intercept.native_types import methods_replaced
-from specverify.intercept.refusals import Declined
+from specverify.intercept.refusals import Declined, NeedsValue
 from specverify.intercept.symbolic.algebra import narrowed
 from specverify.intercept.symbolic.comparisons import COMPARISONS
 from specverify.intercept.symbolic.continuous import at_rank, largest_of
@@ -35,7 +35,7 @@ from specverify.intercept.symbolic.numbers import (
 )
 from specverify.intercept.symbolic.primitives import PRIMITIVES
 from specverify.intercept.symbolic.races import ranked_from_either_end, winner
-from specverify.intercept.symbolic.uniform import NeedsValue, refusal
+from specverify.intercept.symbolic.uniform import refusal
 from specverify.laws import rounding
 
 # Lazy orders

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from specverify.intercept.refusals import NeedsValue
 from specverify.intercept.symbolic.continuous import NEAR, Continuous
 from specverify.intercept.symbolic.steps import LOG
-from specverify.intercept.symbolic.uniform import NeedsValue
 from specverify.intercept.unpatched import exp, expm1, inf, isclose, log, prod
 from specverify.laws.rounding import FLOAT32, FLOAT64
 

@@ -12,16 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from specverify.intercept.refusals import tried
+from specverify.intercept.refusals import NeedsValue, tried
 from specverify.intercept.symbolic.algebra import Operand
 from specverify.intercept.symbolic.continuous import Continuous, Extreme
 from specverify.intercept.symbolic.elementwise import applied
-from specverify.intercept.symbolic.finite import drawn, few
+from specverify.intercept.symbolic.given import drawn, few
 from specverify.intercept.symbolic.joined import SYMBOLIC, Joined, Symbolic
 from specverify.intercept.symbolic.large import crossing
 from specverify.intercept.symbolic.primitive import Blank, Family, Primitive, Result, table
 from specverify.intercept.symbolic.races import winner
-from specverify.intercept.symbolic.uniform import NeedsValue
 
 
 def answered(name: str, *operands: Any, place: str = "") -> bool:

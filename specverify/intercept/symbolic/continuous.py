@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from specverify.intercept.refusals import NeedsValue
 from specverify.intercept.symbolic.steps import (
     FLOOR,
     LOG,
@@ -26,7 +27,7 @@ from specverify.intercept.symbolic.steps import (
     pushed,
     times,
 )
-from specverify.intercept.symbolic.uniform import NeedsValue, Uniform
+from specverify.intercept.symbolic.uniform import Uniform
 from specverify.intercept.unpatched import inf, isclose, isfinite, isinf, isnan
 from specverify.laws.rounding import FLOAT32
 

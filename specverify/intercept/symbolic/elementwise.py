@@ -12,67 +12,19 @@ all that matters, so it is worked out once.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from specverify.intercept.refusals import Declined, RuleDeclined, is_declined, tried
+from specverify.intercept.refusals import Declined, NeedsValue, RuleDeclined, is_declined
 from specverify.intercept.symbolic import algebra, vectors
-from specverify.intercept.symbolic.continuous import Continuous
+from specverify.intercept.symbolic.algebra import found_before
 from specverify.intercept.symbolic.deferred import Deferred
 from specverify.intercept.symbolic.joined import SYMBOLIC, Symbolic
 from specverify.intercept.symbolic.primitive import Blank, Family, Primitive, Result, Rounding, Rule, table
-from specverify.intercept.symbolic.steps import MonotoneStep
-from specverify.intercept.symbolic.uniform import NeedsValue, Uniform
 from specverify.intercept.symbolic.vectors import Many
-from specverify.intercept.unpatched import copysign, log
-from specverify.reference import Sampled
-
-# Remembered
-
-
-_OTHER_OPERANDS = Declined("not one fresh number, alone or with a number that has a value")
-FRESH = Uniform(Sampled(0), ("any",))
-"""A number of which nothing is known, and nothing is ever asked."""
-
-
-def found_before(operation: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
-    """Return what an operation gives of a fresh random number, and of a number beside it, as it was found before.
-
-    ``Declined`` for other operands, and for what is refused. The operation may draw nothing.
-    """
-    if len(operands) > 2:
-        return _OTHER_OPERANDS
-    place = 0 if isinstance(operands[0], Continuous) or len(operands) == 1 else 1
-    value, number = operands[place], operands[1 - place] if len(operands) > 1 else None
-    if not isinstance(value, Continuous) or value.uniform.cut or isinstance(number, SYMBOLIC):
-        return _OTHER_OPERANDS
-    negative = number == 0 and copysign(1.0, number) < 0  # 0 and -0 are one to who remembers, and two to who divides
-    result = _found(operation, place, value.steps, value.low, value.high, number, negative=negative)
-    return Continuous(value.uniform, *result) if isinstance(result, tuple) else result
-
-
-@lru_cache(maxsize=1 << 16)
-def _found(
-    operation: Callable[..., Any],
-    place: int,
-    steps: tuple[MonotoneStep, ...],
-    low: float,
-    high: float,
-    number: float | None,
-    *,
-    negative: bool,
-) -> Any:
-    """Return the steps and clamps of what an operation gives, or a number; ``Declined`` for what is refused."""
-    value = Continuous(FRESH, steps, low, high)
-    try:
-        with tried():
-            result = operation(*((value,) if number is None else (value, number) if place == 0 else (number, value)))
-    except NeedsValue as refused:
-        return Declined(refused.reason)
-    return tuple(result[1:]) if isinstance(result, Continuous) else result
-
+from specverify.intercept.unpatched import log
 
 # Elementwise
 

@@ -14,11 +14,12 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from specverify.intercept import audit
+from specverify.intercept.refusals import NeedsValue
 from specverify.intercept.symbolic.continuous import Continuous, Extreme
 from specverify.intercept.symbolic.enclosures import Formula, enclosed
 from specverify.intercept.symbolic.steps import SCALES, STEPPED, MonotoneStep, pushed, times
 from specverify.intercept.symbolic.together import Answer, Together, among
-from specverify.intercept.symbolic.uniform import Known, NeedsValue, Uniform, look
+from specverify.intercept.symbolic.uniform import Known, Uniform, look
 from specverify.intercept.unpatched import inf, isfinite, isinf, isnan
 from specverify.laws import rounding
 

@@ -24,11 +24,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from specverify.intercept.audit import Draw, Raced, place
-from specverify.intercept.refusals import RuleDeclined
+from specverify.intercept.refusals import NeedsValue, RuleDeclined
 from specverify.intercept.run import mode, mode_with
 from specverify.intercept.symbolic.continuous import Continuous
 from specverify.intercept.symbolic.deferred import Deferred, known
-from specverify.intercept.symbolic.uniform import NeedsValue, look, refusal
+from specverify.intercept.symbolic.uniform import look, refusal
 from specverify.intercept.symbolic.vectors import Steps, back
 from specverify.laws import rounding
 from specverify.laws.call_paths import FEW

@@ -13,15 +13,15 @@ from typing import Any
 
 from specverify.intercept import float_calls
 from specverify.intercept.caller import caller
-from specverify.intercept.refusals import Declined
+from specverify.intercept.refusals import Declined, NeedsValue
 from specverify.intercept.symbolic.comparisons import COMPARISONS, result
 from specverify.intercept.symbolic.continuous import Continuous
 from specverify.intercept.symbolic.elementwise import applied
-from specverify.intercept.symbolic.finite import given, is_whole
+from specverify.intercept.symbolic.given import given, is_whole
 from specverify.intercept.symbolic.joined import SYMBOLIC, Symbolic
 from specverify.intercept.symbolic.primitive import Family
 from specverify.intercept.symbolic.primitives import OF_PYTHON
-from specverify.intercept.symbolic.uniform import NeedsValue, refusal
+from specverify.intercept.symbolic.uniform import refusal
 from specverify.laws import rounding
 
 

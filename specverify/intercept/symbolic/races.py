@@ -35,15 +35,19 @@ import numpy as np
 
 from specverify.intercept import audit
 from specverify.intercept.audit import Raced, Racer
-from specverify.intercept.refusals import tried
+from specverify.intercept.refusals import NeedsValue, tried
+from specverify.intercept.symbolic import algebra
+from specverify.intercept.symbolic.algebra import FRESH
 from specverify.intercept.symbolic.clocks import NEVER, Clock, clock_of, law_of_first
 from specverify.intercept.symbolic.continuous import Continuous, Extreme
-from specverify.intercept.symbolic.elementwise import FRESH, applied
-from specverify.intercept.symbolic.finite import drawn, few
+from specverify.intercept.symbolic.given import drawn, few
 from specverify.intercept.symbolic.joined import SYMBOLIC, Joined
 from specverify.intercept.symbolic.steps import MIRRORED, STEPPED, plus, power, times
-from specverify.intercept.symbolic.uniform import NeedsValue, Runner, Uniform, agreed, first_of, look
+from specverify.intercept.symbolic.uniform import Runner, Uniform, agreed, first_of, look
 from specverify.intercept.unpatched import array, exp, inf, isnan, log
+
+negative: Callable[[Any], Any] = algebra.negative
+exponential: Callable[[Any], Any] = algebra.exponential
 
 # Scores
 
@@ -97,7 +101,7 @@ def _raced(scores: Sequence[Any]) -> Race:
 
 def _in_reverse(scores: Sequence[Any]) -> list[Clock] | None:
     """Return the clocks of scores that grow with a time: the last to ring is the largest. None if they are no such."""
-    noise = [applied("negative", score) for score in scores if isinstance(score, Continuous)]
+    noise = [negative(score) for score in scores if isinstance(score, Continuous)]
     least = min(-score.ends()[1] for score in noise)
     if any(score > least for score in scores if not isinstance(score, Continuous)):
         return None
@@ -155,19 +159,19 @@ def _in_time(scores: Sequence[Any], to_time: Callable[[Any], Any]) -> list[Clock
 def _of_ratio(score: Any) -> Any:
     """``w / E`` is a time upside down, and more than 0."""
     if isinstance(score, Continuous):
-        return applied("reciprocal", score) if score.ends()[0] >= 0 else None
+        return algebra.divided(1.0, score) if score.ends()[0] >= 0 else None
     return inf if score <= 0 else None
 
 
 def _of_multiple(score: Any) -> Any:
     """``-E / w`` is a time below 0."""
-    return applied("negative", score)
+    return negative(score)
 
 
 def _of_power(score: Any) -> Any:
     """``u ** (1 / w)`` is the exponential of ``-E / w``."""
     if isinstance(score, Continuous):
-        return applied("negative", applied("log", score))
+        return negative(algebra.logarithm(score))
     return inf if score <= 0 else None
 
 
@@ -179,7 +183,7 @@ def _of_sum(score: Any, shift: float) -> Any:
     if not isinstance(score, Continuous):
         return None
     base = score.then(plus(-summand))
-    return applied("exp", applied("negative", base)).then(times(exp(shift - summand)))
+    return exponential(negative(base)).then(times(exp(shift - summand)))
 
 
 def _summand(score: Continuous) -> float:
@@ -233,7 +237,7 @@ def winner(entries: Sequence[Any], *, largest: bool = True, first_of_ties: bool 
     asks, if it is not the one that is running. Raises ``NeedsValue`` where they are no race, and where their noise has
     decided something before that does not tell their order.
     """
-    scores = [entry if largest else applied("negative", entry) for entry in map(drawn, entries)]
+    scores = [entry if largest else negative(entry) for entry in map(drawn, entries)]
     ahead = _number_ahead(scores, first_of_ties=first_of_ties)
     if ahead is not None:
         return ahead
@@ -250,7 +254,7 @@ def law_of_winner(entries: Sequence[Any], *, largest: bool = True, place: str = 
     """
     if any(map(few, entries)):
         return None
-    scores = [entry if largest else applied("negative", entry) for entry in entries]
+    scores = [entry if largest else negative(entry) for entry in entries]
     ahead = _number_ahead(scores, first_of_ties=True)
     if ahead is not None:
         return [(ahead, 1.0)]
@@ -280,7 +284,7 @@ def ranked(
         raise NeedsValue("equal-numbers", "the order of random numbers and NaN is asked for")
     if rank == 0:
         return winner(entries, largest=largest, first_of_ties=first_of_ties, place=place)
-    scores = [entry if largest else applied("negative", entry) for entry in entries]
+    scores = [entry if largest else negative(entry) for entry in entries]
     return _order(scores, rank + 1, place, first_of_ties=first_of_ties)[rank]
 
 

@@ -13,10 +13,10 @@ import numpy as np
 from specverify.intercept import float_calls
 from specverify.intercept.caller import caller
 from specverify.intercept.native_types import once, replaced
+from specverify.intercept.refusals import NeedsValue
 from specverify.intercept.symbolic.arrays import narrowed_elements
 from specverify.intercept.symbolic.numbers import SymbolicFloat, of_operands
 from specverify.intercept.symbolic.primitives import OF_MATH
-from specverify.intercept.symbolic.uniform import NeedsValue
 
 
 def _modf(value: SymbolicFloat) -> Any:

@@ -109,7 +109,7 @@ def _times(formula: Formula) -> _Times | None:
     else:
         return None
     for step in steps:
-        result = result and _stepped(result, step.name, step.number)
+        result = result and _has_steps(result, step.name, step.number)
     return result
 
 
@@ -132,7 +132,7 @@ def _of_two(formula: Formula) -> _Times | None:
     return _Times(one.numbers | other.numbers, one.rate, one.constant + other.constant, exponential)
 
 
-def _stepped(of: _Times, name: str, number: float) -> _Times | None:
+def _has_steps(of: _Times, name: str, number: float) -> _Times | None:
     if name in {"log", "exp"}:
         return of._replace(exponential=name == "exp") if of.exponential == (name == "log") else None
     if name == "plus":

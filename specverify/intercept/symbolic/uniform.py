@@ -228,7 +228,6 @@ def _ring(root: Runner, after: float, times: dict[Runner, float], rng: np.random
 # Uniform
 
 
-__all__ = ["Known", "NeedsValue", "Uniform", "look", "refusal"]
 
 NEVER_DRAWN = 2.0**-54
 """Less probability than the smallest that a uniform of float64 can fall on. The two ends are tried apart."""

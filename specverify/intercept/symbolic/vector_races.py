@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from specverify.intercept.audit import Draw
-from specverify.intercept.refusals import RuleDeclined, tried
+from specverify.intercept.refusals import NeedsValue, RuleDeclined, tried
+from specverify.intercept.symbolic import vectors
 from specverify.intercept.symbolic.continuous import Continuous
-from specverify.intercept.symbolic.elementwise import applied_to_many
 from specverify.intercept.symbolic.large import Drawn, Wide
 from specverify.intercept.symbolic.steps import LOG, power, times
-from specverify.intercept.symbolic.uniform import Known, NeedsValue, Uniform
+from specverify.intercept.symbolic.uniform import Known, Uniform
 from specverify.intercept.symbolic.vectors import LOGS, Many, Steps, back
 
 _FAR = 700.0
@@ -40,7 +40,7 @@ class Race:
 
     def __init__(self, scores: Many, *, largest: bool) -> None:
         """``races`` are a row of numbers and random numbers."""
-        self._scores, self._used = scores if largest else applied_to_many("negative", scores), False
+        self._scores, self._used = scores if largest else vectors.negative(scores), False
         self._sign = 1.0 if largest else -1.0
         self._random = bool(scores.random.any())
         if self._random:
@@ -147,7 +147,7 @@ def _clocks(scores: Many) -> Clocks:
     shift = _largest_summand(stripped)
     for to_time in (_of_ratio, _of_multiple, _of_power, lambda each: _of_sum(each, shift)):
         try:
-            with tried():
+            with tried(), np.errstate(all="ignore"):
                 result = _in_time(to_time(stripped))
         except (RuleDeclined, NeedsValue):
             continue
@@ -206,19 +206,19 @@ def _of_ratio(scores: Many) -> Many:
     """``w / E`` is a time upside down, and more than 0."""
     if not (np.all(scores.ends()[0] >= 0) and (scores.numbers[~scores.random] <= 0).all()):
         raise RuleDeclined("the scores are no ratios of positive numbers")
-    return applied_to_many("reciprocal", scores)._replace(numbers=np.full(scores.shape, np.inf))
+    return vectors.reciprocal(scores)._replace(numbers=np.full(scores.shape, np.inf))
 
 
 def _of_multiple(scores: Many) -> Many:
     """``-E / w`` is a time below 0."""
-    return applied_to_many("negative", scores)
+    return vectors.negative(scores)
 
 
 def _of_power(scores: Many) -> Many:
     """``u ** (1 / w)`` is the exponential of ``-E / w``."""
     if not (scores.numbers[~scores.random] <= 0).all():
         raise RuleDeclined("a number beside the powers of uniforms is above 0")
-    result = applied_to_many("negative", applied_to_many("log", scores))
+    result = vectors.negative(vectors.log(scores))
     return result._replace(numbers=np.full(scores.shape, np.inf))
 
 
@@ -231,7 +231,7 @@ def _of_sum(scores: Many, shift: float) -> Many:
         raise RuleDeclined("a number beside the sums is not far below them")
     near = scores._replace(ids=np.where(far, -1, scores.ids), numbers=np.full(scores.shape, np.inf))
     base = near.then(Steps("plus", np.where(far, 0.0, -summands)))
-    result = applied_to_many("exp", applied_to_many("negative", base)).then(
+    result = vectors.exp(vectors.negative(base)).then(
         Steps("times", np.where(far, 1.0, np.exp(shift - summands)))
     )
     return result._replace(numbers=np.full(scores.shape, np.inf))

@@ -21,6 +21,7 @@ from torch._ops import OpOverload, OpOverloadPacket
 from specverify.intercept.boundary import SMALLEST, Boundary, Forced, boundary_of
 from specverify.intercept.caller import caller
 from specverify.intercept.distributions import DISTRIBUTIONS
+from specverify.intercept.refusals import NeedsValue
 from specverify.intercept.symbolic.algebra import check_not_equal
 from specverify.intercept.symbolic.continuous import Continuous, exponential, whole_number
 from specverify.intercept.symbolic.deferred import Categorical
@@ -37,7 +38,7 @@ from specverify.intercept.symbolic.large import (
 )
 from specverify.intercept.symbolic.numbers import opened
 from specverify.intercept.symbolic.steps import times
-from specverify.intercept.symbolic.uniform import NeedsValue, Uniform
+from specverify.intercept.symbolic.uniform import Uniform
 from specverify.intercept.symbolic.vectors import LOGS, NoiseBlock, Steps, uniforms
 from specverify.intercept.torch.filled import Filled
 from specverify.intercept.torch.streams import TorchStreams

@@ -12,6 +12,7 @@ from specverify.intercept.symbolic.deferred import Count, Product
 from specverify.intercept.symbolic.primitive import Family
 from specverify.intercept.symbolic.primitives import OF_TORCH
 from specverify.intercept.torch.alternatives import on_alternatives
+from specverify.intercept.torch.dispatch import HANDLERS
 from specverify.intercept.torch.elementwise import (
     COMPOSED,
     all_of,
@@ -33,7 +34,6 @@ from specverify.intercept.torch.elementwise import (
 )
 from specverify.intercept.torch.elementwise import NAMES as OF_WHOLE_NUMBERS
 from specverify.intercept.torch.large import NAMES, at_large_first
-from specverify.intercept.torch.operations import HANDLERS
 from specverify.intercept.torch.rows import (
     best,
     both_extremes,

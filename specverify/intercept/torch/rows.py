@@ -14,12 +14,11 @@ import numpy as np
 import torch
 
 from specverify.intercept.caller import caller
-from specverify.intercept.refusals import Declined, is_declined
+from specverify.intercept.refusals import Declined, NeedsValue, is_declined
 from specverify.intercept.symbolic.continuous import MOST_ORDERED, Extreme, at_rank, largest_of
 from specverify.intercept.symbolic.deferred import Deferred, Drawn, Law, known
 from specverify.intercept.symbolic.joined import SYMBOLIC, Joined
 from specverify.intercept.symbolic.races import law_of_winner, ranked_from_either_end, winner
-from specverify.intercept.symbolic.uniform import NeedsValue
 from specverify.intercept.torch.elementwise import ONE_DRAW, Handler, hang_on_draws, number, reduced
 from specverify.intercept.torch.tensors import SymbolicTensor, holds, is_settled, lazy_like
 from specverify.intercept.unpatched import empty, moveaxis

@@ -25,11 +25,10 @@ import torch
 
 from specverify.intercept import generator_states
 from specverify.intercept.native_types import methods_replaced, once, own_methods
-from specverify.intercept.refusals import current
+from specverify.intercept.refusals import NeedsValue, current
 from specverify.intercept.run import RUNS
 from specverify.intercept.streams import Streams
 from specverify.intercept.symbolic.numbers import SymbolicInt
-from specverify.intercept.symbolic.uniform import NeedsValue
 from specverify.reference import Site
 
 _SETS_STATE = ("manual_seed", "seed", "set_state", "set_offset", "graphsafe_set_state")

@@ -21,16 +21,15 @@ from weakref import ReferenceType, ref
 import numpy as np
 import torch
 
-from specverify.intercept.refusals import Declined, RuleDeclined, is_declined
+from specverify.intercept.refusals import Declined, NeedsValue, RuleDeclined, is_declined
 from specverify.intercept.symbolic import deferred
 from specverify.intercept.symbolic.arrays import SymbolicArray
 from specverify.intercept.symbolic.deferred import known, single
 from specverify.intercept.symbolic.joined import SYMBOLIC
 from specverify.intercept.symbolic.large import MANY, Crossing
 from specverify.intercept.symbolic.numbers import wrapped
-from specverify.intercept.symbolic.uniform import NeedsValue
 from specverify.intercept.symbolic.vectors import Many, joined
-from specverify.intercept.torch import operations
+from specverify.intercept.torch.dispatch import known_operation
 from specverify.intercept.unpatched import array, asarray, empty
 
 # Inference
@@ -150,7 +149,7 @@ class SymbolicTensor(torch.Tensor):
     ) -> Any:
         """Answer an operation lazily if it is known, else look at every element and run it."""
         kwargs = kwargs or {}
-        _, handler, shares, writes, reshapes = operations.known(func)
+        _, handler, shares, writes, reshapes = known_operation(func)
         reshapes = reshapes and isinstance(args[0], SymbolicTensor)
         handler = None if writes and not reshapes else handler
         declined = None

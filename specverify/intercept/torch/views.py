@@ -20,7 +20,7 @@ from specverify.intercept.symbolic.comparisons import answered
 from specverify.intercept.symbolic.continuous import Continuous
 from specverify.intercept.symbolic.deferred import Categorical, Chosen, Deferred, is_open, known
 from specverify.intercept.symbolic.elementwise import whole_part
-from specverify.intercept.symbolic.finite import is_whole
+from specverify.intercept.symbolic.given import is_whole
 from specverify.intercept.symbolic.joined import SYMBOLIC
 from specverify.intercept.torch.tensors import (
     SymbolicTensor,
