@@ -16,7 +16,7 @@ from answers import law_of
 from reference import Sampled
 from specverify.intercept import caller
 from specverify.intercept.audit import audited
-from specverify.intercept.boundary import Boundary
+from specverify.intercept.distributions import Boundary
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.refusals import NeedsValue
 

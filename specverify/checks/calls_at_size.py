@@ -12,7 +12,7 @@ import numpy as np
 
 from specverify.checks.call_verdicts import compared
 from specverify.checks.explaining.counterexamples import readable
-from specverify.intercept.boundary import Boundary
+from specverify.intercept.distributions import Boundary
 from specverify.intercept.refusals import NeedsValue
 from specverify.intercept.symbolic.large import MANY
 from specverify.laws.call_law import CallLaw, call_law

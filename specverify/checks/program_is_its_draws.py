@@ -28,9 +28,9 @@ from specverify.checks.moved_replays import (
     replayed,
 )
 from specverify.checks.valued_runs import raises_without_values, with_values
-from specverify.intercept.boundary import Boundary
+from specverify.intercept.cpython.probe import Found, named
+from specverify.intercept.distributions import Boundary
 from specverify.intercept.refusals import NeedsValue
-from specverify.intercept.unseen import Found, named
 from specverify.laws.draws import NotAFunctionOfItsDraws, Replayed, Tape
 from specverify.laws.enumeration import whole_run
 from specverify.laws.paths import paths

@@ -32,7 +32,7 @@ from specverify.checks.verifier_calls import (
     rounds_after,
     starting_texts,
 )
-from specverify.intercept.boundary import Boundary, NearEnd
+from specverify.intercept.distributions import Boundary, NearEnd
 from specverify.laws.draws import Replayed
 from specverify.laws.enumeration import program_law
 from specverify.laws.law import Law

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from specverify.intercept.boundary import Boundary, MoreNumbers
+from specverify.intercept.distributions import Boundary, MoreNumbers
 from specverify.intercept.symbolic.uniform import uniforms_made, values_of
 from specverify.laws.draws import Decision, Narrated
 from specverify.laws.paths import Undecided

@@ -13,7 +13,7 @@ from specverify.checks.check import Case, Conditions, in_scenarios
 from specverify.checks.explaining.counterexamples import described
 from specverify.checks.explaining.drawn_trees import drawn, is_tree, node_named
 from specverify.checks.explaining.wording import apart, short
-from specverify.intercept.boundary import Boundary
+from specverify.intercept.distributions import Boundary
 from specverify.intercept.refusals import NeedsValue
 from specverify.laws.draws import Narrated, NotAFunctionOfItsDraws, Replayed
 from specverify.laws.paths import Undecided, outcomes_of, paths

@@ -11,8 +11,8 @@ from types import FrameType
 import numpy as np
 
 from specverify.foreign.places import is_foreign
-from specverify.intercept import generator_states
 from specverify.intercept.caller import file_of
+from specverify.intercept.cpython import generator_states
 from specverify.laws.divided import Divided
 from specverify.laws.draws import Replayed, Tape
 from specverify.laws.paths import Enumerated, Probe

@@ -20,7 +20,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from specverify.base.process import NOTHING, Changes, changes_since, process_state
 from specverify.foreign.limit import LoopsWithoutDrawing, OutOfTime, time_limit
 from specverify.foreign.places import is_ours, place_of_frame, sentence_of
-from specverify.intercept.native_types import replaced
+from specverify.intercept.cpython.patches import replaced
 
 Result = TypeVar("Result")
 _CAME_BACK = 113

@@ -22,9 +22,9 @@ from specverify.checks.moved_replays import noticed
 from specverify.checks.program_is_its_draws import CHECK as PROGRAM_IS_ITS_DRAWS
 from specverify.foreign.guard import Guarded, guarded
 from specverify.foreign.places import sentence_of
-from specverify.intercept import float_calls
+from specverify.intercept.cpython import patches
+from specverify.intercept.cpython.sandbox import look_around
 from specverify.intercept.everywhere import libraries_replaced
-from specverify.intercept.outside import look_around
 from specverify.intercept.refusals import NeedsValue
 from specverify.laws.draws import NotAFunctionOfItsDraws
 from specverify.laws.enumeration import EnumerationTooLarge
@@ -192,7 +192,7 @@ def _named(subject: Subject, check: Check, seconds: float, examine: Callable[[],
             return verdict_of(subject.name, check, Status.UNUSABLE, sentence_of(error))
 
     started = time.perf_counter()
-    done = guarded(partial(float_calls.again, examined), seconds, watch_loops=True)
+    done = guarded(partial(patches.again, examined), seconds, watch_loops=True)
     if done.looping:
         verdict = verdict_of(subject.name, check, Status.UNKNOWN, done.out_of_time)._replace(figures={"looping": True})
     elif done.out_of_time:

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from specverify.intercept import float_calls
+from specverify.intercept.cpython import patches
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.refusals import NeedsValue, gifts_kept
 from specverify.intercept.symbolic.large import at_large
@@ -60,7 +60,7 @@ def arrays_of(verify: BareVerifier, attempt: Attempt) -> Convert:
     first = _unanswered(verify, attempt)
     loaded = len(sys.modules) > modules  # what it imports, it imports at first; and some draw as they load
     asked = partial(_asked_of_calls, verify, attempt)
-    result = float_calls.again(asked)  # the first calls of ``float`` are not answered
+    result = patches.again(asked)  # the first calls of ``float`` are not answered
     if loaded or isinstance(result, partial) or not _stands_alone(first, verify, attempt):
         return result
     return partial(_is_not_one, BEGUN_ALONE)

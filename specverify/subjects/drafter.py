@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from specverify.base.callables import first_line
-from specverify.intercept.boundary import Forced
+from specverify.intercept.distributions import Forced
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.reference import Draws, Tokens
 from specverify.reference.arguments import shown

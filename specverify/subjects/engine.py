@@ -19,11 +19,11 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from specverify.base.callables import first_line, told_apart
-from specverify.intercept.boundary import Forced
+from specverify.intercept.distributions import Forced
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.run import aside
 from specverify.intercept.symbolic.deferred import known
-from specverify.intercept.symbolic.outcome import final_outcome
+from specverify.intercept.symbolic.numbers import final_outcome
 from specverify.laws.enumeration import complete_law
 from specverify.laws.near_ties import Logits
 from specverify.laws.paths import Undecided

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from specverify.base.limits import MOST_PROGRAMS
-from specverify.intercept.boundary import Forced
+from specverify.intercept.distributions import Forced
 from specverify.laws.deep_scenarios import LONG_SCENARIOS, WRITTEN_OUT
 from specverify.laws.draws import Replayed
 from specverify.laws.ending_scenarios import ENDING_SCENARIOS

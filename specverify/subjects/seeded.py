@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from specverify.intercept.native_types import replaced
+from specverify.intercept.cpython.patches import replaced
 
 
 @contextmanager

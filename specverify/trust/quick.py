@@ -28,7 +28,7 @@ from specverify.base.verdict import Examination, Status
 from specverify.checks import EXACT_CHECKS, Case, Check, Conditions
 from specverify.checks.check import beyond_reach
 from specverify.checks.forgetting import forget_laws
-from specverify.intercept import float_calls
+from specverify.intercept.cpython import patches
 from specverify.intercept.everywhere import libraries_replaced
 from specverify.mutants import Mutant, mutants
 from specverify.mutants.made_engines import serving, wrong_engines
@@ -201,7 +201,7 @@ def _examination(case: Case, subject: Subject) -> Examination | None:
             return case.examine(conditions)
 
     try:
-        return float_calls.again(examined)
+        return patches.again(examined)
     except Exception:  # noqa: BLE001 - a bug may raise anything: the case says nothing of it
         return None
 

@@ -18,14 +18,24 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
+from specverify.intercept.cpython.patches import ceil, copysign, floor, inf, isfinite, isinf, isnan, log
 from specverify.intercept.refusals import Declined, NeedsValue, tried
-from specverify.intercept.symbolic.continuous import Continuous, Extreme, largest_of
-from specverify.intercept.symbolic.given import EVEN, MOST_OUTCOMES, drawn, few
-from specverify.intercept.symbolic.joined import SYMBOLIC, Joined, Symbolic, joined
+from specverify.intercept.symbolic.continuous import (
+    EVEN,
+    MOST_OUTCOMES,
+    SYMBOLIC,
+    Continuous,
+    Extreme,
+    Joined,
+    Symbolic,
+    drawn,
+    few,
+    joined,
+    largest_of,
+)
 from specverify.intercept.symbolic.large import continuous_in_16_bits
 from specverify.intercept.symbolic.steps import EXP, FLOOR, LOG, MonotoneStep, plus, power, rounded, times
 from specverify.intercept.symbolic.uniform import Uniform
-from specverify.intercept.unpatched import ceil, copysign, floor, inf, isfinite, isinf, isnan, log
 from specverify.reference import Sampled
 
 # Arithmetic

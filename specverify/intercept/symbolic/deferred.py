@@ -11,12 +11,10 @@ from typing import Any
 import numpy as np
 
 from specverify.intercept.audit import Draw
+from specverify.intercept.cpython.patches import empty
 from specverify.intercept.refusals import NeedsValue
-from specverify.intercept.symbolic.continuous import Continuous
-from specverify.intercept.symbolic.given import given, is_whole
-from specverify.intercept.symbolic.joined import SYMBOLIC
+from specverify.intercept.symbolic.continuous import SYMBOLIC, Continuous, given, is_whole
 from specverify.intercept.symbolic.uniform import look
-from specverify.intercept.unpatched import empty
 from specverify.reference import Draws, Site
 
 Law = list[tuple[Any, float]]

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from specverify.intercept.native_types import once
+from specverify.intercept.cpython.patches import once
 from specverify.intercept.run import PROCESS
 
 _LIBRARIES = {"random", "numpy.random", "numpy.random.mtrand", "numpy.random.bit_generator"}
