@@ -1,1 +1,1 @@
-"""The foundation of every room: verdicts as data, replay identifiers, validated arguments, work shared among processes."""
+"""The foundation of every room: verdicts as data, replay identifiers, validated arguments, parallel work."""

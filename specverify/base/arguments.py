@@ -86,7 +86,7 @@ def check_choice(value: Any, name: str, choices: Collection[Any]) -> None:
 
 
 def nearest(value: Any, choices: Iterable[Any]) -> str:
-    """Return ``, did you mean ...?`` with the choice most similar to ``value``, or an empty string if none is similar."""
+    """Return ``, did you mean ...?`` with the choice most similar to ``value``, or an empty string."""
     words = [choice for choice in choices if isinstance(choice, str)]
     result = difflib.get_close_matches(value, words, n=1, cutoff=0.5) if isinstance(value, str) else []
     return f", did you mean {result[0]}?" if result else ""

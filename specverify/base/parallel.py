@@ -180,7 +180,7 @@ def _numbered(index: int, work: Callable[[], Result]) -> tuple[int, Result]:
 
 @contextmanager
 def _not_interrupted() -> Iterator[None]:
-    """Make the worker processes inherit an ignored SIGINT, so that an interrupt from the terminal does not reach them."""
+    """Make worker processes inherit an ignored SIGINT: an interrupt from the terminal does not reach them."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -75,7 +75,7 @@ def time_limit(seconds: float, *, watch_loops: bool = False) -> Iterator[None]:
 
 
 class _Observer:
-    """The activity of the subject in the last quarter of its time, sampled a few times and summarised in one sentence."""
+    """The activity of the subject in the last quarter of its time, sampled and summarised in one sentence."""
 
     def __init__(self, seconds: float) -> None:
         self.watched = seconds * _WATCHED
@@ -227,7 +227,7 @@ def _plant_in(thread: int) -> None:
 
 
 def _is_in_ours(frame: FrameType | None) -> bool:
-    """Return whether the running code belongs to specverify or to a library that specverify called, not to the subject."""
+    """Return whether the running code belongs to specverify, or to a library that specverify called."""
     for result, _ in walk_stack(frame) if frame else ():
         if is_ours(file_of(result)) or is_foreign(file_of(result)):
             return is_ours(file_of(result))
