@@ -177,7 +177,7 @@ def build(
 
 
 def logits_rows(task: Task, prefix: Tokens, draft: Draft) -> tuple[Any, Any]:
-    """Return the target's logits ``[drafts + 1, vocabulary]`` after the prefix, and the draft's ``[drafts,
+    """Return logits after the prefix: the target's ``[drafts + 1, vocabulary]`` and the draft's ``[drafts,
     vocabulary]``.
 
     ``task`` is a ``processed`` one.
