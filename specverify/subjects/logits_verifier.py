@@ -177,8 +177,7 @@ def build(
 
 
 def logits_rows(task: Task, prefix: Tokens, draft: Draft) -> tuple[Any, Any]:
-    """Return logits after the prefix: the target's ``[drafts + 1, vocabulary]`` and the draft's ``[drafts,
-    vocabulary]``.
+    """Return the logits after the prefix: ``[drafts + 1, vocabulary]`` of the target, one row fewer of the draft.
 
     ``task`` is a ``processed`` one.
     """
