@@ -1,4 +1,4 @@
-"""Functions with rules of their own, and laws that are functions of one uniform, in torch: right idioms and wrong twins.
+"""Functions with rules of their own and laws that are functions of one uniform, in torch: idioms and wrong twins.
 
 The exact law of an idiom must fit a planned sample that torch draws by itself, and the sample of a twin that looks like
 it must refute it.
