@@ -11,11 +11,13 @@ from specverify.intercept.aliases import aliases_answered
 from specverify.intercept.answers import nobody_answers
 from specverify.intercept.boundary import Boundary, Forced, boundary_of
 from specverify.intercept.caller import caller
-from specverify.intercept.numpy.calls import numpy_answered_by
-from specverify.intercept.python.calls import random_answered_by
+from specverify.intercept.coupled import Coupled
+from specverify.intercept.numpy.calls import numpy_answered_by, numpy_replaced
+from specverify.intercept.python.calls import random_answered_by, random_replaced
 from specverify.intercept.python.threads import threads_enter
+from specverify.intercept.recorder import Recorder, records_in
 from specverify.intercept.refusals import open_block
-from specverify.intercept.run import Block
+from specverify.intercept.run import Block, mode_with
 from specverify.intercept.symbolic.arrays import lookups_at_large
 from specverify.intercept.symbolic.buffers import arrays_answer
 from specverify.intercept.symbolic.standard_library import math_answers
@@ -35,15 +37,20 @@ def answered_everywhere(draws: Draws, forced_uniform: Forced = None) -> Iterator
     """Answer the random calls of ``random``, NumPy and, if they have been imported, torch and JAX, in all threads.
 
     ``forced_uniform`` gives every uniform that value instead: 0, or 1 for the largest float below it. A ``Boundary``
-    tells which. Raises ``NeedsValue`` at the end for what was drawn without being answered, also where it was swallowed
+    tells which. Where ``draws`` is a ``Recorder`` nothing is answered, and what is drawn is recorded. Raises ``NeedsValue`` at the end for what was drawn without being answered, also where it was swallowed
     on its way.
     """
+    if isinstance(draws, Recorder):
+        with _recorded(draws):
+            yield
+        return
     boundary = boundary_of(forced_uniform)
     torch, jax = ("torch" in sys.modules, "jax" in sys.modules)
     if torch:
         import sympy  # noqa: F401, PLC0415 - torch imports it in the middle of a call, and it calls random as it loads
     with (
         open_block() as block,
+        mode_with(coupled=draws) if isinstance(draws, Coupled) else nullcontext(),
         nullcontext(Unanswered(draws, block)) as asked,
         random_answered_by(asked, boundary),
         numpy_answered_by(asked, boundary),
@@ -84,6 +91,26 @@ class Unanswered:
             raise NotAFunctionOfItsDraws(f"a random number that an earlier call drew ({drawn}) decides in a later one")
         with nobody_answers():
             return self._draws.categorical(pmf, site)
+
+
+@contextmanager
+def _recorded(recorder: Recorder) -> Iterator[None]:
+    """Let a program draw for itself and record what it draws."""
+    recording = nullcontext()
+    if "torch" in sys.modules:
+        from specverify.intercept.torch.recording import Recording  # noqa: PLC0415 - torch is there already
+
+        recording = Recording(recorder)
+    with (
+        open_block() as block,
+        records_in(recorder),
+        random_replaced(),
+        numpy_replaced(),
+        aliases_answered(),
+        threads_enter(block, lambda: recording),
+        recording,
+    ):
+        yield
 
 
 @contextmanager

@@ -24,6 +24,7 @@ from specverify.intercept.answers import Answers, answering, answers_of
 from specverify.intercept.boundary import Forced
 from specverify.intercept.native_types import methods_replaced, once, own_methods, replaced
 from specverify.intercept.numpy.generator import LAWS, REAL, NumpyGenerator
+from specverify.intercept.recorder import Recorder
 from specverify.intercept.refusals import in_housekeeping
 from specverify.intercept.symbolic.finite import seed_name
 from specverify.intercept.symbolic.numbers import settled
@@ -49,6 +50,8 @@ def _answered(kind: type, function: str) -> Callable[..., Any]:
             return real(self, *args, **kwargs)
         if in_housekeeping():
             return answers.set_by_program(self, lambda: real(self, *args, **kwargs))
+        if isinstance(answers, Recorder):
+            return answers.call(LIBRARY, function, real, self, args, kwargs)
         generator = NumpyGenerator(answers, self)
         law = LAWS.get(function)
         answer = getattr(generator, function, None) if law is None else partial(law, generator)

@@ -26,6 +26,7 @@ from specverify.intercept.answers import Answers, Call, answering, answers_of
 from specverify.intercept.boundary import Forced
 from specverify.intercept.caller import caller
 from specverify.intercept.native_types import once, replaced
+from specverify.intercept.recorder import Recorder
 from specverify.intercept.refusals import give, in_housekeeping
 from specverify.intercept.symbolic.continuous import Continuous
 from specverify.intercept.symbolic.finite import FOLLOWED_AT_ONCE, heads, one_by_one, one_of, seed_name
@@ -184,6 +185,8 @@ def _inside(name: str, answer: Callable[..., Any], real: Callable[..., Any]) -> 
             if name == "seed":
                 answers.call_it(self, _seed_shown(*args, **kwargs))
             return answers.set_by_program(self, lambda: real(self, *args, **kwargs))
+        if isinstance(answers, Recorder):
+            return answers.call(LIBRARY, name, real, self, args, kwargs)
         return answer(self, *args, **kwargs)
 
     return method

@@ -20,6 +20,7 @@ import numpy as np
 
 from specverify.intercept.caller import caller
 from specverify.intercept.refusals import give
+from specverify.intercept.run import mode
 from specverify.intercept.symbolic.continuous import Continuous
 from specverify.intercept.symbolic.steps import carried_back
 from specverify.intercept.symbolic.uniform import look, refusal
@@ -82,7 +83,9 @@ def given(value: Continuous) -> int:
         raise refusal("value-needed", "the value of a random number is needed that was compared together with others")
     look(value.uniform.draw)
     state = os.urandom(8) if origin is None else repr(origin.state).encode()
+    coupled = mode().coupled
     place = known.low + (known.high - known.low) * (zlib.crc32(state) + 0.5) / 2**32
+    place = place if coupled is None else coupled.value(value.uniform)
     result = place
     for step in value.steps:
         result = step.of(result)

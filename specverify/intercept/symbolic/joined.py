@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from specverify.intercept import audit
+from specverify.intercept.run import mode
 from specverify.intercept.symbolic.continuous import Continuous, Extreme
 from specverify.intercept.symbolic.enclosures import Formula, enclosed
 from specverify.intercept.symbolic.steps import SCALES, STEPPED, MonotoneStep, pushed, times
@@ -97,7 +98,9 @@ class Joined(NamedTuple):
         rounding.known_within(chance.within)
         if not drawn:
             return chance.middle == 1
-        result = uniforms[0].coin(chance.middle)
+        result = uniforms[0].coin(
+            chance.middle, lambda _: int(mode().coupled.holds(uniforms, self, bound, or_equal=or_equal))
+        )
         group.learn(Answer(self, bound, or_equal, result))
         return result
 

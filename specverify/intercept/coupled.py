@@ -1,0 +1,227 @@
+"""An interpreter that follows a plain run: every question to a random number is answered by what was recorded.
+
+``Coupled`` stands beside ``Enumerated``. In its block each symbolic number that is made is given the next recorded one,
+and each draw takes the branch in which that lies. So the examined run must return what the plain run returned.
+
+A question to one uniform number is answered twice: by its value, and by where its rest lies among the weights that are
+asked, the rest being uniform again after every answer. If the two differ, an interval was lost or a weight is wrong.
+The order of clocks, and what several numbers decide together, are answered by their values.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+
+from specverify.intercept.recorded_numbers import Item, NotRecorded, items_of
+from specverify.intercept.recorder import Record, Recorder, nobody
+from specverify.intercept.symbolic.continuous import Continuous, Extreme
+from specverify.intercept.symbolic.joined import Joined
+from specverify.laws.rounding import FLOAT32
+from specverify.reference import Draws, Pmf, Site
+
+NEAR = 8 * FLOAT32
+"""A number as near as this to where an answer changes is a tie of rounding: float32 may decide it either way."""
+
+
+class Parted(Exception):  # noqa: N818 - reads as the sentence it is
+    """The examined run is not the plain one: what is different, and at which call."""
+
+
+class _Rest:
+    """Where a uniform number lies in what is known of it, as a share of it."""
+
+    __slots__ = ("at", "width")
+
+    def __init__(self, at: float) -> None:
+        self.at, self.width = at, 1.0
+
+
+class Coupled:
+    """Answers the draws of one examined run by the records of a plain one; ``named`` as in ``Recorder``."""
+
+    def __init__(self, recorder: Recorder, named: Draws, rng: np.random.Generator) -> None:
+        """``rng`` places a number that is known to a cell alone."""
+        self._named, self._rng = named, rng
+        self._records: deque[Record] = deque(recorder.records)
+        self._keys: deque[Any] = deque(recorder.keys)
+        self._items: deque[Item] = deque()
+        self._of: Record | None = None
+        self._values: dict[int, tuple[Any, float]] = {}
+        """Of uniforms and of what is known of them, by identity."""
+        self._rests: dict[int, _Rest] = {}
+        self.ties: list[str] = []
+        """Questions that rounding may answer either way."""
+        self.parted: list[str] = []
+        """What was different, first things first."""
+
+    # What interception tells
+
+    def categorical(self, pmf: Pmf, site: Site) -> int:
+        """Return the outcome of a draw that the program asks for by name."""
+        return self._named.categorical(pmf, site)
+
+    def key(self) -> Any:
+        """Return the key that the plain run was given. Raises ``Parted`` if there is none."""
+        if not self._keys:
+            raise self._part("a key is asked for that the plain run did not ask for")
+        return self._keys.popleft()
+
+    def push(self, items: Sequence[Item]) -> None:
+        """Give the next numbers, which are known otherwise."""
+        self._items.extendleft(reversed(items))
+
+    def take(self, uniform: Any) -> None:
+        """Give a new uniform number its value."""
+        item = self._next(uniform.draw.name)
+        if math.isnan(item.low):
+            raise self._part(f"{uniform.draw.name} makes a number, and {self._of} drew an outcome")
+        with nobody():
+            value = item.low if item.low == item.high else float(self._rng.uniform(item.low, item.high))
+        self._values[id(uniform)] = uniform, value
+
+    def take_outcome(self, draw: Any) -> Item:
+        """Return what was recorded for a draw of one of several outcomes."""
+        return self._next(draw.name)
+
+    def outcome(self, pmf: Any, item: Item, name: str) -> int:
+        """Return the outcome that was recorded; its weights are to be those that are asked."""
+        masses = np.asarray(pmf, dtype=np.float64)
+        if item.outcome is None:
+            return int(np.searchsorted(np.cumsum(masses), item.low, "right"))
+        if not 0 <= item.outcome < len(masses) or not masses[item.outcome] > 0:
+            raise self._part(f"{name} asks for one of {masses.tolist()}, and {self._of} drew {item.outcome}")
+        if item.weights is not None and len(item.weights) == len(masses):
+            weights = np.asarray(item.weights, dtype=np.float64)
+            if np.abs(weights / weights.sum() - masses).max() > NEAR:
+                raise self._part(f"{name} asks with weights {masses.tolist()}, drawn from {weights.tolist()}")
+        return item.outcome
+
+    def agree(self, one: int, other: int, name: str) -> None:
+        """Raise ``Parted`` if what is examined as one draw was two."""
+        if one != other:
+            raise self._part(f"{name} is examined as a draw made before, which gave another outcome")
+
+    def cell(self, uniform: Any, pmf: Any, lies: Callable[[float], int]) -> int:
+        """Return in which of the cells of a question a uniform number lies."""
+        value, known = self.value(uniform), uniform.known
+        result = lies(value)
+        masses = [float(mass) for mass in pmf]
+        rest = self._rests.get(id(known))
+        if rest is None:
+            rest = self._rests[id(known)] = _Rest(value)
+        if known.together or known.raced or known.place is not None:
+            rest.width = 0.0
+            return self._possible(result, masses, uniform.draw.name)
+        return self._by_rest(rest, result, masses, uniform.draw.name)
+
+    def holds(self, uniforms: Sequence[Any], of: Any, bound: float, *, or_equal: bool) -> int:
+        """Return 0 if a quantity of several numbers is below a bound, else 1."""
+        for uniform in uniforms:
+            self._rests[id(uniform.known)] = rest = _Rest(0.0)
+            rest.width = 0.0
+        value = self.evaluate(of)
+        if abs(value - bound) <= NEAR * max(1.0, abs(bound)):
+            self.ties.append(f"{uniforms[0].draw.name}: {value} and {bound}")
+        return int(not (value <= bound if or_equal else value < bound))
+
+    def first(self, pmf: Any, runners: Sequence[Any]) -> int:
+        """Return which of several clocks rings first."""
+        times = [self._time(runner) for runner in runners]
+        return self._least(times, [float(mass) for mass in pmf], str(runners[0].known.site))
+
+    def largest(self, pmf: Any, scores: Sequence[Any], *, first: bool = True) -> int:
+        """Return the place of the largest of scores, or of the smallest."""
+        values = [self.evaluate(score) for score in scores]
+        signed = [-value for value in values] if first else values
+        return self._least(signed, [float(mass) for mass in pmf], "a race")
+
+    def learn(self, uniforms: Iterable[Any]) -> None:
+        """Keep the values of numbers by what is known of them."""
+        for uniform in uniforms:
+            self.value(uniform)
+
+    def value(self, uniform: Any) -> float:
+        """Return the value of a uniform number; all draws that gave it are to have one."""
+        mine, known = self._values[id(uniform)][1], uniform.known
+        _, value = self._values.setdefault(id(known), (known, mine))
+        if value != mine:
+            raise self._part(f"{uniform.draw.name} is examined as a number drawn before, which had another value")
+        return value
+
+    def evaluate(self, of: Any) -> float:
+        """Return the value of what is made of random numbers."""
+        if isinstance(of, Extreme):
+            return sorted(map(self.evaluate, of.parts), reverse=of.largest)[of.rank]
+        if isinstance(of, Continuous):
+            result = self.value(of.uniform)
+        elif isinstance(of, Joined):
+            one, other = map(self.evaluate, of.operands)
+            result = {"add": one + other, "multiply": one * other, "maximum": max(one, other)}[of.name]
+        else:
+            return float(of)
+        for step in of.steps:
+            result = step.of(result)
+        return min(max(result, of.low), of.high)
+
+    def left(self) -> str:
+        """Return the first call of the plain run that was not made again; nothing if all were."""
+        return f"{self._records[0]} was not made again" if self._records else ""
+
+    # What it finds
+
+    def _next(self, name: str) -> Item:
+        while not self._items:
+            if not self._records:
+                raise self._part(f"{name} draws, and the plain run drew nothing more")
+            self._of = self._records.popleft()
+            self._items.extend(items_of(self._of))
+        return self._items.popleft()
+
+    def _time(self, runner: Any) -> float:
+        _, u = self._values[id(runner.known)]
+        u = 1 - u if runner.flipped else u
+        return -math.log(u) / runner.rate if u > 0 else math.inf
+
+    def _least(self, values: list[float], masses: list[float], name: str) -> int:
+        result = min(range(len(values)), key=values.__getitem__)
+        others = values[:result] + values[result + 1 :]
+        if others and min(others) - values[result] <= NEAR * max(1e-30, abs(values[result])):
+            self.ties.append(f"{name}: {values[result]} and {min(others)}")
+        return self._possible(result, masses, name)
+
+    def _possible(self, result: int, masses: list[float], name: str) -> int:
+        """Return an outcome that can come: the recorded one, or the nearest that has a probability."""
+        if masses[result] > 0:
+            return result
+        self._differ(f"{name}: an answer of probability 0 came")
+        return max(range(len(masses)), key=masses.__getitem__)
+
+    def _by_rest(self, rest: _Rest, result: int, masses: list[float], name: str) -> int:
+        ends = [0.0, *accumulate(masses)]
+        if rest.width > 0:
+            off = max(ends[result] - rest.at, rest.at - ends[result + 1])
+            if off > NEAR / rest.width:
+                self._differ(f"{name}: the answer has another weight than the interval it means")
+            elif min(abs(rest.at - end) for end in ends[1:-1]) <= NEAR / rest.width:
+                self.ties.append(name)
+        result = self._possible(result, masses, name)
+        low, mass = ends[result], masses[result]
+        rest.at = min(max((rest.at - low) / mass, 0.0), 1.0)
+        rest.width *= mass
+        return result
+
+    def _differ(self, what: str) -> None:
+        self.parted.append(what)
+
+    def _part(self, what: str) -> Parted:
+        self.parted.append(what)
+        return Parted(what)
+
+
+__all__ = ["Coupled", "NotRecorded", "Parted"]
