@@ -14,7 +14,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -42,6 +42,15 @@ class _Rest:
         self.at, self.width = at, 1.0
 
 
+class _Number(NamedTuple):
+    """The value of a random number."""
+
+    of: Any
+    """The number, or what is known of it: kept, so that no other one gets its identity."""
+    value: float
+    item: Item
+
+
 class Coupled:
     """Answers the draws of one examined run by the records of a plain one; ``named`` as in ``Recorder``."""
 
@@ -52,8 +61,8 @@ class Coupled:
         self._keys: deque[Any] = deque(recorder.keys)
         self._items: deque[Item] = deque()
         self._of: Record | None = None
-        self._values: dict[int, tuple[Any, float]] = {}
-        """Of uniforms and of what is known of them, by identity."""
+        self._numbers: dict[int, _Number] = {}
+        """By the identity of a uniform, and of what is known of it."""
         self._rests: dict[int, _Rest] = {}
         self.ties: list[str] = []
         """Questions that rounding may answer either way."""
@@ -83,7 +92,7 @@ class Coupled:
             raise self._part(f"{uniform.draw.name} makes a number, and {self._of} drew an outcome")
         with nobody():
             value = item.low if item.low == item.high else float(self._rng.uniform(item.low, item.high))
-        self._values[id(uniform)] = uniform, value
+        self._numbers[id(uniform)] = _Number(uniform, value, item)
 
     def take_outcome(self, draw: Any) -> Item:
         """Return what was recorded for a draw of one of several outcomes."""
@@ -148,11 +157,18 @@ class Coupled:
 
     def value(self, uniform: Any) -> float:
         """Return the value of a uniform number; all draws that gave it are to have one."""
-        mine, known = self._values[id(uniform)][1], uniform.known
-        _, value = self._values.setdefault(id(known), (known, mine))
-        if value != mine:
+        mine, known = self._numbers[id(uniform)], uniform.known
+        number = self._numbers.setdefault(id(known), mine._replace(of=known))
+        if number.item.low != mine.item.low:
             raise self._part(f"{uniform.draw.name} is examined as a number drawn before, which had another value")
-        return value
+        return number.value
+
+    def whole(self, of: Any, otherwise: float) -> int:
+        """Return a whole number that is given as it is: of many, a share in float64 does not tell which."""
+        outcome, steps = self._numbers[id(of.uniform)].item.outcome, of.steps
+        added = int(steps[2].number) if len(steps) == 3 and steps[2].name == "plus" else 0
+        plainly = [step.name for step in steps] in (["times", "floor"], ["times", "floor", "plus"])
+        return int(otherwise) if outcome is None or not plainly else outcome + added
 
     def evaluate(self, of: Any) -> float:
         """Return the value of what is made of random numbers."""
@@ -184,7 +200,7 @@ class Coupled:
         return self._items.popleft()
 
     def _time(self, runner: Any) -> float:
-        _, u = self._values[id(runner.known)]
+        u = self._numbers[id(runner.known)].value
         u = 1 - u if runner.flipped else u
         return -math.log(u) / runner.rate if u > 0 else math.inf
 

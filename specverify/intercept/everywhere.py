@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from importlib import import_module
 from typing import Any
 
 from specverify.intercept.aliases import aliases_answered
@@ -96,11 +97,16 @@ class Unanswered:
 @contextmanager
 def _recorded(recorder: Recorder) -> Iterator[None]:
     """Let a program draw for itself and record what it draws."""
-    recording = nullcontext()
+    if "jax" in sys.modules:
+        with suppress(ImportError, AttributeError):  # another version
+            import_module("specverify.intercept.jax.calls")
+    recording: Any = nullcontext()
+    written: Any = nullcontext()
     if "torch" in sys.modules:
-        from specverify.intercept.torch.recording import Recording  # noqa: PLC0415 - torch is there already
+        from specverify.intercept.torch.calls import as_written  # noqa: PLC0415 - torch is there already
+        from specverify.intercept.torch.recording import Recording  # noqa: PLC0415 - likewise
 
-        recording = Recording(recorder)
+        recording, written = Recording(recorder), as_written()
     with (
         open_block() as block,
         records_in(recorder),
@@ -108,6 +114,7 @@ def _recorded(recorder: Recorder) -> Iterator[None]:
         numpy_replaced(),
         aliases_answered(),
         threads_enter(block, lambda: recording),
+        written,
         recording,
     ):
         yield

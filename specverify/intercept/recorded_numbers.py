@@ -235,7 +235,7 @@ _OF_NUMPY: dict[str, Callable[..., Any]] = {
     "randint": _integers,
     "choice": _choice,
     "multinomial": _counts,
-    **dict.fromkeys(("binomial", "hypergeometric", "permutation", "shuffle"), _places),
+    **dict.fromkeys(("binomial", "hypergeometric", "permutation", "permuted", "shuffle"), _places),
 }
 _OF_PYTHON: dict[str, Callable[..., Any]] = {
     "random": lambda result: _points(result),

@@ -96,7 +96,17 @@ def _in_places(name: str, real: Callable[..., Any], generator: Any, given: Any, 
     first, *rest = given
     several = not isinstance(first, int | np.integer) and np.ndim(first) != 0
     if name == "permuted":
-        raise NotImplementedError("permuted is not recorded")
+        axis = rest[0] if rest else named.get("axis")
+        whole = np.asarray(first)
+        flat = whole.ravel() if axis is None else np.moveaxis(whole, axis, -1)
+        order = np.broadcast_to(np.arange(flat.shape[-1]), flat.shape)
+        places = real(generator, order, axis=-1)
+        taken = np.take_along_axis(flat, places, -1)
+        taken = taken.reshape(whole.shape) if axis is None else np.moveaxis(taken, -1, axis)
+        out = rest[1] if len(rest) > 1 else named.get("out")
+        if out is not None:
+            out[...] = taken
+        return places, taken if out is None else out
     if name == "shuffle":
         axis = rest[0] if rest else named.get("axis", 0)
         number = first.shape[axis] if isinstance(first, np.ndarray) else len(first)

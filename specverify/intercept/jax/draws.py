@@ -23,6 +23,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from jax.extend.core.primitives import random_bits_p
+
 from specverify.intercept import generator_states
 from specverify.intercept.audit import Draw, Raced
 from specverify.intercept.boundary import Forced, boundary_of
@@ -184,7 +186,7 @@ class JaxDraws:
         kind, data, place = str(keys.dtype), np.asarray(jax.random.key_data(keys)), caller()
         by_place = kind == "key<fry>" and jax.config.jax_threefry_partitionable
         coupled, word = mode().coupled, 0
-        words = None if coupled is None else np.asarray(jax.random.bits(keys, shape, f"uint{width}"))
+        words = None if coupled is None else np.asarray(random_bits_p.bind(keys, bit_width=width, shape=shape))
         result = empty((*keys.shape, *shape), dtype=object)
         for own in np.ndindex(keys.shape):
             key = (kind, data[own].tobytes())

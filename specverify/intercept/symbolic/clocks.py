@@ -41,7 +41,7 @@ class Clock(NamedTuple):
     @property
     def plain(self) -> bool:
         """Whether it is an exponential of its rate, but for less than float64 rounds."""
-        late = self.at_once or abs(self.rate * self.start)
+        late = max(self.at_once, abs(self.rate * self.start))
         return late <= FLOAT64 and abs(self.offset) <= FLOAT64 and self.later(self.end) <= FLOAT64
 
     def later(self, at: float) -> float:

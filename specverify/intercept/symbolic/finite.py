@@ -94,7 +94,7 @@ def given(value: Continuous) -> int:
     if not known.low < known.high:
         known.low, known.high = place, math.nextafter(place, 2.0)
     give(f"a number of {number:.0f} outcomes at {caller()}, given as it is")
-    return int(result)
+    return int(result) if coupled is None else int(coupled.whole(value, result))
 
 
 def _outcomes(value: Continuous) -> float:
