@@ -26,6 +26,8 @@ from specverify.subjects.seeded import seeded
 
 RUNS = 200
 """Coupled runs of a subject at least."""
+FEWEST = 3
+"""Runs after which two numbers that are always equal are one number."""
 SEED = 0x5EED
 
 
@@ -54,7 +56,7 @@ def coupled(program: Callable[[Draws], Any], runs: int = RUNS, seed: int = 0) ->
     seed
         Tells the pairs of two calls apart.
     """
-    done, ties = 0, list[str]()
+    done, ties, twins = 0, list[str](), None
     for number in range(runs):
         place = SEED + seed + number
         recorder = Recorder(Tape(place))
@@ -73,7 +75,10 @@ def coupled(program: Callable[[Draws], Any], runs: int = RUNS, seed: int = 0) ->
         elif fault:
             return CoupledRuns(done, fault, tuple(ties))
         else:
-            done += 1
+            done, twins = done + 1, examined.twins() if twins is None else twins & examined.twins()
+    if done >= FEWEST and twins:
+        one, other = min(twins)
+        return CoupledRuns(done, f"in every run numbers {one} and {other} are equal, and are examined as two")
     return CoupledRuns(done, ties=tuple(ties))
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from itertools import accumulate
+from itertools import accumulate, combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +27,10 @@ from specverify.reference import Draws, Pmf, Site
 
 NEAR = 8 * FLOAT32
 """A number as near as this to where an answer changes is a tie of rounding: float32 may decide it either way."""
+
+
+MOST_COMPARED = 64
+"""Numbers of one run that are compared for equality: of more, some float32 are equal by chance."""
 
 
 class Parted(Exception):  # noqa: N818 - reads as the sentence it is
@@ -64,6 +68,10 @@ class Coupled:
         self._numbers: dict[int, _Number] = {}
         """By the identity of a uniform, and of what is known of it."""
         self._rests: dict[int, _Rest] = {}
+        self._told: dict[Any, list[tuple[float, bool]]] = {}
+        """What was answered about quantities of several numbers."""
+        self._order: set[tuple[int, int]] = set()
+        """Numbers of which the first is known to ring before the second."""
         self.ties: list[str] = []
         """Questions that rounding may answer either way."""
         self.parted: list[str] = []
@@ -105,9 +113,9 @@ class Coupled:
             return int(np.searchsorted(np.cumsum(masses), item.low, "right"))
         if not 0 <= item.outcome < len(masses) or not masses[item.outcome] > 0:
             raise self._part(f"{name} asks for one of {masses.tolist()}, and {self._of} drew {item.outcome}")
-        if item.weights is not None and len(item.weights) == len(masses):
+        if item.weights is not None:
             weights = np.asarray(item.weights, dtype=np.float64)
-            if np.abs(weights / weights.sum() - masses).max() > NEAR:
+            if len(weights) != len(masses) or np.abs(weights / weights.sum() - masses).max() > NEAR:
                 raise self._part(f"{name} asks with weights {masses.tolist()}, drawn from {weights.tolist()}")
         return item.outcome
 
@@ -135,6 +143,12 @@ class Coupled:
             self._rests[id(uniform.known)] = rest = _Rest(0.0)
             rest.width = 0.0
         value = self.evaluate(of)
+        for bound_before, below in self._told.setdefault(of, []):
+            if (below and bound > bound_before) or (not below and bound < bound_before) or bound == bound_before:
+                self._differ(
+                    f"{uniforms[0].draw.name}: a question to several numbers is asked that was answered before"
+                )
+        self._told[of].append((bound, value < bound))
         if abs(value - bound) <= NEAR * max(1.0, abs(bound)):
             self.ties.append(f"{uniforms[0].draw.name}: {value} and {bound}")
         return int(not (value <= bound if or_equal else value < bound))
@@ -142,7 +156,13 @@ class Coupled:
     def first(self, pmf: Any, runners: Sequence[Any]) -> int:
         """Return which of several clocks rings first."""
         times = [self._time(runner) for runner in runners]
-        return self._least(times, [float(mass) for mass in pmf], str(runners[0].known.site))
+        name, known = str(runners[0].known.site[:2]), [id(runner.known) for runner in runners]
+        if any(all((one, other) in self._order for other in known if other != one) for one in known):
+            self._differ(f"{name}: an order is asked for that was answered before")
+        result = self._least(times, [float(mass) for mass in pmf], name)
+        behind = {later for other in known for later in (other, *(b for a, b in self._order if a == other))}
+        self._order |= {(known[result], later) for later in behind - {known[result]}}
+        return result
 
     def largest(self, pmf: Any, scores: Sequence[Any], *, first: bool = True) -> int:
         """Return the place of the largest of scores, or of the smallest."""
@@ -173,7 +193,8 @@ class Coupled:
     def evaluate(self, of: Any) -> float:
         """Return the value of what is made of random numbers."""
         if isinstance(of, Extreme):
-            return sorted(map(self.evaluate, of.parts), reverse=of.largest)[of.rank]
+            return float(sorted(map(self.evaluate, of.parts), reverse=of.largest)[of.rank])
+        result: float
         if isinstance(of, Continuous):
             result = self.value(of.uniform)
         elif isinstance(of, Joined):
@@ -184,6 +205,17 @@ class Coupled:
         for step in of.steps:
             result = step.of(result)
         return min(max(result, of.low), of.high)
+
+    def twins(self) -> frozenset[tuple[int, int]]:
+        """Return the places of numbers that are equal in all digits and examined as two, if there are few."""
+        numbers = [number for number in self._numbers.values() if hasattr(number.of, "known")]
+        if len(numbers) > MOST_COMPARED:
+            return frozenset()
+        return frozenset(
+            (place, later)
+            for (place, one), (later, other) in combinations(enumerate(numbers), 2)
+            if one.item.low == other.item.low == other.item.high and one.of.known is not other.of.known
+        )
 
     def left(self) -> str:
         """Return the first call of the plain run that was not made again; nothing if all were."""

@@ -38,8 +38,9 @@ def answered_everywhere(draws: Draws, forced_uniform: Forced = None) -> Iterator
     """Answer the random calls of ``random``, NumPy and, if they have been imported, torch and JAX, in all threads.
 
     ``forced_uniform`` gives every uniform that value instead: 0, or 1 for the largest float below it. A ``Boundary``
-    tells which. Where ``draws`` is a ``Recorder`` nothing is answered, and what is drawn is recorded. Raises ``NeedsValue`` at the end for what was drawn without being answered, also where it was swallowed
-    on its way.
+    tells which. Where ``draws`` is a ``Recorder`` nothing is answered, and what is drawn is recorded.
+
+    Raises ``NeedsValue`` at the end for what was drawn without being answered, also where it was swallowed on its way.
     """
     if isinstance(draws, Recorder):
         with _recorded(draws):

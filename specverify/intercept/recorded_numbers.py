@@ -40,10 +40,11 @@ def items_of(record: Record) -> list[Item]:
     if row is None:
         raise NotRecorded(f"{record} is not recorded")
     result = record.result
-    return list(row(result, *record.args, **{name: item for name, item in record.kwargs.items() if name not in _BESIDE}))
+    return list(row(result, *record.args, **{name: item for name, item in record.kwargs.items() if name not in BESIDE}))
 
 
-_BESIDE = frozenset({"size", "dtype", "out", "generator", "device", "layout", "pin_memory", "memory_format", "method"})
+BESIDE = frozenset({"size", "dtype", "out", "generator", "device", "layout", "pin_memory", "memory_format", "method"})
+"""Arguments that do not change the law of a number."""
 
 
 def _flat(numbers: Any) -> Any:
@@ -120,16 +121,39 @@ def _integers(result: Any, low: Any, high: Any = None, *rest: Any, endpoint: boo
     yield from _whole(result, int(begin), int(end) + endpoint - int(begin))
 
 
-def _choice(places: Any, a: Any, size: Any = None, replace: bool = True, p: Any = None, *_: Any, **__: Any) -> Any:
-    number = int(a) if np.ndim(a) == 0 else None
-    weights = np.asarray(p) if p is not None else np.ones(number) if number else None
-    repeated = _outcomes(places, weights)
-    return (item._replace(weights=weights) for item in repeated) if replace else repeated
+POOL = 16
+"""Of more entries than this, equal ones are one outcome."""
+
+
+def _choice(
+    places: Any, a: Any, size: Any = None, replace: bool = True, p: Any = None, *_: Any, **__: Any
+) -> Iterator[Item]:
+    number = int(a) if np.ndim(a) == 0 else len(a)
+    weights = np.asarray(p, dtype=np.float64) if p is not None else np.ones(number)
+    if replace and np.ndim(a) == 1 and number > POOL and np.asarray(a).dtype != object:
+        _, which = np.unique(a, return_inverse=True)
+        places, weights = which[places], np.bincount(which, weights)
+    for place in np.asarray(places).ravel().tolist():
+        yield Item(outcome=place, weights=weights)
+        if not replace:
+            weights = np.where(np.arange(number) == place, 0.0, weights)
 
 
 def _counts(result: Any, n: int, pvals: Any, *_: Any) -> Iterator[Item]:
+    weights = np.asarray(pvals) if n == 1 and np.ndim(pvals) == 1 else None
     for row in np.asarray(result).reshape(-1, np.asarray(result).shape[-1]):
-        yield from _outcomes([int(row.argmax())] if n == 1 else row, np.asarray(pvals) if n == 1 and np.ndim(pvals) == 1 else None)
+        yield from _outcomes([int(row.argmax())] if n == 1 else row, weights)
+
+
+def _heads(result: Any, trials: Any, chance: Any, *_: Any) -> Iterator[Item]:
+    """Yield numbers of heads."""
+    for place, n, p in np.broadcast(np.asarray(result), np.asarray(trials), np.asarray(chance)):
+        ways = range(int(n) + 1) if n <= _TOLD_TRIALS else ()
+        weights = np.array([math.comb(int(n), k) * p**k * (1 - p) ** (int(n) - k) for k in ways]) if ways else None
+        yield Item(outcome=int(place), weights=weights)
+
+
+_TOLD_TRIALS = 100
 
 
 def _bits(result: int, k: int) -> Iterator[Item]:
@@ -214,8 +238,8 @@ def _torch_order(result: Any, *_: Any) -> Iterator[Item]:
         left.remove(element)
 
 
-def _torch_places(result: Any, *_: Any) -> Iterator[Item]:
-    yield from _outcomes(result.double().cpu().numpy())
+def _torch_heads(result: Any, trials: Any, chance: Any, *_: Any) -> Iterator[Item]:
+    yield from _heads(*(tensor.double().cpu().numpy() for tensor in (result, trials, chance)))
 
 
 _OF_NUMPY: dict[str, Callable[..., Any]] = {
@@ -235,16 +259,17 @@ _OF_NUMPY: dict[str, Callable[..., Any]] = {
     "randint": _integers,
     "choice": _choice,
     "multinomial": _counts,
-    **dict.fromkeys(("binomial", "hypergeometric", "permutation", "permuted", "shuffle"), _places),
+    "binomial": _heads,
+    **dict.fromkeys(("hypergeometric", "permutation", "permuted", "shuffle"), _places),
 }
 _OF_PYTHON: dict[str, Callable[..., Any]] = {
-    "random": lambda result: _points(result),
+    "random": _points,
     "expovariate": _of_exponential(lambda result, lambd=1.0: result * lambd),
     "weibullvariate": _of_exponential(_weibull_of_python),
     "_randbelow": lambda result, n: _whole(result, 0, n),
     "getrandbits": _bits,
     "sample": _places,
-    "binomialvariate": _places,
+    "binomialvariate": lambda result, n=1, p=0.5: _heads(result, n, p),
 }
 _OF_TORCH: dict[str, Callable[..., Any]] = {
     "rand": _torch_rand,
@@ -255,7 +280,7 @@ _OF_TORCH: dict[str, Callable[..., Any]] = {
     "multinomial": _torch_multinomial,
     "bernoulli": _torch_bernoulli,
     "bernoulli_": _torch_bernoulli,
-    "binomial": _torch_places,
+    "binomial": _torch_heads,
     "randint": _torch_integers,
     "randint_like": _torch_integers_like,
     "random_": _torch_random,

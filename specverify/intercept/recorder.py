@@ -1,13 +1,14 @@
 """A run as it is, its random numbers recorded.
 
-``Recorder`` stands where an interpreter of ``Draws`` stands. In its block each drawing call of ``random`` and NumPy goes
-to the method of the library, and the recorder keeps the arguments and the result; nothing else is changed. torch is
-recorded by ``torch.recording``. JAX needs no record: its numbers are a function of keys, and the keys that were handed
-out are kept. No rule for symbolic numbers is used here.
+``Recorder`` stands where an interpreter of ``Draws`` stands. In its block each drawing call of ``random`` and NumPy
+goes to the method of the library, and the recorder keeps the arguments and the result; nothing else is changed. torch
+is recorded by ``torch.recording``. JAX needs no record: its numbers are a function of keys, and the keys that were
+handed out are kept. No rule for symbolic numbers is used here.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import copy
@@ -76,18 +77,18 @@ class Recorder:
         """Add a record."""
         self.records.append(record)
 
-    def call_it(self, generator: Any, name: str) -> None:
+    def call_it(self, _generator: Any, _name: str) -> None:
         """Take no note of the name of a generator."""
 
-    def set_by_program(self, generator: Any, change: Callable[[], Any]) -> Any:
+    def set_by_program(self, _generator: Any, change: Callable[[], Any]) -> Any:
         """Do what sets the state of a generator: nothing is drawn."""
         return change()
 
     def key(self) -> Any:
         """Return a key of JAX for a call that takes one."""
-        import jax  # noqa: PLC0415 - whoever asks for a key has it
-
-        self.keys.append(jax.random.PRNGKey(int(np.random.randint(2**31))))  # noqa: NPY002 - it is what ``seeded`` seeds
+        with nobody():
+            seed = int(np.random.randint(2**31))  # noqa: NPY002 - it is what ``seeded`` seeds
+        self.keys.append(sys.modules["jax"].random.PRNGKey(seed))
         return self.keys[-1]
 
 
@@ -112,8 +113,7 @@ def _in_places(name: str, real: Callable[..., Any], generator: Any, given: Any, 
         number = first.shape[axis] if isinstance(first, np.ndarray) else len(first)
         order = np.arange(number)
         real(generator, order)
-        taken = np.take(first, order, axis) if isinstance(first, np.ndarray) else [first[place] for place in order]
-        first[:] = taken
+        first[:] = np.take(first, order, axis) if isinstance(first, np.ndarray) else [first[place] for place in order]
         return order, None
     if name == "sample":
         counts = named.get("counts")
@@ -123,8 +123,10 @@ def _in_places(name: str, real: Callable[..., Any], generator: Any, given: Any, 
         return places, [population[place] for place in places]
     axis = named.get("axis", 0) if name == "choice" else (rest[0] if rest else named.get("axis", 0))
     number = np.shape(first)[axis] if several else int(first)
-    rest, named = ([], {}) if name == "permutation" else (rest, {key: item for key, item in named.items() if key != "axis"})
-    places = real(generator, number, *rest, **named)
+    if name == "permutation":
+        places = real(generator, number)
+    else:
+        places = real(generator, number, *rest, **{key: item for key, item in named.items() if key != "axis"})
     return places, np.take(np.asarray(first), places, axis) if several else places
 
 

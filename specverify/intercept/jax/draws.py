@@ -22,7 +22,6 @@ from typing import Any
 
 import jax
 import numpy as np
-
 from jax.extend.core.primitives import random_bits_p
 
 from specverify.intercept import generator_states
@@ -54,7 +53,7 @@ class Source:
     """One word of random bits: where it comes from, whatever is made of it."""
 
     def __init__(self, draws: Draws, site: Site, width: int, draw: Callable[[Hashable], Draw], word: int = 0) -> None:
-        """``draw(way)`` is the draw of it in one way, as a uniform or as the rest of a division; ``word`` if recorded."""
+        """``draw(way)`` is the draw in one way, as a uniform or as the rest of a division; ``word`` if recorded."""
         self.draws, self.site, self.width, self._draw, self._word = draws, site, width, draw, word
         self.uniform = Uniform(draws, site, draw(("uniform", width)))
         """The word as a share of all words."""

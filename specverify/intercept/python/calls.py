@@ -64,7 +64,7 @@ def _asked(generator: Any, function: str, advance: Callable[[], Any]) -> tuple[C
 
 
 def _answers() -> Answers:
-    answers = answering(LIBRARY)
+    answers: Answers | None = answering(LIBRARY)
     assert answers is not None
     return answers
 

@@ -433,9 +433,7 @@ def _by_order(drawn: _Drawn, race: Race, number: int, scores: Sequence[Any]) -> 
     return result if first else result[::-1][:number]
 
 
-def _reweighted(
-    drawn: _Drawn, runners: list[Runner], rates: list[float], scores: Sequence[Any], *, once: bool
-) -> int:
+def _reweighted(drawn: _Drawn, runners: list[Runner], rates: list[float], scores: Sequence[Any], *, once: bool) -> int:
     """Return the index of the first to ring in a second race at other ``rates``, after which nothing more is told.
 
     Raises ``NeedsValue`` unless it is asked who is first, ``once``, and the race before told no more than that.

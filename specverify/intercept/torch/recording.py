@@ -12,12 +12,12 @@ from specverify.intercept.caller import caller
 from specverify.intercept.recorder import Record, Recorder
 
 
-class Recording(TorchDispatchMode):
+class Recording(TorchDispatchMode):  # type: ignore[no-untyped-call]  # as torch has it
     """Runs every operation as it is, and records those that draw."""
 
     def __init__(self, recorder: Recorder) -> None:
         """``recorder`` keeps the records."""
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]  # likewise
         self._recorder = recorder
 
     def __torch_dispatch__(
