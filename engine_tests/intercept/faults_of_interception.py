@@ -306,7 +306,11 @@ FAULTS += [
 @_fault(whole_parts)
 def equality_is_lost_at_whole_numbers(patch):
     real = steps.carried_back
-    patch.setattr(continuous, "carried_back", lambda chain, bound, *, or_equal=False: real(chain, bound))
+
+    def carried_back(chain, bound, *, or_equal=False):
+        return real(chain, bound)
+
+    patch.setattr(continuous, "carried_back", carried_back)
 
 
 @_fault(whole_parts)
@@ -325,8 +329,11 @@ def a_dtype_is_not_rounded(patch):
 @_fault(in_few_bits)
 def halves_are_rounded_up_by_a_whole_unit(patch):
     real = steps._edge_of_rounded
-    patch.setattr(steps, "_edge_of_rounded",
-                  lambda bound, bits, *, or_equal: (real(bound, bits, or_equal=or_equal)[0] - 2**-bits, or_equal))  # fmt: skip
+
+    def edge(bound, bits, *, or_equal):
+        return real(bound, bits, or_equal=or_equal)[0] - 2.0**-bits, or_equal
+
+    patch.setattr(steps, "_edge_of_rounded", edge)
 
 
 @_fault(clamped)
