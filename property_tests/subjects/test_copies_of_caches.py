@@ -1,4 +1,4 @@
-"""``check_cache(fork=)``: what is done to a copy of a cache is not to be seen in the cache, nor the other way round."""
+"""``CacheOperations(fork=)``: a change of a copy of a cache is not seen in the cache, nor the other way round."""
 
 # ruff: noqa: D101, D102, D107 (a class's name says what is planted, its methods are a cache's)
 
@@ -9,7 +9,7 @@ import pytest
 from right_caches import CAPACITY, PAGE, Paged, Static, statuses
 
 from specverify.base.verdict import Status
-from specverify.testing import SpeculationRefuted, check_cache
+from specverify.testing import CacheOperations, SpeculationRefuted, check_cache
 
 
 class SharesItsBuffer(Static):
@@ -132,6 +132,6 @@ def test_a_copy_that_shares_is_refuted(make):
 
 def test_what_was_done_to_the_copy_is_told():
     with pytest.raises(SpeculationRefuted) as raised:
-        check_cache(SharesAllOfItsBuffer, fork=SharesAllOfItsBuffer.fork, capacity=CAPACITY)
+        check_cache(SharesAllOfItsBuffer, CacheOperations(fork=SharesAllOfItsBuffer.fork), capacity=CAPACITY)
     for line in ("append (2,)", "append to copy (4,)", "it holds (4,), expected (2,)"):
         assert line in str(raised.value)

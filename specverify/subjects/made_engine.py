@@ -620,8 +620,8 @@ def alphabet_hint(make: Make | WithVocabulary) -> str:
         if not _outside(given._replace(vocabulary=vocabulary)):
             return (
                 f"The smallest of its scenarios have the vocabulary {set(range(given.vocabulary))}, and there {wrong}. "
-                "If it needs more tokens (an end of its own, ids with a meaning), say check_engine(make, "
-                f"vocabulary={vocabulary}): then every scenario has at least so many"
+                "If it needs more tokens (an end of its own, ids with a meaning), write check_engine(make, "
+                f"sizes=Sizes(least_vocabulary={vocabulary})): then every scenario has at least so many"
             )
     return ""
 
