@@ -46,6 +46,8 @@ class Sizes(NamedTuple):
     least_vocabulary: int = 0
     """The fewest tokens of every situation, 2 to 8, for an engine that needs more than the two of the smallest, such as
     an end of its own."""
+    ranks: int = 0
+    """Ranks of ``promises={"ranks"}``; 2 if left out."""
 
 
 NO_SIZES: Final = Sizes()

@@ -29,6 +29,7 @@ from specverify.subjects.hard_calls import HardCall, hard_calls
 from specverify.subjects.kernel import Ends, KernelConvention, Library, Recovery, Rule, Uniforms
 from specverify.subjects.made_engine import EngineScenario, Made
 from specverify.subjects.observer import Observer, ReadPass
+from specverify.subjects.rank_groups import Group
 from specverify.subjects.recorded_calls import AnyCall, BatchedCall, Call, LogitsCall
 from specverify.subjects.subject import Forward, Subject, UnusableSubject
 from specverify.subjects.tree_verifier import Drafts
@@ -67,6 +68,7 @@ __all__ = [
     "Evidence",
     "Form",
     "Forward",
+    "Group",
     "HardCall",
     "KernelConvention",
     "Kind",

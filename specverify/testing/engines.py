@@ -24,6 +24,8 @@ from specverify.promises import checks_of_returns
 from specverify.promises.constraint import constraint_check
 from specverify.promises.drafts import drafts_check
 from specverify.promises.pairs import PROMISES, pair_checks
+from specverify.promises.ranks import PROMISES as RANKS
+from specverify.promises.ranks import ranks_check
 from specverify.promises.values import Kind
 from specverify.reference import Claim, Tokens
 from specverify.subjects.answering import answering_calls, answering_made, situations, tokens_made
@@ -81,8 +83,10 @@ def check_engine(
         promises: Names of promises that pairs of runs decide: ``"seed"`` (two calls with one seed return one text),
             ``"seed-as-plain"`` (with speculation and without), ``"batch"`` (a text does not depend on neighbours, slot,
             order or requests before it), ``"resume"`` (a text that is cut and continued is the uncut one).
-            ``"drafts"``: every draft is the choice of ``scenario.draft`` after the text as it is, as of a chain. An
-            engine that promises nothing is asked nothing.
+            ``"drafts"``: every draft is the choice of ``scenario.draft`` after the text as it is, as of a chain.
+            ``"ranks"``: all ranks of the engine emit the same tokens, each a process with a ``scenario.group``;
+            ``"ranks-gloo"``: the same under ``torch.distributed`` with gloo. An engine that promises nothing is asked
+            nothing.
         sizes: Sizes beside those that every made engine meets, such as ``Sizes(horizon=256, rows=16,
             vocabulary=151_936)``.
         **options: See ``CheckOptions``. With ``sampled`` both calls are sampled as well, some ten thousand times each.
@@ -104,7 +108,7 @@ def check_engine(
         {'holds'}
     """
     name, checked = name_of(speculative), _to_be_read(observe)
-    stated = Stated(promised_values(returns), promised_pairs(promises, (*PROMISES, DRAFTS)))
+    stated = Stated(promised_values(returns), promised_pairs(promises, (*PROMISES, DRAFTS, *RANKS)))
     hint: Callable[[], str] = str
     known = greedy_logits(logits, options.get("rounding", ROUNDING))
     if known is not None and (plain is None or isinstance(plain, Mapping)):
@@ -120,14 +124,13 @@ def check_engine(
         if sizes.least_vocabulary:
             make = WithVocabulary(make, sizes.least_vocabulary)
         engine = tokens_made(make, tuple(stated.values)) if stated.values else make
+        if sizes.ranks and not stated.pairs & RANKS.keys():
+            raise argument_error("the ranks of sizes", sizes.ranks, "them with promises={'ranks'}")
         subject = made_subject(engine, name, inspect.getdoc(speculative) or "an engine", sizes)
-        promised = _checks_of_made(make, engine, stated)
+        promised = _checks_of_made(make, engine, stated, sizes.ranks or 2)
         hint = cache(partial(_alphabet_hint, make))
     else:
-        if sizes is not None:
-            raise argument_error("sizes", sizes, "it to be left out with two calls: it is for make(scenario)")
-        if DRAFTS in stated.pairs:
-            raise argument_error("promises", promises, f"no {DRAFTS!r} with two calls: it is for make(scenario)")
+        _check_not_of_made(sizes, promises)
         _check_call(speculative, "the call with speculation")
         if isinstance(plain, Mapping):
             check_law(plain, "the law")
@@ -140,6 +143,15 @@ def check_engine(
     return judge(subject_plan(subject, options, hint=hint, promises=promised))
 
 
+def _check_not_of_made(sizes: Any, promises: Collection[str]) -> None:
+    """Raise ``ValueError`` for an option of two calls that only an engine made for a scenario can have."""
+    if sizes is not None:
+        raise argument_error("sizes", sizes, "it to be left out with two calls: it is for make(scenario)")
+    for promise in (DRAFTS, *RANKS):
+        if promise in promises:
+            raise argument_error("promises", promises, f"no {promise!r} with two calls: it is for make(scenario)")
+
+
 class Stated(NamedTuple):
     """What the caller states of an engine beside its law."""
 
@@ -147,15 +159,16 @@ class Stated(NamedTuple):
     pairs: frozenset[str]
 
 
-def _checks_of_made(make: Any, engine: Any, stated: Stated) -> tuple[Check, ...]:
+def _checks_of_made(make: Any, engine: Any, stated: Stated, ranks: int) -> tuple[Check, ...]:
     """Return the checks of what a made engine promises; ``engine`` is ``make`` for tokens alone."""
     names, result = tuple(stated.values), list[Check]()
     if stated.values:
         result += checks_of_returns(answering_made(make, names), stated.values)
-    if stated.pairs - {DRAFTS}:
+    if stated.pairs & set(PROMISES):
         result += pair_checks(paired_made(engine), stated.pairs)
     if DRAFTS in stated.pairs:
         result.append(drafts_check(engine))
+    result += [ranks_check(engine, ranks, promise) for promise in RANKS if promise in stated.pairs]
     if constraint_of(engine):
         result.append(constraint_check(engine, {each.name: each.each for each in situations(engine)}))
     return tuple(result)
