@@ -98,7 +98,7 @@ def draws() -> Iterator[tuple[str, Judged]]:
 
 
 def _draw(library: Any, line: Any, call: str) -> list[Golden]:
-    from specverify.intercept.symbolic.deferred import NeedsValue
+    from specverify.intercept.refusals import NeedsValue
     from test_support.intercept.drawing_calls import law_of, unanswered_law
 
     try:

@@ -12,7 +12,7 @@ from functools import partial
 import pytest
 
 from specverify.base.verdict import Status
-from specverify.intercept.outside import look_around
+from specverify.intercept.cpython.sandbox import look_around
 from specverify.statistics import FitVerdict, confirmed_fit, samples_for, stage_level
 from test_support.idioms.judged import rejection_law
 from test_support.idioms.tables import IDIOMS

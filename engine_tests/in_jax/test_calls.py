@@ -11,7 +11,7 @@ import jax
 import numpy as np
 import pytest
 
-from specverify.intercept.symbolic.uniform import NeedsValue
+from specverify.intercept.refusals import NeedsValue
 from specverify.statistics import FitVerdict, confirmed_fit, samples_for, stage_level
 from test_support.jax.answers import law_of
 from test_support.jax.calls import EXAMPLES, HARMLESS, PUBLIC

@@ -15,9 +15,9 @@ import pytest
 from reference import Sampled
 from specverify.intercept import caller
 from specverify.intercept.audit import audited
-from specverify.intercept.boundary import Boundary
+from specverify.intercept.distributions import Boundary
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.symbolic.uniform import NeedsValue
+from specverify.intercept.refusals import NeedsValue
 from test_support.jax.answers import law_of
 
 KEY = jax.random.PRNGKey(7)

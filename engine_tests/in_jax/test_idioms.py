@@ -15,7 +15,7 @@ from functools import partial
 import pytest
 
 from specverify.base.verdict import Status
-from specverify.intercept.symbolic.uniform import NeedsValue
+from specverify.intercept.refusals import NeedsValue
 from specverify.statistics import FitVerdict, confirmed_fit, samples_for, stage_level
 from test_support.idioms.judged import rejection_law
 from test_support.jax import coins, tokens, verifiers

@@ -15,7 +15,7 @@ from torch.nn.utils.rnn import pad_sequence
 from engine_tests.verifiers.test_bare_verifiers import verdicts_of
 from specverify.base.verdict import Status
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.symbolic.uniform import NeedsValue
+from specverify.intercept.refusals import NeedsValue
 from specverify.laws.draws import Tape
 from specverify.statistics import FitVerdict
 from test_support.intercept.drawing_calls import LINES, cases, judged, pairs_of

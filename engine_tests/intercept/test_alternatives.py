@@ -9,9 +9,8 @@ import torch
 
 from specverify.intercept.refusals import RuleDeclined
 from specverify.intercept.symbolic.deferred import Categorical, Chosen
-from specverify.intercept.torch.alternatives import MOST_CARRIED, for_each_outcome, merged_outcomes
 from specverify.intercept.torch.passes import Memory, Passes, remembered
-from specverify.intercept.torch.tensors import SymbolicTensor
+from specverify.intercept.torch.tensors import MOST_CARRIED, SymbolicTensor, for_each_outcome, merged_outcomes
 from test_support.intercept import torch_laws
 from test_support.intercept.torch_laws import close
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.symbolic.deferred import NeedsValue
+from specverify.intercept.refusals import NeedsValue
 from specverify.intercept.symbolic.large import at_large
 from specverify.laws.call_law import call_law
 from specverify.laws.draws import Tape

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import scipy.special
 
-from specverify.intercept.symbolic.deferred import NeedsValue
+from specverify.intercept.refusals import NeedsValue
 from test_support.intercept.answered_laws import law_of
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.symbolic.deferred import NeedsValue
+from specverify.intercept.refusals import NeedsValue
 from specverify.intercept.symbolic.large import at_large
 from specverify.laws.draws import Tape
 from test_support.laws.at_large import kept_open

@@ -13,8 +13,7 @@ import pytest
 
 import specverify
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.refusals import REASONS
-from specverify.intercept.symbolic.uniform import NeedsValue
+from specverify.intercept.refusals import REASONS, NeedsValue
 from specverify.laws.draws import Tape
 from tools.pages import refusals_page
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from specverify.base.arguments import argument_error
 from specverify.base.callables import first_line, told_apart
-from specverify.intercept.boundary import Boundary
+from specverify.intercept.distributions import Boundary
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.symbolic.large import at_large
 from specverify.laws.call_paths import Ending

@@ -86,12 +86,12 @@ class Kernel(NamedTuple):
 
     @property
     def race(self) -> bool:
-        """Whether its last draw is a race of noises, which are arguments."""
+        """Whether its last draw is a race of noises that are arguments."""
         return not self.inside and self.convention.recovery != "inverse cdf"
 
     @property
     def short(self) -> bool:
-        """Whether its pmfs have sixteen bits."""
+        """Whether its pmfs have a 16-bit dtype."""
         return self.convention.dtype in {"float16", "bfloat16"}
 
     @property
@@ -106,7 +106,7 @@ class Kernel(NamedTuple):
 
 
 def kernel_of(call: Any, name: str, **convention: Any) -> Kernel:
-    """Return the kernel; raises ``ValueError`` for an option that is none, or parameters that do not fit."""
+    """Return the kernel; raises ``ValueError`` for an invalid option, or parameters that do not fit."""
     check_callable(call, "the kernel")
     given = Convention(**convention)
     kinds = {"uniforms": Uniforms, "recovery": Recovery, "rule": Rule, "ends": Ends, "library": Library}
@@ -126,7 +126,7 @@ def kernel_of(call: Any, name: str, **convention: Any) -> Kernel:
 
 
 def positional(kernel: Kernel) -> tuple[str, ...]:
-    """Return the names of what the kernel is called with, without those passed by name."""
+    """Return the names of the kernel's positional arguments."""
     if kernel.convention.uniforms == "seed":
         return ("p", "q", "drafts", "seed", "offset")
     last = "noise" if kernel.race else "final_uniforms"
@@ -134,7 +134,7 @@ def positional(kernel: Kernel) -> tuple[str, ...]:
 
 
 def _with_parameters(kernel: Kernel) -> Kernel:
-    """Return the kernel with its parameters looked at. Raises ``ValueError`` if they do not fit the call."""
+    """Return the kernel with its parameters checked. Raises ``ValueError`` if they do not fit the call."""
     try:
         signature = inspect.signature(kernel.call)
     except (TypeError, ValueError):
@@ -160,11 +160,11 @@ def _with_parameters(kernel: Kernel) -> Kernel:
 
 
 def in_places(kernel: Kernel, by_place: Sequence[Any], by_name: Mapping[str, Any]) -> list[Any]:
-    """Return what is passed by place: ``by_place`` in its order, and among it what has a name of ``NAMED``."""
+    """Return the positional arguments: ``by_place`` in order, with those that have a name of ``NAMED`` inserted."""
     rest = list(by_place)
     return [*(by_name[name] if name else rest.pop(0) for name in kernel.places), *rest]
 
 
 def by_keyword(kernel: Kernel, by_name: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is passed by keyword."""
+    """Return the keyword arguments."""
     return {name: value for name, value in by_name.items() if name not in kernel.places}

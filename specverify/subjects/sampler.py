@@ -30,7 +30,7 @@ class Sampler(NamedTuple):
 
 
 class Drawn(NamedTuple):
-    """What one call answered."""
+    """The answer of one call."""
 
     tokens: Sequence[Tokens]
     accepted: Sequence[int] | None = None
@@ -43,9 +43,9 @@ def drawn(sampler: Sampler, seed: int, number: int) -> Sequence[Tokens]:
 
 
 def answered(sampler: Sampler, seed: int, number: int) -> Drawn:
-    """Return ``number`` sequences and what was told of them.
+    """Return ``number`` sequences and the values reported with them.
 
-    Raises ``UnusableSubject`` for an answer that is something else, and from whatever the sampler raises.
+    Raises ``UnusableSubject`` for any other answer, and for errors of the sampler.
     """
     try:
         answer = sampler.sample(seed, number)

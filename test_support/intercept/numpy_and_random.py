@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from specverify.intercept import generator_states
-from specverify.intercept.numpy.calls import BIT_GENERATORS, OWNER
-from specverify.intercept.outside import look_around
+from specverify.intercept.cpython import generator_states
+from specverify.intercept.cpython.sandbox import look_around
+from specverify.intercept.numpy import BIT_GENERATORS, OWNER
 from test_support.intercept.drawing_calls import Library
 
 HERE = Path(__file__).parent

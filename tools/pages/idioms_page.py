@@ -15,7 +15,7 @@ from functools import cache
 from itertools import groupby
 from pathlib import Path
 
-from specverify.intercept.outside import look_around
+from specverify.intercept.cpython.sandbox import look_around
 from test_support.idioms.tables import IDIOMS
 from test_support.idioms.verdicts import there
 from test_support.idioms.world import distance

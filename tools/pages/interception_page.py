@@ -11,7 +11,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from specverify.intercept.symbolic.deferred import NeedsValue
+from specverify.intercept.refusals import NeedsValue
 from test_support.intercept.drawing_calls import ALARM, MISS, Library, Line, law_of, lines_of, plan_of, unanswered_law
 from test_support.intercept.numpy_and_random import NUMPY, RANDOM
 from test_support.intercept.torch_under_test import TORCH
