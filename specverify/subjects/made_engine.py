@@ -593,7 +593,7 @@ def _logits(scenario: Scenario, new: Tokens) -> Any:
 
 
 def _counted(make: Make, number: int, seed: int) -> Counter[Tokens]:
-    """Count the new tokens of so many calls in the widest scenario, by the engine's own random numbers."""
+    """Count the new tokens of this many calls in the widest scenario, with the engine's own random numbers."""
     widest = widened(make, SCENARIOS[-1])
     decode = _made(make, widest).speculative
     with seeded(seed), sample_seeds(seed):
