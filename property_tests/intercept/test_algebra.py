@@ -12,20 +12,21 @@ import random
 
 import numpy as np
 import pytest
-from drawing_calls import LINES, cases, judged, pairs_of
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy_and_random import NUMPY, RANDOM
 
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.symbolic.clocks import NEVER, Clock
-from specverify.intercept.symbolic.clocks import law_of_first as _law
+from specverify.intercept.refusals import NeedsValue
 from specverify.intercept.symbolic.continuous import Continuous
-from specverify.intercept.symbolic.elementwise import applied
-from specverify.intercept.symbolic.uniform import NeedsValue, Uniform
+from specverify.intercept.symbolic.primitives import applied
+from specverify.intercept.symbolic.races import NEVER, Clock
+from specverify.intercept.symbolic.races import law_of_first as _law
+from specverify.intercept.symbolic.uniform import Uniform
 from specverify.laws.draws import Tape
 from specverify.laws.enumeration import program_law
 from specverify.statistics import FitVerdict
+from test_support.intercept.drawing_calls import LINES, cases, judged, pairs_of
+from test_support.intercept.numpy_and_random import NUMPY, RANDOM
 
 LIBRARY = NUMPY._replace(names={**NUMPY.names, "math": math, "random": random})
 IDIOMS = """

@@ -11,19 +11,27 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from drawing_calls import judged, pairs_of
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from test_algebra import LIBRARY, evaluated
 
+from property_tests.intercept.test_algebra import LIBRARY, evaluated
 from specverify.intercept.audit import audited
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.symbolic.enclosures import Fact, Formula, enclosed, share
+from specverify.intercept.refusals import NeedsValue
 from specverify.intercept.symbolic.steps import EXP, LOG, plus, power, times
-from specverify.intercept.symbolic.together import Window, _of_one_quantity, probability, windows
-from specverify.intercept.symbolic.uniform import NeedsValue
+from specverify.intercept.symbolic.together import (
+    Fact,
+    Formula,
+    Window,
+    _of_one_quantity,
+    enclosed,
+    probability,
+    share,
+    windows,
+)
 from specverify.laws.enumeration import program_law
 from specverify.statistics import FitVerdict
+from test_support.intercept.drawing_calls import judged, pairs_of
 
 IDIOMS = """
 random.random() * random.random() < 0.3 ;; random.random() < 0.3

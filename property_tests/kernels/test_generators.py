@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
-import generators
 import numpy as np
 import pytest
 
 from specverify.base.verdict import Evidence, Status
 from specverify.testing import KernelConvention, SpeculationRefuted, check_kernel
+from test_support.kernels import generators
 
 COARSE = dict(tv=2e-2, vocabularies=(129,), largest_call=2**15)
 SEED, OWN = KernelConvention(uniforms="seed"), KernelConvention(uniforms="own")
