@@ -33,8 +33,15 @@ Job = Callable[[int, "Group"], Any]
 class Group(Protocol):
     """The ranks of an engine, as one of them sees them."""
 
-    rank: int
-    size: int
+    @property
+    def rank(self) -> int:
+        """The number of this rank, from 0 on."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """The number of ranks."""
+        ...
 
     def broadcast(self, value: Any, source: int = 0) -> Any:
         """Return the value of the rank ``source``, on every rank."""
