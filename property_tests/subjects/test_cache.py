@@ -1,7 +1,5 @@
 """``check_cache(fork=)``: what is done to a copy of a cache is not to be seen in the cache, nor the other way round."""
 
-
-
 from __future__ import annotations
 
 import numpy as np
