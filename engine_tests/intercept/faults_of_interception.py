@@ -13,23 +13,11 @@ import numpy as np
 import torch
 
 from specverify.intercept import distributions, streams
-from specverify.intercept.numpy.generator import NumpyGenerator
-from specverify.intercept.python import calls as python_calls
-from specverify.intercept.symbolic import (
-    algebra,
-    clocks,
-    comparisons,
-    continuous,
-    deferred,
-    elementwise,
-    finite,
-    joined,
-    races,
-    steps,
-    together,
-    uniform,
-)
-from specverify.intercept.torch import functions, rows
+from specverify.intercept import numpy as numpy_calls
+from specverify.intercept import python as python_calls
+from specverify.intercept.numpy import NumpyGenerator
+from specverify.intercept.symbolic import algebra, continuous, deferred, primitives, races, steps, together, uniform
+from specverify.intercept.torch import functions, handlers
 from specverify.intercept.torch import streams as torch_streams
 from specverify.laws.draws import BELOW
 
@@ -316,9 +304,7 @@ def equality_is_lost_at_whole_numbers(patch):
 @_fault(whole_parts)
 def a_whole_part_is_none(patch):
     patch.setattr(algebra, "floored", lambda value: value)
-    patch.setitem(
-        elementwise.ELEMENTWISE, "floor", elementwise.ELEMENTWISE["floor"]._replace(scalar=lambda value: value)
-    )
+    patch.setitem(primitives.ELEMENTWISE, "floor", primitives.ELEMENTWISE["floor"]._replace(scalar=lambda value: value))
 
 
 @_fault(in_few_bits)
@@ -356,13 +342,13 @@ def every_chain_increases(patch):
 
 @_fault(logarithms)
 def a_root_is_a_square(patch):
-    row = elementwise.ELEMENTWISE["sqrt"]
-    patch.setitem(elementwise.ELEMENTWISE, "sqrt", row._replace(scalar=lambda value: algebra.raised(value, 2.0)))
+    row = primitives.ELEMENTWISE["sqrt"]
+    patch.setitem(primitives.ELEMENTWISE, "sqrt", row._replace(scalar=lambda value: algebra.raised(value, 2.0)))
 
 
 @_fault(chosen_elements)
 def greater_is_less(patch):
-    patch.setitem(comparisons.COMPARISONS, "greater", comparisons.COMPARISONS["less"])
+    patch.setitem(primitives.COMPARISONS, "greater", primitives.COMPARISONS["less"])
 
 
 # Several numbers
@@ -370,20 +356,20 @@ def greater_is_less(patch):
 
 @_fault(extremes)
 def the_largest_is_the_smallest(patch):
-    real = rows.largest_of
-    patch.setattr(rows, "largest_of", lambda parts, *, largest=True: real(parts, largest=not largest))
+    real = handlers.largest_of
+    patch.setattr(handlers, "largest_of", lambda parts, *, largest=True: real(parts, largest=not largest))
 
 
 @_fault(of_several)
 def a_sum_is_a_product(patch):
-    real = joined.joined
-    for module in (joined, algebra):
+    real = continuous.joined
+    for module in (continuous, algebra):
         patch.setattr(module, "joined", lambda name, one, other: real({"add": "multiply"}.get(name, name), one, other))
 
 
 @_fault(of_several)
 def a_step_of_a_sum_is_lost(patch):
-    patch.setattr(joined.Joined, "then", lambda self, step: self)
+    patch.setattr(continuous.Joined, "then", lambda self, step: self)
 
 
 @_fault(of_several_twice)
@@ -396,7 +382,9 @@ def what_several_answered_is_not_kept(patch):
 
 @_fault(raced)
 def the_first_clock_loses(patch):
-    patch.setattr(rows, "winner", lambda row, *, largest=True, **more: races.winner(row, largest=not largest, **more))
+    patch.setattr(
+        handlers, "winner", lambda row, *, largest=True, **more: races.winner(row, largest=not largest, **more)
+    )
 
 
 @_fault(best_two)
@@ -441,7 +429,7 @@ def a_late_clock_is_plain_if_it_may_ring_at_once(patch):
         late = self.at_once or abs(self.rate * self.start)
         return late <= 1e-15
 
-    patch.setattr(clocks.Clock, "plain", property(plain))
+    patch.setattr(races.Clock, "plain", property(plain))
 
 
 @_fault(raced_mirrored)
@@ -493,13 +481,13 @@ def what_was_taken_is_put_back(patch):
         left = np.array(weights, dtype=np.float64)
         return [draws.categorical(left / left.sum(), (*site, place)) for place in range(count)]
 
-    patch.setattr(finite, "one_by_one", one_by_one)
+    patch.setattr(numpy_calls, "one_by_one", one_by_one)
 
 
 @_fault(drawn_by_numpy)
 def the_chance_of_heads_is_that_of_tails(patch):
-    real = finite.binomial_pmf
-    patch.setattr(finite, "binomial_pmf", lambda trials, chance: real(trials, 1 - chance))
+    real = distributions.binomial_pmf
+    patch.setattr(distributions, "binomial_pmf", lambda trials, chance: real(trials, 1 - chance))
 
 
 # Parameters

@@ -94,7 +94,7 @@ def test_the_recorder_tells_the_first_call_at_which_runs_part():
 
 
 def test_every_answered_call_has_a_row():
-    from specverify.intercept.numpy.generator import LAWS
+    from specverify.intercept.numpy import LAWS
     from specverify.intercept.torch.functions import _DRAWN_FROM
 
     assert {("numpy", name) for name in LAWS} <= ROWS.keys()

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from specverify.intercept import generator_states
 from specverify.intercept.coupled import Coupled
+from specverify.intercept.cpython import generator_states
 from specverify.intercept.recorded_numbers import NotRecorded
 from specverify.intercept.recorder import Recorder
+from specverify.intercept.refusals import NeedsValue
 from specverify.intercept.run import PROCESS
-from specverify.intercept.symbolic.uniform import NeedsValue
 from specverify.laws.draws import NotAFunctionOfItsDraws, Tape
 from specverify.reference import Draws
 from specverify.subjects.seeded import seeded

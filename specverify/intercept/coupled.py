@@ -20,8 +20,7 @@ import numpy as np
 
 from specverify.intercept.recorded_numbers import Item, NotRecorded, items_of
 from specverify.intercept.recorder import Record, Recorder, nobody
-from specverify.intercept.symbolic.continuous import Continuous, Extreme
-from specverify.intercept.symbolic.joined import Joined
+from specverify.intercept.symbolic.continuous import Continuous, Extreme, Joined
 from specverify.laws.rounding import FLOAT32
 from specverify.reference import Draws, Pmf, Site
 
