@@ -198,12 +198,12 @@ class Coupled:
             result = self.value(of.uniform)
         elif isinstance(of, Joined):
             one, other = map(self.evaluate, of.operands)
-            result = {"add": one + other, "multiply": one * other, "maximum": max(one, other)}[of.name]
+            result = float({"add": one + other, "multiply": one * other, "maximum": max(one, other)}[of.name])
         else:
             return float(of)
         for step in of.steps:
             result = step.of(result)
-        return min(max(result, of.low), of.high)
+        return float(min(max(result, of.low), of.high))
 
     def twins(self) -> frozenset[tuple[int, int]]:
         """Return the places of numbers that are equal in all digits and examined as two, if there are few."""

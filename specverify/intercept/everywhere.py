@@ -119,10 +119,8 @@ def _recorded(recorder: Recorder) -> Iterator[None]:
     recording: Any = nullcontext()
     written: Any = nullcontext()
     if "torch" in sys.modules:
-        from specverify.intercept.torch.calls import as_written  # noqa: PLC0415 - torch is there already
-        from specverify.intercept.torch.recording import Recording  # noqa: PLC0415 - likewise
-
-        recording, written = Recording(recorder), as_written()
+        recording = import_module("specverify.intercept.torch.recording").Recording(recorder)
+        written = import_module("specverify.intercept.torch.calls").as_written()
     with (
         open_block() as block,
         records_in(recorder),

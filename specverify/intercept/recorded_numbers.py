@@ -129,9 +129,9 @@ def _choice(
     places: Any, a: Any, size: Any = None, replace: bool = True, p: Any = None, *_: Any, **__: Any
 ) -> Iterator[Item]:
     number = int(a) if np.ndim(a) == 0 else len(a)
-    weights = np.asarray(p, dtype=np.float64) if p is not None else np.ones(number)
+    weights: Any = np.asarray(p, dtype=np.float64) if p is not None else np.ones(number)
     if replace and np.ndim(a) == 1 and number > POOL and np.asarray(a).dtype != object:
-        _, which = np.unique(a, return_inverse=True)
+        which: Any = np.unique(a, return_inverse=True)[1]
         places, weights = which[places], np.bincount(which, weights)
     for place in np.asarray(places).ravel().tolist():
         yield Item(outcome=place, weights=weights)
