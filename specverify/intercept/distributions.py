@@ -2,7 +2,7 @@
 
 **Ends.** Draws at an end are those at which a token of probability 0 gets out. What is returned here a generator can
 return. It was found out by giving the generators states from which they return it
-(``property_tests/intercept/test_boundary_values.py``), and by their documentation:
+(``property_tests/intercept/test_distributions.py``), and by their documentation:
 
     uniform        torch, NumPy, random    0 and 1 - 2**-bits; the significands have 53, 24, 11 (half) and 8 (bfloat16)
     exponential    NumPy Generator         0 and 44.4, by the inverse 36.7; RandomState and random: -0.0 and 36.7

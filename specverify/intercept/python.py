@@ -39,6 +39,7 @@ from specverify.intercept.distributions import (
     seed_name,
     spelled,
 )
+from specverify.intercept.recorder import Recorder
 from specverify.intercept.refusals import NeedsValue, give, in_housekeeping
 from specverify.intercept.run import PROCESS
 from specverify.intercept.streams import Answers, Call, answering, answers_of
@@ -75,7 +76,7 @@ def _asked(
 
 
 def _answers() -> Answers:
-    answers = answering(LIBRARY)
+    answers: Answers | None = answering(LIBRARY)
     assert answers is not None
     return answers
 
@@ -221,6 +222,8 @@ def _inside(name: str, answer: Callable[..., Any], real: Callable[..., Any]) -> 
             if name == "seed":
                 answers.call_it(self, _seed_shown(*args, **kwargs))
             return answers.set_by_program(self, lambda: real(self, *args, **kwargs))
+        if isinstance(answers, Recorder):
+            return answers.call(LIBRARY, name, real, self, args, kwargs)
         return answer(self, *args, **kwargs)
 
     return method

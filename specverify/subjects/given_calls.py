@@ -42,10 +42,10 @@ def calls_subject(verify: BareVerifier, name: str, calls: Sequence[Any]) -> Subj
 
 
 def given_calls(verify: BareVerifier, calls: Sequence[Any]) -> tuple[GivenCall, ...]:
-    """Return what is examined of calls: each row, and of a batch the first, the last and the middle one.
+    """Return the examined rows of calls: each row, and of a batch the first, the middle and the last.
 
-    A call is one of ``recorded_calls``, or something with a ``name`` and a ``call()`` that makes one. What is recorded
-    is looked at here: ``ValueError`` says in a sentence what is wrong with it.
+    A call is one of ``recorded_calls``, or an object with a ``name`` and a ``call()`` that makes one. Raises
+    ``ValueError`` in one sentence for an invalid call.
     """
     result = []
     for call in calls:

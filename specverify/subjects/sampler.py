@@ -1,11 +1,11 @@
-"""A black box: something that samples where nobody can look, and a number that tells its samples apart.
+"""A black box: a function that samples, with a number that distinguishes its calls.
 
     sample(seed, n) -> n token sequences
     sample(seed, n) -> {"tokens": n token sequences, "accepted": n numbers of drafts that were accepted}
     sample(seed, n) -> n mappings, each with "tokens"
 
-The n sequences of one call, and those of calls with different seeds, are to be independent. A sequence is a tuple, list
-or array of token ids; an integer stands for a sequence of one token. What kind of machine draws them does not matter.
+The n sequences of one call, and those of calls with different seeds, must be independent. A sequence is a tuple, list
+or array of token ids; an integer stands for a sequence of one token. The code behind the function is never examined.
 """
 
 from __future__ import annotations
