@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import pytest
 import torch
-from drawing_calls import LINES, judged, pairs_of
-from torch_under_test import TORCH
 
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.refusals import NeedsValue
 from specverify.laws.draws import Tape
 from specverify.laws.enumeration import program_law
 from specverify.statistics import FitVerdict
+from test_support.intercept.drawing_calls import LINES, judged, pairs_of
+from test_support.intercept.torch_under_test import TORCH
 
 IDIOMS = """
 bool(torch.sinh(torch.rand(())) < 0.3) ;; bool(torch.sinh(torch.rand(())) < 0.6)

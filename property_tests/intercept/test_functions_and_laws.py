@@ -11,14 +11,14 @@ import random
 
 import numpy as np
 import pytest
-from drawing_calls import LINES, judged, pairs_of
-from numpy_and_random import NUMPY
 
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.refusals import NeedsValue
 from specverify.laws.draws import Tape
 from specverify.laws.enumeration import program_law
 from specverify.statistics import FitVerdict
+from test_support.intercept.drawing_calls import LINES, judged, pairs_of
+from test_support.intercept.numpy_and_random import NUMPY
 
 STATE = np.random.RandomState(0)
 LIBRARY = NUMPY._replace(names={**NUMPY.names, "math": math, "random": random})
