@@ -23,7 +23,19 @@ from math import (
     prod,
 )
 
-from numpy import append, array, asarray, broadcast_arrays, broadcast_to, concatenate, empty, expand_dims, moveaxis
+from numpy import (
+    append,
+    array,
+    asarray,
+    broadcast_arrays,
+    broadcast_to,
+    concatenate,
+    count_nonzero,
+    empty,
+    expand_dims,
+    full,
+    moveaxis,
+)
 
 __all__ = [
     "append",
@@ -34,6 +46,7 @@ __all__ = [
     "ceil",
     "concatenate",
     "copysign",
+    "count_nonzero",
     "empty",
     "exp",
     "expand_dims",
@@ -41,6 +54,7 @@ __all__ = [
     "factorial",
     "floor",
     "frexp",
+    "full",
     "inf",
     "isclose",
     "isfinite",

@@ -15,7 +15,7 @@ from specverify.intercept.symbolic.continuous import Continuous
 from specverify.intercept.symbolic.finite import given, is_whole
 from specverify.intercept.symbolic.joined import SYMBOLIC
 from specverify.intercept.symbolic.uniform import NeedsValue, look
-from specverify.intercept.unpatched import empty
+from specverify.intercept.unpatched import count_nonzero, empty
 from specverify.reference import Draws, Site
 
 __all__ = ["Categorical", "Choice", "Chosen", "Count", "Deferred", "Drawn", "Law", "NeedsValue", "Product", "chosen",
@@ -90,7 +90,7 @@ class Categorical(Deferred):
         drawn = self.draw.shared(lambda: Deferred(lambda: draws.categorical(pmf, site)))
 
         def compute() -> Any:
-            if np.count_nonzero(pmf) != 1:  # for an outcome that is certain a library may not move its generator on
+            if count_nonzero(pmf) != 1:  # for an outcome that is certain a library may not move its generator on
                 look(self.draw)
             return first + drawn.value()
 
