@@ -23,7 +23,7 @@ import numpy as np
 import numpy.ma  # np.unique imports it when it is first called: in a block it would find other functions
 
 from specverify.intercept.caller import is_ours_or_answered
-from specverify.intercept.native_types import once
+from specverify.intercept.cpython.patches import once
 from specverify.intercept.run import PROCESS
 from specverify.intercept.symbolic.arrays import SymbolicArray, narrowed_elements
 from specverify.intercept.symbolic.numbers import SymbolicFloat, SymbolicInt
