@@ -146,7 +146,6 @@ def build(verify: BareVerifier, gamma: int, task: Task, answered: Context = answ
 
     ``answered(draws)`` is the context of the call; by default it intercepts random calls.
     """
-
     answers: dict[tuple[Tokens, Tokens], Callable[[Draws], Any]] = {}
 
     def decide(draws: Draws, state: State, draft: Draft) -> Any:
