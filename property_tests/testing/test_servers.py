@@ -163,7 +163,7 @@ def test_an_answer_that_is_no_json_is_said():
     threading.Thread(target=running.serve_forever, daemon=True).start()
     try:
         sample = server_sampler(f"http://127.0.0.1:{running.server_port}/", (3, 1), 2)
-        with pytest.raises(UnusableSubject, match="gateway.*expected JSON"):
+        with pytest.raises(UnusableSubject, match=r"gateway.*expected JSON"):
             sample(1, 1)
     finally:
         running.shutdown()
