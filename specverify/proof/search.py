@@ -30,7 +30,7 @@ LONGEST_TEXT = 3
 """How long the texts are that a drafter which reads no draft model is shown."""
 
 
-class Search:
+class ProofSearch:
     """One attempt at one statement: what it has covered so far, and the clock."""
 
     def __init__(

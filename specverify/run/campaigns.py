@@ -25,7 +25,7 @@ from specverify.checks.samplers.independence import IndependenceFound
 from specverify.checks.samplers.law import LawFound, law_begun, law_seen, law_status, law_verdicts, log_evidence
 from specverify.foreign.lines import Limits
 from specverify.laws.known_law import known_law
-from specverify.run.black_boxes import Wanted, Words, opened
+from specverify.run.black_boxes import SampleRequest, Words, opened
 from specverify.run.campaign_results import (
     Key,
     NotStored,
@@ -57,7 +57,7 @@ class CampaignSubject(NamedTuple):
     """One black box and its expected law."""
 
     name: str
-    wanted: Wanted
+    wanted: SampleRequest
     law: Any
     limits: Limits = Limits()
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from specverify.base.verdict import Counterexample, Evidence, Status, Verdict
-from specverify.checks.explaining.engine_paths import Drawn, draws_of, with_pmfs
+from specverify.checks.explaining.engine_paths import PathDraw, draws_of, with_pmfs
 from specverify.checks.explaining.engine_traces import round_around, wrong_row
 from specverify.checks.explaining.first_difference import first_difference, text_fault
 from specverify.checks.explaining.round_faults import fault_of_rounds
@@ -222,11 +222,11 @@ def model(rows):
 
 
 def token(outcome, *pmf):
-    return Drawn("random.choices", "e.py:1", 0.0, pmf[outcome], outcome, (), pmf)
+    return PathDraw("random.choices", "e.py:1", 0.0, pmf[outcome], outcome, (), pmf)
 
 
 def coin(low, high):
-    return Drawn("random.random", "e.py:2", low, high, None, ())
+    return PathDraw("random.random", "e.py:2", low, high, None, ())
 
 
 def read(items, new, horizon=2, asked=()):

@@ -20,7 +20,7 @@ from specverify.engines.huggingface.row import BASE, OBJECTS, SMALL, TableRow
 from specverify.engines.huggingface.rows_of_models import OF_MODELS
 from specverify.engines.huggingface.rows_of_options import ARGUMENTS, OPTIONS
 from specverify.engines.huggingface.situations import with_arguments
-from specverify.engines.huggingface.smaller import Source
+from specverify.engines.huggingface.smaller import ProgramSource
 from specverify.engines.huggingface.watch import watched_call
 from specverify.reference import Claim
 from specverify.subjects.subject import EVERYTHING, EngineProgram, Subject
@@ -202,7 +202,7 @@ def row_subject(name: str, row: TableRow) -> Subject:
                 watch=partial(objects_call if row.tells == OBJECTS else watched_call, build),
                 tells=row.tells,
                 documented=row.documented,
-                source=Source(build, row.setting, partial(_row_program, name, row)),
+                source=ProgramSource(build, row.setting, partial(_row_program, name, row)),
             ),
         ),
         rational=False,
