@@ -98,7 +98,7 @@ def test_an_unusable_subject_is_no_refutation_and_no_known_failure(run):
 
 
 def test_the_alarm_is_shared_among_the_tests_that_sample(run):
-    sampler = "[partial(check_sampler, coins, law=HALVES, tolerance=0.2), right]"
+    sampler = "[partial(check_sampler, coins, law=HALVES, tv=0.2), right]"
     result = run(
         TEST.replace("[right, wrong]", sampler).replace("checks=['law_is_target', 'greedy_is_argmax'], ", "")
         + "\ndef test_share():\n    from specverify.testing.judged import offered\n    print(offered.get())\n",

@@ -13,10 +13,11 @@ from specverify.laws.grid import chain_grid_law, grid_tables
 from specverify.subjects.kernel import kernel_of
 from specverify.subjects.kernel_designs import design_of, drafts_of, sampled_situation
 from specverify.subjects.kernel_samples import Calls, counted
-from specverify.testing import check_kernel
+from specverify.testing import KernelConvention, check_kernel
 from test_support.kernels import kernels_of_torch as kernels
 
-COARSE = dict(tv=2e-2, vocabularies=(129,), rows_per_call=2**15)
+COARSE = dict(tv=2e-2, vocabularies=(129,), largest_call=2**15)
+SEED = KernelConvention(uniforms="seed", library="torch")
 PLANTED = {
     "shared_stream": "rows_are_independent",
     "reseeded": "calls_are_independent",
@@ -26,7 +27,7 @@ PLANTED = {
 
 
 def source(name):
-    return "own" if name in {"its_own", "reseeded"} else "seed"
+    return KernelConvention(uniforms="own" if name in {"its_own", "reseeded"} else "seed")
 
 
 @pytest.mark.thorough
@@ -44,7 +45,7 @@ def test_pmfs_may_be_of_another_type(dtype):
         assert accept_uniforms.dtype == (torch.float64 if dtype == "float64" else torch.float32)
         return kernels.decide(p.double(), q.double(), drafts, accept_uniforms, final_uniforms)
 
-    verdicts = check_kernel(kernel, vocabularies=(129,), dtype=dtype, rows=2**14)
+    verdicts = check_kernel(kernel, KernelConvention(dtype=dtype), vocabularies=(129,), rows=2**14)
     assert {verdict.status for verdict in verdicts} == {Status.HOLDS}
 
 
@@ -64,13 +65,13 @@ def test_grid_laws_take_tensors():
 
 @pytest.mark.parametrize("name", ["keyed", "its_own"])
 def test_right_generators_hold(name):
-    verdicts = check_kernel(getattr(kernels, name), uniforms=source(name), **COARSE)
+    verdicts = check_kernel(getattr(kernels, name), source(name), **COARSE)
     assert {verdict.status for verdict in verdicts} == {Status.HOLDS}
 
 
 @pytest.mark.parametrize("name", PLANTED)
 def test_planted_generators_are_refuted_by_the_check_that_names_them(name):
-    verdicts = check_kernel(getattr(kernels, name), uniforms=source(name), on_fail=None, **COARSE)
+    verdicts = check_kernel(getattr(kernels, name), source(name), on_fail=None, **COARSE)
     assert next(verdict for verdict in verdicts if verdict.check == PLANTED[name]).status is Status.REFUTED
 
 
@@ -108,7 +109,7 @@ def test_a_kernel_beside_both_libraries_is_given_arrays_of_its_own(kernel, given
 
 def test_counts_are_of_the_tensors_device_and_type():
     """As many rows as asked for, of every draft in its share, counted where they are."""
-    kernel = kernel_of(kernels.keyed, "keyed", uniforms="seed", library="torch")
+    kernel = kernel_of(kernels.keyed, "keyed", SEED)
     design = design_of(*drafts_of(sampled_situation(2, 0)), 3, -1)
     table = counted(kernel, design, 100_001, 0, Calls(2**12))
     assert table.sum() == 100_001
@@ -123,7 +124,7 @@ def test_a_hundred_million_rows():
         u = kernels.numbers(drafts, seed, offset)
         return kernels.decide(p, q, drafts, u[:, :-1] * (1 + 2.0**-6), u[:, -1])
 
-    options = dict(uniforms="seed", vocabularies=(), gammas=(2,), timeout=3000, library="torch")
+    options = dict(convention=SEED, vocabularies=(), gammas=(2,), timeout=3000)
     right = {verdict.check: verdict for verdict in check_kernel(kernels.keyed, tv=4.5e-4, **options)}
     law = right["samples_fit_law"].figures
     assert law["samples"] >= 10**8

@@ -121,7 +121,7 @@ def test_an_exact_law_is_the_same(cluster, tmp_path):
 @pytest.mark.thorough
 def test_a_campaign_has_the_same_verdicts_and_counts(cluster, tmp_path, monkeypatch):
     monkeypatch.chdir(HERE)
-    plan = {"tolerance": 0.1, "blocks": 6}
+    plan = {"tv": 0.1, "blocks": 6}
     here, there = (plan_in(tmp_path / name, "right", "biased", **plan) for name in ("here", "there"))
     assert run(there, *named(cluster)) == run(here, "--jobs", 2)
     assert blocks_in(tmp_path / "there") == blocks_in(tmp_path / "here")

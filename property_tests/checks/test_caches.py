@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from specverify.base.verdict import Status
-from specverify.testing import SpeculationRefuted, UnusableSubject, check_cache
+from specverify.testing import CacheOperations, SpeculationRefuted, UnusableSubject, check_cache
 from test_support.subjects.right_caches import CAPACITY, PAGE, Paged, Static, statuses
 
 
@@ -102,17 +102,26 @@ def test_the_fewest_operations_are_told():
 
 
 def test_a_function_may_return_another_cache():
-    check_cache(tuple, append=lambda held, tokens: held + tokens, crop=lambda held, length: held[:length])
+    operations = CacheOperations(lambda held, tokens: held + tokens, lambda held, length: held[:length])
+    check_cache(tuple, operations)
 
 
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
         (lambda: check_cache(5), "what makes the cache is 5, expected something to call without arguments"),
-        (lambda: check_cache(dict), "dict has no method 'append', expected one, or append=, a function of the cache"),
-        (lambda: check_cache(Static, crop=5), "crop is 5, expected something to call with 2 arguments"),
+        (lambda: check_cache(dict), "dict has no method 'append', expected one, or CacheOperations(append=...)"),
+        (
+            lambda: check_cache(Static, CacheOperations(crop=5)),
+            "crop is 5, expected something to call with 2 arguments",
+        ),
         (lambda: check_cache(Static, capacity=2), "capacity is 2, expected a whole number of at least 16"),
-        (lambda: check_cache(Static, corp=Static.crop), "check_cache has no option 'corp', did you mean crop?"),
+        (lambda: check_cache(Static, capcity=20), "check_cache has no option 'capcity', did you mean capacity?"),
+        (
+            lambda: check_cache(Static, crop=Static.crop),
+            "check_cache has no option 'crop': write check_cache(make, CacheOperations(crop=...))",
+        ),
+        (lambda: check_cache(Static, Static.crop), "expected CacheOperations(...), such as CacheOperations(read=read)"),
     ],
 )
 def test_what_cannot_be_is_refused_in_a_sentence(call, sentence):
@@ -127,7 +136,7 @@ def test_what_cannot_be_is_refused_in_a_sentence(call, sentence):
 )
 def test_what_cannot_be_read_is_no_refutation(read, sentence):
     with pytest.raises(UnusableSubject) as raised:
-        check_cache(Static, read=read)
+        check_cache(Static, CacheOperations(read=read))
     assert sentence in str(raised.value)
 
 
@@ -142,6 +151,6 @@ class TwoBlocks(list):
 
 
 def test_a_crop_of_eight_over_the_edge_of_a_block():
-    options = dict(append=lambda cache, tokens: cache.extend(tokens), on_fail=None)
-    found = {verdict.check: verdict.status for verdict in check_cache(TwoBlocks, **options)}
+    operations = CacheOperations(append=lambda cache, tokens: cache.extend(tokens))
+    found = {verdict.check: verdict.status for verdict in check_cache(TwoBlocks, operations, on_fail=None)}
     assert found["rounds_leave_what_is_committed"] is Status.REFUTED

@@ -72,12 +72,12 @@ def test_of_sample(tmp_path, monkeypatch):
     assert points[-1][1] > data["subjects"][0]["panels"][1]["refuted_at"]
 
 
-def campaign_in(folder, blocks, tolerance=0.05):
+def campaign_in(folder, blocks, tv=0.05):
     (folder / "law.json").write_text(json.dumps(programs.law()), "utf-8")
     subjects = "".join(
         f"[[subject]]\nname = 'python:programs:{name}'\nlaw = 'law.json'\n" for name in ("right", "biased")
     )
-    head = f"results = 'it.sqlite'\ntolerance = {tolerance}\nblock = 640\nblocks = {blocks}\n"
+    head = f"results = 'it.sqlite'\ntv = {tv}\nblock = 640\nblocks = {blocks}\n"
     (folder / "plan.toml").write_text(head + subjects, "utf-8")
     return folder / "plan.toml"
 
@@ -86,7 +86,7 @@ def campaign_in(folder, blocks, tolerance=0.05):
 def test_of_a_campaign_says_what_the_campaign_said(tmp_path, monkeypatch):
     monkeypatch.chdir(SAMPLERS)
     run = tmp_path / "run.json"
-    assert invoke("campaign", campaign_in(tmp_path, 12, tolerance=0.2), "--json", run)[0] == 1
+    assert invoke("campaign", campaign_in(tmp_path, 12, tv=0.2), "--json", run)[0] == 1
     page, data = reported(tmp_path / "it.sqlite", tmp_path)
     told = json.loads(run.read_text("utf-8"))["verdicts"]
     assert [item for subject in data["subjects"] for item in subject["verdicts"]] == told

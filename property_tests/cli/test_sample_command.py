@@ -32,7 +32,7 @@ def _beside_the_programs(monkeypatch):
 
 
 def sampled(subject, *options):
-    result = CliRunner().invoke(app, ["sample", subject, "--max-tokens", "2", "--tolerance", "0.2", *options])
+    result = CliRunner().invoke(app, ["sample", subject, "--max-tokens", "2", "--tv", "0.2", *options])
     return result.exit_code, " ".join(result.output.split())
 
 
@@ -83,13 +83,13 @@ def test_a_planted_bug_in_a_program_is_refuted(law_file, kind, check):
 
 def test_a_program_against_what_it_says_of_itself():
     assert sampled(command("right"), "--logprobs")[0] == 0
-    code, said = sampled(command("biased"), "--logprobs", "--tolerance", "0.1")
+    code, said = sampled(command("biased"), "--logprobs", "--tv", "0.1")
     assert code == 1
     assert "samples fit law - refuted" in said
 
 
 def test_what_follows_forced_tokens_is_judged_for_each_of_them():
-    asked = "--logprobs", "--max-tokens", "1", "--after", "1", "--after", "1 2", "--tolerance", "0.3", "--prompt"
+    asked = "--logprobs", "--max-tokens", "1", "--after", "1", "--after", "1 2", "--tv", "0.3", "--prompt"
     code, said = sampled(command("follows"), *asked, "3")
     assert code == 0
     assert "at least one in 0." in said  # it tells what it accepted
@@ -104,7 +104,7 @@ def test_what_follows_forced_tokens_is_judged_for_each_of_them():
 @pytest.mark.parametrize(("kind", "status"), [("rounds", 0), ("tells-two", 3)])
 def test_a_program_that_tells_less_than_everything_is_not_accused(kind, status):
     """Logarithms of two decimals, or of the two likeliest tokens alone."""
-    code, said = sampled(command(kind), "--logprobs", "--most-samples", "20000", "--tolerance", "0.08")
+    code, said = sampled(command(kind), "--logprobs", "--most-samples", "20000", "--tv", "0.08")
     assert code == status
     assert "✘" not in said
 
@@ -151,7 +151,7 @@ def test_a_server_against_its_own_logarithms_and_against_a_law(law_file):
     with programs.server() as right, programs.server(programs.biased) as wrong:
         assert sampled(right, "--logprobs")[0] == 0
         assert sampled(right, "--law", law_file)[0] == 0
-        assert sampled(wrong, "--logprobs", "--tolerance", "0.1")[0] == 1
+        assert sampled(wrong, "--logprobs", "--tv", "0.1")[0] == 1
         assert sampled(wrong, "--law", law_file)[0] == 1
 
 
@@ -219,3 +219,9 @@ def test_it_is_judged_by_exactly_one_thing(law_file):
         code, said = sampled("python:programs:right", *options)
         assert code == 2
         assert "expected" in said
+
+
+def test_the_old_name_of_an_option_is_answered_by_the_new_one(law_file):
+    code, said = sampled("python:programs:right", "--law", law_file, "--tolerance", "0.1")
+    assert code == 2
+    assert "there is no option --tolerance, write --tv" in said

@@ -30,7 +30,7 @@ def sampled(tmp_path, subject, *options):
     """Return the exit status, the status of each check, and what is printed."""
     file = tmp_path / "run.json"
     file.unlink(missing_ok=True)
-    result = CliRunner().invoke(app, ["sample", subject, "--tolerance", "0.3", *options, "--json", str(file)])
+    result = CliRunner().invoke(app, ["sample", subject, "--tv", "0.3", *options, "--json", str(file)])
     verdicts = json.loads(file.read_text("utf-8"))["verdicts"] if file.exists() else []
     statuses = {verdict["check"]: verdict["status"] for verdict in verdicts}
     return result.exit_code, statuses, " ".join(result.output.split())
@@ -200,9 +200,7 @@ def test_options_are_part_of_the_law_where_they_are_told(options, tmp_path):
         with fake_server(name) as right, fake_server(name, Model(obeys_options=False)) as wrong:
             code, _, said = sampled(tmp_path, right, "--logprobs", "--prompt", "2", *options)
             assert code == 0, said
-            code, statuses, said = sampled(
-                tmp_path, wrong, "--logprobs", "--prompt", "2", "--tolerance", "0.1", *options
-            )
+            code, statuses, said = sampled(tmp_path, wrong, "--logprobs", "--prompt", "2", "--tv", "0.1", *options)
             assert (code, statuses["samples_fit_law"]) == (1, "refuted"), said
 
 
@@ -212,7 +210,7 @@ def test_options_are_part_of_the_law_where_they_are_told(options, tmp_path):
 def test_options_that_are_not_told_refute_nothing(options, name, tmp_path):
     """A right server that reports log-probabilities before the options."""
     with fake_server("vLLM", Model(tells_options=False)) as url:
-        code, statuses, said = sampled(tmp_path, url, "--logprobs", "--prompt", "2", "--tolerance", "0.1", *options)
+        code, statuses, said = sampled(tmp_path, url, "--logprobs", "--prompt", "2", "--tv", "0.1", *options)
     assert (code, statuses["samples_fit_law"]) == (3, "unknown"), said
     assert f"its log-probabilities do not change with {name}, so they may not include it" in said
     assert "--law or --reference can decide" in said
@@ -244,7 +242,7 @@ def test_tokens_of_one_text_are_one_word(tmp_path):
     """Texts alone are told: the probability of a text is that of all its tokens."""
     one_text = fake_servers.chat(("a", "a", "4", "d"))
     with serve(lambda body, headers: one_text(Model(), body), "/v1/chat/completions") as right:
-        code, statuses, said = sampled(tmp_path, right, "--logprobs", "--prompt", "d", "--tolerance", "0.1")
+        code, statuses, said = sampled(tmp_path, right, "--logprobs", "--prompt", "d", "--tv", "0.1")
     assert (code, statuses["samples_fit_law"]) == (0, "holds"), said
 
 
@@ -267,7 +265,7 @@ def test_log_probabilities_that_change_from_call_to_call_refute_nothing(tmp_path
 def test_the_reference_has_the_options_of_the_subject_unless_it_has_its_own(tmp_path):
     bodies = []
     with fake_server("vLLM", check=bodies.append) as subject, fake_server("vLLM") as reference:
-        options = ("--reference", reference, "--prompt", "2", "--tolerance", "0.2")
+        options = ("--reference", reference, "--prompt", "2", "--tv", "0.2")
         assert sampled(tmp_path, subject, *options, "--set", "top_k=2")[0] == 0
         code, statuses, said = sampled(tmp_path, subject, *options, "--set", "top_k=2", "--set-reference", "top_k=-1")
         assert (code, statuses["samples_fit_reference"]) == (1, "refuted"), said

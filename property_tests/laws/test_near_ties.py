@@ -154,7 +154,7 @@ def sampled(seed, speculates, **options):
 def test_samples_are_judged_alike(of):
     seed = TIE
     text = plain(seed)
-    other = {"law": {text: 1.0}} if of == "law" else {"reference": lambda _, n: [text] * n}
+    other = {"law": {text: 1.0} if of == "law" else lambda _, n: [text] * n}
     found = sampled(seed, speculative, **other)
     assert Status.REFUTED not in {verdict.status for verdict in found.values()}
     assert found[f"samples_fit_{of}"].figures["partings"][0]["near_tie"]
@@ -172,7 +172,7 @@ def test_who_draws_where_it_should_be_greedy_is_wrong_however_near_the_tokens_ar
         return [texts[place] for place in np.random.default_rng(seed).integers(2, size=n)]
 
     options = {"logits": partial(exact_row, seed), "rounding": ROUNDING, "on_fail": None}
-    found = check_sampler(sample, reference=lambda _, n: texts[:1] * n, **options)[0]
+    found = check_sampler(sample, law=lambda _, n: texts[:1] * n, **options)[0]
     assert found.status is Status.REFUTED
     assert found.figures["partings"][0]["bound"] == 0
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from specverify.testing import Made, check_engine
+from specverify.testing import Made, Sizes, check_engine
 
 VOCABULARY, GAMMA = 3, 2
 
@@ -81,7 +81,11 @@ def engine(allowed, *, rows=None, follows=None, masked_drafts=True, residual=Non
 def verdicts(make):
     # the smallest scenarios have two tokens, the masks three
     found = check_engine(
-        make, vocabulary=VOCABULARY, quick=True, on_fail=None, checks=["constraint_is_kept", "law_is_target"]
+        make,
+        sizes=Sizes(least_vocabulary=VOCABULARY),
+        quick=True,
+        on_fail=None,
+        checks=["constraint_is_kept", "law_is_target"],
     )
     return {v.check: v for v in found}
 

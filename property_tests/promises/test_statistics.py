@@ -87,6 +87,6 @@ def test_a_sampler_reports_of_its_tokens():
         return {"tokens": rows, "usage": [{"completion_tokens": 2 + off}] * n}
 
     law = {(a, b): 0.25 for a in range(2) for b in range(2)}
-    how = {"law": law, "returns": ("usage",), "on_fail": None, "tolerance": 0.2}
+    how = {"law": law, "returns": ("usage",), "on_fail": None, "tv": 0.2}
     assert {v.status for v in check_sampler(sample, **how)} == {"holds"}
     assert {v.status for v in check_sampler(partial(sample, off=1), **how)} == {"refuted"}

@@ -99,7 +99,7 @@ def test_a_question_that_makes_no_sense_is_refused_in_one_sentence(arguments, me
 
 def test_a_proof_is_kept_until_a_source_changes(tmp_path, monkeypatch):
     first = proof.prove("resample-from-target", 2, 1, cache=tmp_path)
-    monkeypatch.setattr(proof, "Search", None)
+    monkeypatch.setattr(proof, "ProofSearch", None)
     assert proof.prove("resample-from-target", 2, 1, cache=tmp_path) == first
     source = Path(search.__file__).read_bytes()
     read = Path.read_bytes

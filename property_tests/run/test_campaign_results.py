@@ -58,7 +58,7 @@ def files_of_at_most(size):
 
 def test_a_full_disk_is_said_and_what_was_stored_stays(tmp_path, monkeypatch):
     monkeypatch.setattr(campaigns_of_runs, "sample_block", alike(campaigns_of_runs.sample_block))
-    plan = {"tolerance": 0.01, "blocks": 3, "block": 64}
+    plan = {"tv": 0.01, "blocks": 3, "block": 64}
     expected = undisturbed(tmp_path, **plan)
     full = plan_in(tmp_path / "full", "right", **plan)
     with files_of_at_most(SPACE):
@@ -73,7 +73,7 @@ def test_a_full_disk_is_said_and_what_was_stored_stays(tmp_path, monkeypatch):
 
 @pytest.mark.thorough
 def test_a_subject_that_hangs_is_named_and_goes_on_later(tmp_path):
-    plan = {"tolerance": 0.01, "blocks": 2, "block": 64, "timeout": 2}
+    plan = {"tv": 0.01, "blocks": 2, "block": 64, "timeout": 2}
     _, expected = undisturbed(tmp_path, **plan)
     hanging = plan_in(tmp_path / "hanging", "hangs_once", **plan)
     code, said = run(hanging)
@@ -93,7 +93,7 @@ def test_a_subject_that_hangs_is_named_and_goes_on_later(tmp_path):
     ],
 )
 def test_a_worker_that_hangs_or_dies_is_said_and_what_was_stored_stays(tmp_path, name, why):
-    plan = {"tolerance": 0.01, "blocks": 4, "block": 64}
+    plan = {"tv": 0.01, "blocks": 4, "block": 64}
     _, expected = undisturbed(tmp_path, **plan)
     disturbed = plan_in(tmp_path / "disturbed", name, "right", more="block_seconds = 8", **plan)
     code, said = run(disturbed, "--jobs", 2)
@@ -107,7 +107,7 @@ def test_a_worker_that_hangs_or_dies_is_said_and_what_was_stored_stays(tmp_path,
 
 @pytest.mark.thorough
 def test_killed_at_fifty_random_moments_it_says_what_the_undisturbed_one_says(tmp_path):
-    plan = {"tolerance": 0.001, "blocks": 150, "block": 64}
+    plan = {"tv": 0.001, "blocks": 150, "block": 64}
     expected = undisturbed(tmp_path, **plan)
     killed, rng, grown = plan_in(tmp_path / "killed", "right", **plan), random.Random(0), 0
     for _ in range(50):

@@ -20,7 +20,7 @@ def _beside_the_programs(monkeypatch):
 
 @pytest.mark.thorough
 def test_right_and_wrong_subjects_are_judged_and_nothing_is_sampled_twice(tmp_path):
-    plan = plan_in(tmp_path, "right", "biased", tolerance=0.2)
+    plan = plan_in(tmp_path, "right", "biased", tv=0.2)
     code, said = run(plan)
     assert code == 1
     assert "1. python:programs:biased\n" in said
@@ -31,7 +31,7 @@ def test_right_and_wrong_subjects_are_judged_and_nothing_is_sampled_twice(tmp_pa
 
 
 def test_options_are_given_to_the_subject(tmp_path):
-    plan = plan_in(tmp_path, "with_options", tolerance=0.2)
+    plan = plan_in(tmp_path, "with_options", tv=0.2)
     (tmp_path / "law.json").write_text('{"2 2": 0.42857142857142855, "3 3": 0.5714285714285714}', "utf-8")
     options = plan.read_text("utf-8")
     plan.write_text(options + "options = {top_k = 2}\n", "utf-8")
@@ -46,15 +46,15 @@ def test_options_are_given_to_the_subject(tmp_path):
 
 @pytest.mark.thorough
 def test_two_processes_say_what_one_says(tmp_path):
-    one, two = plan_in(tmp_path / "one", "right", tolerance=0.2), plan_in(tmp_path / "two", "right", tolerance=0.2)
+    one, two = plan_in(tmp_path / "one", "right", tv=0.2), plan_in(tmp_path / "two", "right", tv=0.2)
     assert run(one) == run(two, "--jobs", "2")
 
 
 @pytest.mark.thorough
 def test_it_may_be_killed_and_goes_on(tmp_path):
-    whole = plan_in(tmp_path / "whole", "right", tolerance=0.02, blocks=6)
+    whole = plan_in(tmp_path / "whole", "right", tv=0.02, blocks=6)
     expected = run(whole)
-    killed = plan_in(tmp_path / "killed", "right", tolerance=0.02, blocks=6)
+    killed = plan_in(tmp_path / "killed", "right", tv=0.02, blocks=6)
     with subprocess.Popen(
         [sys.executable, "-m", "specverify", "campaign", str(killed)],
         stdout=subprocess.DEVNULL,
@@ -73,7 +73,7 @@ def test_it_may_be_killed_and_goes_on(tmp_path):
 
 @pytest.mark.thorough
 def test_another_law_prompt_or_seed_is_another_setting(tmp_path):
-    run(plan_in(tmp_path, "right", tolerance=0.2))
+    run(plan_in(tmp_path, "right", tv=0.2))
     before = len(blocks_in(tmp_path))
     plan = tmp_path / "plan.toml"
     plan.write_text("seed = 5\n" + plan.read_text("utf-8"), "utf-8")
@@ -82,13 +82,13 @@ def test_another_law_prompt_or_seed_is_another_setting(tmp_path):
 
 
 def test_dependent_calls_are_seen_across_blocks(tmp_path):
-    code, said = run(plan_in(tmp_path, "seed_ignored", tolerance=0.2))
+    code, said = run(plan_in(tmp_path, "seed_ignored", tv=0.2))
     assert code == 1
     assert "calls are independent - refuted" in said
 
 
 def test_a_subject_that_fails_is_named_and_the_others_are_judged(tmp_path):
-    code, said = run(plan_in(tmp_path, "raises", "right", tolerance=0.2))
+    code, said = run(plan_in(tmp_path, "raises", "right", tv=0.2))
     assert code == 2
     assert "RuntimeError: no device" in said
     assert "holds" in said

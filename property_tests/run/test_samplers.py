@@ -33,7 +33,7 @@ def accused(runs, plan):
 
 
 def test_right_samplers_are_accused_no_more_often_than_declared():
-    plan = SamplingPlan(tolerance=0.3, alarm=0.05, most_samples=512)
+    plan = SamplingPlan(tv=0.3, alarm=0.05, most_samples=512)
     number, ended = accused(60, plan)
     assert at_most(number, 60, plan.alarm)
     assert len(ended) > 1
@@ -41,7 +41,7 @@ def test_right_samplers_are_accused_no_more_often_than_declared():
 
 @pytest.mark.thorough
 def test_ten_thousand_right_samplers_are_accused_no_more_often_than_declared():
-    plan = SamplingPlan(tolerance=0.3, alarm=0.05, most_samples=512)
+    plan = SamplingPlan(tv=0.3, alarm=0.05, most_samples=512)
     number, ended = accused(10_000, plan)
     print(f"{number} of 10000 were accused, declared {plan.alarm}; they ended after {sorted(ended)}")  # noqa: T201
     assert at_most(number, 10_000, plan.alarm)
@@ -53,7 +53,7 @@ def test_ten_thousand_right_samplers_are_accused_no_more_often_than_declared():
 def test_the_detectable_is_refuted_as_often_as_the_closed_form_says(name):
     """At the samples that are all there are: what every outcome by itself shows, sharing its mean with other views."""
     law, samples, alarm = LAWS[name], 4096, 1e-3
-    plan = SamplingPlan(tolerance=0.01, alarm=alarm, most_samples=samples)
+    plan = SamplingPlan(tv=0.01, alarm=alarm, most_samples=samples)
     views = planned_law(plan, law)[0].views
     tv = anytime_detectable_tv(samples, len(law), alarm / 3, MISS, tests=len(views), rounding=plan.rounding)
     moved = law + tv * np.array([1, -1, 0, 0]) * (1 if name == "uniform" else -1)

@@ -1,4 +1,4 @@
-"""``check_cache(fork=)``: what is done to a copy of a cache is not to be seen in the cache, nor the other way round."""
+"""``CacheOperations(fork=)``: a change of a copy of a cache is not seen in the cache, nor the other way round."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from specverify.base.verdict import Status
-from specverify.testing import SpeculationRefuted, check_cache
+from specverify.testing import CacheOperations, SpeculationRefuted, check_cache
 from test_support.subjects.right_caches import CAPACITY, PAGE, Paged, Static, statuses
 
 
@@ -130,6 +130,6 @@ def test_a_copy_that_shares_is_refuted(make):
 
 def test_what_was_done_to_the_copy_is_told():
     with pytest.raises(SpeculationRefuted) as raised:
-        check_cache(SharesAllOfItsBuffer, fork=SharesAllOfItsBuffer.fork, capacity=CAPACITY)
+        check_cache(SharesAllOfItsBuffer, CacheOperations(fork=SharesAllOfItsBuffer.fork), capacity=CAPACITY)
     for line in ("append (2,)", "append to copy (4,)", "it holds (4,), expected (2,)"):
         assert line in str(raised.value)

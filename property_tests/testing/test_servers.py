@@ -98,7 +98,7 @@ def server(fault=""):
         thread.join()
 
 
-HOW = {"law": LAW, "tolerance": 0.3, "on_fail": None, "largest_call": 256}
+HOW = {"law": LAW, "tv": 0.3, "on_fail": None, "largest_call": 256}
 ALL = {"logprobs": None, "top_logprobs": None, "text": text_of, "finish_reason": None, "usage": None}
 
 
@@ -140,7 +140,7 @@ def test_the_chunks_of_a_stream_add_up(fault, status, monkeypatch):
     monkeypatch.setattr("specverify.promises.sampled.SAMPLES", 50)
     with server(fault) as url:
         sample = server_sampler(url, (3, 1), 2, stream=True)
-        found = check_sampler(sample, returns={"chunks": text_of, "logprobs": None}, **{**HOW, "tolerance": 0.45})
+        found = check_sampler(sample, returns={"chunks": text_of, "logprobs": None}, **{**HOW, "tv": 0.45})
     assert next(v for v in found if v.check == "values_match").status == status, found
 
 

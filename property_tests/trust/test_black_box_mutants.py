@@ -49,7 +49,7 @@ def test_rows_that_share_a_stream_have_the_right_law_and_are_refuted_by_the_chec
 @pytest.mark.parametrize("name", OF_ACCEPTANCE)
 def test_a_bug_of_acceptance_alone_is_refuted_by_its_check_alone(name):
     bug = OF_ACCEPTANCE[name]
-    verdicts = check_sampler(partial(told, bug), law=law(), acceptance=acceptance(), tolerance=0.1, on_fail=None)
+    verdicts = check_sampler(partial(told, bug), law=law(), returns={"accepted": acceptance()}, tv=0.1, on_fail=None)
     refuted = [verdict.check for verdict in verdicts if verdict.status is Status.REFUTED]
     assert refuted == ([] if bug == RIGHT else ["acceptance_fits_law"])
     assert bug != RIGHT or {verdict.status for verdict in verdicts} == {Status.HOLDS}
@@ -57,7 +57,7 @@ def test_a_bug_of_acceptance_alone_is_refuted_by_its_check_alone(name):
 
 @pytest.mark.parametrize("name", OF_ACCEPTANCE)
 def test_its_texts_alone_hold(name):
-    verdicts = check_sampler(partial(decode, OF_ACCEPTANCE[name]), law=law(), tolerance=0.1, on_fail=None)
+    verdicts = check_sampler(partial(decode, OF_ACCEPTANCE[name]), law=law(), tv=0.1, on_fail=None)
     assert {verdict.status for verdict in verdicts} == {Status.HOLDS}
 
 

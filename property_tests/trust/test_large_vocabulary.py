@@ -15,14 +15,14 @@ from specverify.trust.large_vocabulary import PLANTED, RIGHT, TV, P, Q, accepted
 @pytest.mark.parametrize("law", PLANTED.values(), ids=PLANTED)
 def test_a_bias_on_thirty_tokens_is_refuted(law):
     assert abs(law - P).sum() / 2 == pytest.approx(TV, rel=1e-6)
-    verdicts = check_sampler(sampler_of(law), law=P, draft=Q, most_samples=400_000, tolerance=0.04, on_fail=None)
+    verdicts = check_sampler(sampler_of(law), law=P, draft=Q, most_samples=400_000, tv=0.04, on_fail=None)
     found = {verdict.check: verdict for verdict in verdicts}["samples_fit_law"]
     assert found.status is Status.REFUTED
 
 
 @pytest.mark.thorough
 def test_the_right_one_holds_and_what_each_way_shows_is_printed():
-    verdicts = check_sampler(sampler_of(P), law=P, draft=Q, tolerance=0.04)
+    verdicts = check_sampler(sampler_of(P), law=P, draft=Q, tv=0.04)
     fit = verdicts[1]
     assert fit.figures["tv_at_most"] <= 0.04
     notes = fit.figures["notes"]

@@ -12,7 +12,7 @@ from reference import Claim
 from specverify.base.verdict import Status
 from specverify.checks.kernels import law_is_target
 from specverify.checks.kernels.law_is_target import DOUBT
-from specverify.testing import SpeculationRefuted, check_kernel
+from specverify.testing import KernelConvention, SpeculationRefuted, check_kernel
 from test_support.kernels.kernels import (
     CONVENTIONS,
     RIGHT,
@@ -41,7 +41,7 @@ def named(verdicts, check):
 @pytest.mark.parametrize("name", CONVENTIONS)
 def test_right_kernels_hold_in_every_convention(name):
     kernel, convention = CONVENTIONS[name]
-    verdicts = check_kernel(kernel, **convention, **SMALL)
+    verdicts = check_kernel(kernel, KernelConvention(**convention), **SMALL)
     assert set(statuses(verdicts).values()) == {Status.HOLDS}
     assert len(verdicts) == 8
 
@@ -50,8 +50,8 @@ def test_right_kernels_hold_in_every_convention(name):
 @pytest.mark.parametrize("name", PLANTED)
 def test_planted_kernels_are_refuted_by_the_check_that_names_them(name):
     planted = PLANTED[name]
-    options = dict(planted.convention, vocabularies=(129, 1025), rows=2**12)
-    verdict = named(check_kernel(planted.kernel, **options, on_fail=None), planted.seen_by)
+    convention, sizes = KernelConvention(**planted.convention), dict(vocabularies=(129, 1025), rows=2**12)
+    verdict = named(check_kernel(planted.kernel, convention, **sizes, on_fail=None), planted.seen_by)
     assert verdict.status is Status.REFUTED
     assert planted.says in verdict.statement
 
@@ -133,6 +133,11 @@ def test_the_law_knows_when_rows_mix():
 # What is refused
 
 
+def of_options(options):
+    """Take the fields of a convention out of the options."""
+    return KernelConvention(**{name: options.pop(name) for name in KernelConvention._fields if name in options})
+
+
 def answering(answer):
     return lambda p, q, drafts, accept_uniforms, final_uniforms: answer(drafts)
 
@@ -154,7 +159,7 @@ def answering(answer):
     ],
 )
 def test_answers_that_are_none_are_unusable_in_one_sentence(answer, convention, said):
-    verdicts = check_kernel(answering(answer), gammas=(1,), on_fail=None, **convention, **SMALL)
+    verdicts = check_kernel(answering(answer), KernelConvention(**convention), gammas=(1,), on_fail=None, **SMALL)
     assert {verdict.status for verdict in verdicts} == {Status.UNUSABLE}
     assert said in verdicts[0].statement
 
@@ -163,7 +168,7 @@ def test_out_without_numbers_is_unusable_where_numbers_are_promised():
     def kernel(p, q, drafts, accept_uniforms, final_uniforms, out):
         out[:] = 0
 
-    verdicts = check_kernel(kernel, ends="accepted", on_fail=None, **SMALL)
+    verdicts = check_kernel(kernel, KernelConvention(ends="accepted"), on_fail=None, **SMALL)
     assert "it returned None and ends is 'accepted', expected the number of accepted drafts" in verdicts[0].statement
 
 
@@ -182,6 +187,7 @@ def test_out_without_numbers_is_unusable_where_numbers_are_promised():
         (plain, {"dtype": "int32"}, "dtype is 'int32', expected the name of a float dtype of numpy"),
         (plain, {"dtype": 32}, "dtype is 32, expected the name of a float dtype of numpy"),
         (plain, {"library": "cupy"}, "library is 'cupy', expected one that is installed"),
+        (plain, {"rows_per_call": 9}, "check_kernel has no option 'rows_per_call': write largest_call=..."),
         (plain, {"gammas": ()}, "gammas is (), expected a sequence of at least one"),
         (plain, {"vocabularies": (3,)}, "a vocabulary of (3,) is 3, expected an integer of at least 5"),
         (plain, {"rows": 20}, "rows leave 10 for gamma=2, expected at least 22, which one table takes"),
@@ -196,7 +202,7 @@ def test_out_without_numbers_is_unusable_where_numbers_are_promised():
 )
 def test_what_does_not_fit_is_refused_before_any_work(kernel, options, said):
     with pytest.raises(ValueError, match=re.escape(said)):
-        check_kernel(kernel, **options)
+        check_kernel(kernel, of_options(options), **options)
 
 
 def test_uniforms_of_four_bits_are_seen():
@@ -259,3 +265,11 @@ def test_the_law_is_asked_for_four_drafts_where_nobody_says_how_many(gamma, wron
 )
 def test_a_row_that_leaves_the_rule_is_told_in_the_words_of_decoding(emitted, ought, said):
     assert law_is_target._fault((0, 2), emitted, ought) == said
+
+
+def test_a_field_of_the_convention_that_stands_outside_it_is_named():
+    said = "check_kernel has no option 'uniforms': write check_kernel(kernel, KernelConvention(uniforms=...))"
+    with pytest.raises(ValueError, match=re.escape(said)):
+        check_kernel(plain, uniforms="seed")
+    with pytest.raises(ValueError, match="convention is 'seed', expected a KernelConvention"):
+        check_kernel(plain, "seed")

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from specverify.base.verdict import Evidence, Status
-from specverify.testing import SpeculationRefuted, check_kernel
+from specverify.testing import KernelConvention, SpeculationRefuted, check_kernel
 from test_support.kernels import generators
 
-COARSE = dict(tv=2e-2, vocabularies=(129,), rows_per_call=2**15)
+COARSE = dict(tv=2e-2, vocabularies=(129,), largest_call=2**15)
+SEED, OWN = KernelConvention(uniforms="seed"), KernelConvention(uniforms="own")
 ROWS, CALLS = "rows_are_independent", "calls_are_independent"
 LAST, POSITIONS, LAW = "coins_and_last_draw_are_independent", "positions_are_independent", "samples_fit_law"
 PLANTED = {
@@ -34,9 +35,7 @@ PLANTED = {
 
 def examined(name, **options):
     own = name in {"global_generator", "reseeded"}
-    return check_kernel(
-        getattr(generators, name), uniforms="own" if own else "seed", on_fail=None, **{**COARSE, **options}
-    )
+    return check_kernel(getattr(generators, name), OWN if own else SEED, on_fail=None, **{**COARSE, **options})
 
 
 @pytest.mark.parametrize("name", ["keyed", "global_generator"])
@@ -85,7 +84,7 @@ def test_a_last_block_lost_is_seen_in_a_large_vocabulary():
     def kernel(p, q, drafts, seed, offset):
         return generators.keyed(p[..., :1024], q[..., :1024], drafts % 1024, seed, offset)
 
-    verdicts = check_kernel(kernel, uniforms="seed", on_fail=None, **{**COARSE, "vocabularies": (1025,)})
+    verdicts = check_kernel(kernel, SEED, on_fail=None, **{**COARSE, "vocabularies": (1025,)})
     found = {verdict.check: verdict.status for verdict in verdicts}
     assert found["samples_fit_law_of_many_tokens"] is Status.REFUTED
     assert found[LAW] is Status.HOLDS
@@ -111,16 +110,16 @@ def test_offsets_advance_by_the_step_that_is_promised():
         )
         return generators.decide(p, q, drafts, generators.full(drafts), u[:, :-1], u[:, -1])
 
-    refuted = check_kernel(kernel, uniforms="seed", on_fail=None, **COARSE)
+    refuted = check_kernel(kernel, SEED, on_fail=None, **COARSE)
     assert next(verdict for verdict in refuted if verdict.check == CALLS).status is Status.REFUTED
-    assert check_kernel(kernel, uniforms="seed", offset_step=2, **COARSE)
+    assert check_kernel(kernel, SEED._replace(offset_step=2), **COARSE)
 
 
 def test_a_refutation_is_raised_in_words():
     with pytest.raises(
         SpeculationRefuted, match=r"(?s)each of which shows one random.*calls are independent - refuted"
     ):
-        check_kernel(generators.offset_ignored, uniforms="seed", **COARSE)
+        check_kernel(generators.offset_ignored, SEED, **COARSE)
 
 
 def test_what_a_sample_could_not_decide_is_raised():
@@ -129,10 +128,10 @@ def test_what_a_sample_could_not_decide_is_raised():
     def kernel(p, q, drafts, seed, offset):
         return generators.one_for_all(p, q, drafts, seed, offset)
 
-    found = {verdict.check: verdict for verdict in check_kernel(kernel, uniforms="seed", on_fail=None, **COARSE)}
+    found = {verdict.check: verdict for verdict in check_kernel(kernel, SEED, on_fail=None, **COARSE)}
     assert found[LAST].status is Status.UNKNOWN
     with pytest.raises(SpeculationRefuted, match=rf"{LAST} is unknown: replacement: what it depends on never varies"):
-        check_kernel(kernel, uniforms="seed", **COARSE)
+        check_kernel(kernel, SEED, **COARSE)
 
 
 @pytest.mark.parametrize(
@@ -141,9 +140,9 @@ def test_what_a_sample_could_not_decide_is_raised():
         ({"tv": 0.5}, "tv is 0.5, expected a total variation above 0 and at most 0.2"),
         ({"alarm": 2}, "alarm is 2, expected a probability strictly between 0 and 1"),
         ({"seed": -1}, "the seed is -1, expected a whole number"),
-        ({"rows_per_call": 1}, "rows_per_call is 1, expected an integer of at least 4"),
+        ({"largest_call": 1}, "largest_call is 1, expected an integer of at least 4"),
     ],
 )
 def test_numbers_that_are_none_are_refused(options, said):
     with pytest.raises(ValueError, match=re.escape(said)):
-        check_kernel(generators.keyed, uniforms="seed", **options)
+        check_kernel(generators.keyed, SEED, **options)

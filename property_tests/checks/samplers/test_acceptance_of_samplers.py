@@ -30,19 +30,19 @@ def rejects_more(seed, n):
 
 
 def verdicts_of(sample, **options):
-    found = check_sampler(sample, **{"law": ONE_TOKEN, "tolerance": 0.1, "on_fail": None, **options})
+    found = check_sampler(sample, **{"law": ONE_TOKEN, "tv": 0.1, "on_fail": None, **options})
     return {verdict.check: verdict for verdict in found}
 
 
 def test_who_accepts_as_often_as_can_be_holds():
-    found = verdicts_of(speculative, acceptance=[1 - ACCEPTED, ACCEPTED])
+    found = verdicts_of(speculative, returns={"accepted": [1 - ACCEPTED, ACCEPTED]})
     assert {verdict.status for verdict in found.values()} == {Status.HOLDS}
     assert min(found) == "acceptance_fits_law"
 
 
 @pytest.mark.parametrize("accepts", [0.0, 0.7])
 def test_who_rejects_more_has_the_law_and_is_refuted_for_that_alone(accepts):
-    found = verdicts_of(lambda seed, n: speculative(seed, n, accepts), acceptance=[1 - ACCEPTED, ACCEPTED])
+    found = verdicts_of(lambda seed, n: speculative(seed, n, accepts), returns={"accepted": [1 - ACCEPTED, ACCEPTED]})
     refuted = [check for check, verdict in found.items() if verdict.status is Status.REFUTED]
     assert refuted == ["acceptance_fits_law"]
     assert "the number of accepted drafts: it has not the law" in found["acceptance_fits_law"].statement
@@ -55,7 +55,7 @@ def test_more_accepted_than_drafted_is_impossible():
     def two(seed, n):
         return {"tokens": speculative(seed, n)["tokens"], "accepted": [2] * n}
 
-    found = verdicts_of(two, acceptance=[1 - ACCEPTED, ACCEPTED])["acceptance_fits_law"]
+    found = verdicts_of(two, returns={"accepted": [1 - ACCEPTED, ACCEPTED]})["acceptance_fits_law"]
     assert found.status is Status.REFUTED
     assert "(2,) was emitted" in found.counterexample.then
 
@@ -70,7 +70,7 @@ def test_without_a_law_it_is_counted_with_a_confidence_sequence():
 
 
 def test_who_tells_nothing_cannot_be_judged_by_it():
-    found = verdicts_of(right, law=LAW, acceptance=[0.5, 0.5])
+    found = verdicts_of(right, law=LAW, returns={"accepted": [0.5, 0.5]})
     assert [verdict.status for verdict in found.values()] == [Status.UNUSABLE]
     assert "does not tell how many drafts it accepted" in found["samples_fit_law"].statement
 
@@ -103,7 +103,7 @@ def forgets_the_last(seed, n, prefix):
 
 
 def test_laws_after_a_prefix_each_have_their_verdicts():
-    options = {"law_after": AFTER, "tolerance": 0.2, "on_fail": None}
+    options = {"law": AFTER, "tv": 0.2, "on_fail": None}
     held = check_sampler(following, **options)
     assert {verdict.status for verdict in held} == {Status.HOLDS}
     assert len(held) == 4 * len(AFTER)
@@ -115,9 +115,10 @@ def test_laws_after_a_prefix_each_have_their_verdicts():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"law_after": {}}, "law_after is {}, expected laws by prefix, at least one"),
-        ({"law_after": {3: BASE}}, "law_after has the key 3, expected a tuple of token ids"),
-        ({"law_after": AFTER, "law": LAW}, "law_after and law, reference, draft or logits were given"),
+        ({"law_after": AFTER}, "check_sampler has no option 'law_after': write law=..., which takes laws by prefix"),
+        ({"law": {3: BASE}}, "law has the key 3, expected prefixes, each a tuple of token ids"),
+        ({"law": AFTER, "draft": BASE}, "draft is .*, expected it to be left out where law holds laws by prefix"),
+        ({"law": AFTER, "returns": ("text",)}, "returns is .*, expected it to be left out where law holds laws by"),
     ],
 )
 def test_laws_after_what_is_no_prefix_are_refused(options, said):
@@ -127,4 +128,4 @@ def test_laws_after_what_is_no_prefix_are_refused(options, said):
 
 def test_a_sampler_that_takes_no_prefix_is_refused():
     with pytest.raises(ValueError, match="with 3 arguments"):
-        check_sampler(right, law_after=AFTER)
+        check_sampler(right, law=AFTER)
