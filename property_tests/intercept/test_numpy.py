@@ -246,7 +246,7 @@ def test_what_cannot_be_enumerated_is_refused_by_name_and_line(case):
         with pytest.raises(NeedsValue) as refused:
             value_of(call, u=u)
     assert re.search(name, str(refused.value))
-    assert re.search(r" at test_intercept_numpy\.py:\d+", str(refused.value))
+    assert re.search(r" at test_numpy\.py:\d+", str(refused.value))
 
 
 @pytest.mark.parametrize("call", table("""
