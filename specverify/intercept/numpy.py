@@ -44,6 +44,7 @@ from specverify.intercept.distributions import (
     seed_name,
     shuffled,
 )
+from specverify.intercept.recorder import Recorder
 from specverify.intercept.refusals import in_housekeeping
 from specverify.intercept.run import PROCESS
 from specverify.intercept.streams import Answers, Call, answering, answers_of
@@ -385,6 +386,8 @@ def _answered(kind: type, function: str) -> Callable[..., Any]:
             return real(self, *args, **kwargs)
         if in_housekeeping():
             return answers.set_by_program(self, lambda: real(self, *args, **kwargs))
+        if isinstance(answers, Recorder):
+            return answers.call(LIBRARY, function, real, self, args, kwargs)
         generator = NumpyGenerator(answers, self)
         law = LAWS.get(function)
         answer = getattr(generator, function, None) if law is None else partial(law, generator)

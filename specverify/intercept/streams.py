@@ -231,9 +231,9 @@ def nobody_answers() -> AbstractContextManager[None]:
     return _NOBODY
 
 
-def answering(library: str) -> Answers | None:
-    """Return who answers the calls of a library now."""
-    result: list[Answers | None] = RUNS.answers.get(library, [])
+def answering(library: str) -> Any:
+    """Return who answers the calls of a library now, ``Answers`` or a ``Recorder``; None if nobody does."""
+    result: list[Any] = RUNS.answers.get(library, [])
     return result[-1] if result else None
 
 

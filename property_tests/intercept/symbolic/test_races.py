@@ -48,7 +48,7 @@ def test_what_is_known_of_an_order_answers_every_further_question(seed):
         for each, unit in asked:
             assert agreed([runners[at] for at in each], [rates[at] * unit for at in each])
             answers.append(
-                runners.index(first_of([runners[at] for at in each], lambda pmf: draws.categorical(pmf, ("a",))))
+                runners.index(first_of([runners[at] for at in each], lambda pmf, _: draws.categorical(pmf, ("a",))))
             )
         return tuple(answers)
 
@@ -61,7 +61,7 @@ def test_what_is_known_of_an_order_answers_every_further_question(seed):
 
 def test_other_weights_are_another_order():
     runners = [Runner(1.0), Runner(2.0), Runner(4.0)]
-    first_of(runners, lambda pmf: 0)
+    first_of(runners, lambda pmf, _: 0)
     assert not agreed(runners, [1.0, 2.0, 5.0])
     assert agreed(runners, [3.0, 6.0, 12.0])
     assert [runner.rate for runner in runners] == [3.0, 6.0, 12.0]
