@@ -1,7 +1,7 @@
 """Write the table of ``docs/benchmarks.md``: what things take, in seconds of one processor and in reference loops.
 
-Run by ``nox -s pages -- benchmarks``. Seconds depend on the machine. A reference loop, measured beside them, depends on the
-machine in much the same way, so the column of loops can be compared between machines.
+Run by ``nox -s pages -- benchmarks``. Seconds depend on the machine, and a reference loop that is measured beside them
+depends on it in much the same way: the column of loops can be compared between machines.
 """
 
 from __future__ import annotations

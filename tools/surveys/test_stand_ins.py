@@ -1,7 +1,7 @@
 """The compiled stand-ins of vLLM's kernels beside their statements in PyTorch, on thousands of calls.
 
-Run by ``nox -s pages -- engines vllm``, where the engine is installed. A difference is a fault of the CPU build, which the
-table of mends names; a statement with a planted fault differs too.
+Run by ``nox -s pages -- engines vllm``, where the engine is installed. A difference is a fault of the CPU build, which
+the table of mends names; a statement with a planted fault differs too.
 """
 
 from __future__ import annotations
