@@ -9,7 +9,7 @@ import torch
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.refusals import NeedsValue
 from specverify.laws.enumeration import program_law
-from specverify.subjects.batches import BatchRow, _read
+from specverify.subjects.batch_call import BatchRow, _read
 from specverify.subjects.emitted import emitted_row, ends_left_open
 
 WEIGHTS = torch.tensor([0.125, 0.0, 0.5, 0.375], dtype=torch.float64)

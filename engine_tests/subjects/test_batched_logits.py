@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 from specverify.base.verdict import Status
 from specverify.cli import app
 from specverify.laws.draws import Tape
+from specverify.subjects.batch_call import BatchRow, company_of, emitted, takes_lengths
 from specverify.subjects.batched_logits import arguments_of, batched_logits_subject
-from specverify.subjects.batches import BatchRow, company_of, emitted, takes_lengths
 from specverify.subjects.external import external_subject, verifier_subject_of
 from specverify.testing import UnusableSubject, check_verifier
 from test_support.verifiers import batched_logits, in_scenarios

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from specverify.checks import Conditions
 from specverify.checks.samples_fit_law import fit_rows
 from specverify.cli import app
-from specverify.report.statistics import cells
+from specverify.report.statistics_text import cells
 from specverify.run.stats import USUAL, plan_statistics
 from specverify.subjects.subject import Method
 from specverify.testing import SpeculationRefuted

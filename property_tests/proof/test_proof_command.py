@@ -16,7 +16,8 @@ from specverify.cli import app
 pytest.importorskip("z3", reason='proofs need z3: pip install "specverify-suite[proof]"')
 
 from specverify import proof
-from specverify.proof import cache, search
+from specverify.proof import kept_proofs as cache
+from specverify.proof import search
 from specverify.proof.linear import GRID
 
 PROVED, REFUTED, UNKNOWN = proof.ProofStatus

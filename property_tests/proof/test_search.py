@@ -14,9 +14,9 @@ pytest.importorskip("z3", reason='proofs need z3: pip install "specverify-suite[
 
 from specverify import proof
 from specverify.proof import search, sums
+from specverify.proof.proved_subject import ProofSubject, find_rule
 from specverify.proof.search import ProofSearch
 from specverify.proof.statements import STATEMENTS
-from specverify.proof.subject import ProofSubject, find_rule
 from specverify.proof.text import proof_text
 
 PROVED, REFUTED, UNKNOWN = proof.ProofStatus

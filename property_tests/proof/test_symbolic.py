@@ -17,14 +17,14 @@ from specverify.laws.paths import paths
 z3 = pytest.importorskip("z3", reason='proofs need z3: pip install "specverify-suite[proof]"')
 
 from specverify import proof  # noqa: E402 - after the skip
-from specverify.proof.paths import PathDraws, guarded_paths  # noqa: E402
 from specverify.proof.polynomial import ONE, Polynomial, common_monomial, primitive, quotient  # noqa: E402
+from specverify.proof.proved_subject import find_rule  # noqa: E402
 from specverify.proof.solver import Feasibility, SignCondition, spoken  # noqa: E402
 from specverify.proof.statements import STATEMENTS, RoundStart  # noqa: E402
-from specverify.proof.subject import find_rule  # noqa: E402
 from specverify.proof.sums import BELOW_ZERO, ConditionalWeight, decide_sign  # noqa: E402
 from specverify.proof.symbolic import NEGATIVE, POSITIVE, ZERO, NeedsNumber, Real  # noqa: E402
-from specverify.proof.tables import DRAFT, TARGET, UnknownTables, UnknownWorld, any_model  # noqa: E402
+from specverify.proof.symbolic_paths import PathDraws, guarded_paths  # noqa: E402
+from specverify.proof.symbolic_tables import DRAFT, TARGET, UnknownTables, UnknownWorld, any_model  # noqa: E402
 
 PROVED, REFUTED, UNKNOWN = proof.ProofStatus
 

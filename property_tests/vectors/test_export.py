@@ -10,13 +10,13 @@ import jsonschema
 import pytest
 
 from reference import warped
-from specverify.vectors.catalogue import KINDS, all_vectors
+from specverify.vectors.all_vectors import KINDS, all_vectors
 from specverify.vectors.conventions import FAMILIES, FLAGS, family_of
 from specverify.vectors.export import exported
 from specverify.vectors.given import FINEST
+from specverify.vectors.json_models import row_pairs
 from specverify.vectors.kinds import boundary, cache_lengths, law_of_round, stop, tree, verify_chain, warp
 from specverify.vectors.notes import NOTES
-from specverify.vectors.tables import row_pairs
 from specverify.vectors.vector import VectorResult
 
 pytestmark = pytest.mark.xdist_group("vectors")

@@ -12,10 +12,10 @@ import pytest
 from typer.testing import CliRunner
 
 from specverify.cli import app
-from specverify.vectors.catalogue import all_vectors, kind_of
+from specverify.vectors.all_vectors import all_vectors, kind_of
 from specverify.vectors.grading import grade
 from specverify.vectors.judging import equal_laws
-from specverify.vectors.sampled import judged_counts
+from specverify.vectors.sample_counts import judged_counts
 from specverify.vectors.vector import Outcome, VectorResult
 from test_support.vectors.answering import in_group, results, right
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from specverify.base.verdict import Verdict
     from specverify.run.black_boxes import SampleRequest
-    from specverify.run.samplers import SamplingPlan
+    from specverify.run.sequential_samples import SamplingPlan
 
 PER_TOKEN = 0.01
 """Relative error of a probability that an engine tells: a forward pass of bfloat16 in another batch differs by that."""
@@ -125,7 +125,7 @@ def sample_command(
     from specverify.report.data import as_data
     from specverify.report.terminal import print_failures, print_subject, print_summary
     from specverify.run.black_boxes import SampleRequest
-    from specverify.run.samplers import SamplingPlan
+    from specverify.run.sequential_samples import SamplingPlan
 
     if sum((law is not None, reference is not None, logprobs)) != 1:
         stop("a sample is judged by something: expected exactly one of --law, --reference and --logprobs")

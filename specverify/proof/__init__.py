@@ -20,13 +20,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from specverify.proof.cache import kept_proof
 from specverify.proof.certificate import CERTIFIED, NoCertificate, write_certificate
+from specverify.proof.kept_proofs import kept_proof
 from specverify.proof.linear import LINEAR, prove_linear
+from specverify.proof.proved_subject import ANY_LENGTH, COUPLING, DROPPING, OWN, find_rule
 from specverify.proof.result import Proof, ProofStatus, ReplayFailed
 from specverify.proof.search import ProofSearch
 from specverify.proof.statements import STATEMENTS
-from specverify.proof.subject import ANY_LENGTH, COUPLING, DROPPING, OWN, find_rule
 
 __all__ = [
     "COUPLING",

@@ -22,16 +22,16 @@ from typing import Any
 from specverify.certificates import FORMAT
 from specverify.laws.enumeration import whole_run
 from specverify.proof.contradiction import Contradictions
-from specverify.proof.paths import PathDraws, runs_of_paths
 from specverify.proof.polynomial import ONE, Polynomial, constant_polynomial, quotient
+from specverify.proof.proved_subject import ANY_LENGTH, ProofSubject
 from specverify.proof.result import Proof, ProofStatus
 from specverify.proof.search import LONGEST_TEXT
 from specverify.proof.solver import ANY, Feasibility, SignCondition
 from specverify.proof.statements import STATEMENTS, RoundStart, one_round
-from specverify.proof.subject import ANY_LENGTH, ProofSubject
 from specverify.proof.sums import conditions_left, free_number, sign_classes
 from specverify.proof.symbolic import NEGATIVE, POSITIVE, ZERO, Real
-from specverify.proof.tables import DRAFT, TARGET, UnknownTables, UnknownWorld
+from specverify.proof.symbolic_paths import PathDraws, runs_of_paths
+from specverify.proof.symbolic_tables import DRAFT, TARGET, UnknownTables, UnknownWorld
 from specverify.reference import Tokens
 
 CERTIFIED = ("law", "stopping", "joint")

@@ -12,14 +12,23 @@ from typing import Any
 
 from specverify.laws.draws import NotAFunctionOfItsDraws
 from specverify.laws.paths import paths
-from specverify.proof.paths import NotAPmf, PathDraws, guarded_paths
+from specverify.proof.proved_subject import ProofSubject
 from specverify.proof.result import Proof, ProofStatus, ReplayFailed
 from specverify.proof.solver import Feasibility, ProofOutOfTime
 from specverify.proof.statements import Program, RoundStart, Statement
-from specverify.proof.subject import ProofSubject
 from specverify.proof.sums import ConditionalWeight, decide_sign
 from specverify.proof.symbolic import NeedsNumber, sign
-from specverify.proof.tables import DRAFT, TARGET, Model, UnknownTables, UnknownWorld, World, any_model, model_at
+from specverify.proof.symbolic_paths import NotAPmf, PathDraws, guarded_paths
+from specverify.proof.symbolic_tables import (
+    DRAFT,
+    TARGET,
+    Model,
+    UnknownTables,
+    UnknownWorld,
+    World,
+    any_model,
+    model_at,
+)
 from specverify.reference import Draws, Tokens
 
 WORLDS = 3

@@ -29,7 +29,7 @@ from specverify.base.arguments import is_token, shown
 from specverify.foreign.lines import Limits, answering
 from specverify.laws.known_law import OTHERS
 from specverify.reference import Tokens
-from specverify.run.samplers import FIRST_CALL, SamplingPlan, seeds_of
+from specverify.run.sequential_samples import FIRST_CALL, SamplingPlan, seeds_of
 from specverify.subjects.sampler import Sampler, drawn
 from specverify.subjects.subject import UnusableSubject
 

@@ -35,7 +35,7 @@ from specverify.foreign.lines import Limits
 from specverify.laws.known_law import known_law
 from specverify.run.black_boxes import SampleRequest, law_of_file
 from specverify.run.campaigns import Campaign, CampaignSubject
-from specverify.run.samplers import SamplingPlan
+from specverify.run.sequential_samples import SamplingPlan
 
 Check = Callable[[Any, str], None]
 

@@ -14,7 +14,7 @@ from specverify.report.runs.said import RunSaid
 from specverify.run.black_boxes import SampleRequest
 from specverify.run.campaign_results import Key, asked_in, block_of, blocks_stored, read_from
 from specverify.run.campaigns import Campaign, CampaignSubject, Stored, judged
-from specverify.run.samplers import SamplingPlan
+from specverify.run.sequential_samples import SamplingPlan
 
 MAGIC = b"SQLite format 3\x00"
 

@@ -10,9 +10,9 @@ from functools import partial
 from itertools import chain, takewhile
 from typing import Any, NamedTuple
 
+from specverify.base.default_limits import SECONDS
 from specverify.base.edges import edge_lines
 from specverify.base.figures import merged_figures
-from specverify.base.limits import SECONDS
 from specverify.base.parallel import in_parallel
 from specverify.base.process import NOTHING, Changes, joined_changes
 from specverify.base.verdict import DoesNotApply, Evidence, Examination, Status, Verdict

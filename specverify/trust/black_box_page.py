@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from specverify.base.verdict import Status
-from specverify.run.samplers import SamplingPlan, sampled_verdicts
+from specverify.run.sequential_samples import SamplingPlan, sampled_verdicts
 from specverify.statistics.e_processes import CONCENTRATIONS, Array, log_e_value
 from specverify.subjects.sampler import Sampler
 from specverify.trust import large_vocabulary, listed_figures

@@ -14,7 +14,7 @@ import numpy as np
 
 from specverify.base.verdict import Status
 from specverify.reference import Tokens, softmax
-from specverify.run.samplers import SamplingPlan, sampled_verdicts
+from specverify.run.sequential_samples import SamplingPlan, sampled_verdicts
 from specverify.subjects.sampler import Sampler
 from specverify.trust.peer_rounds import PeerRounds
 from specverify.trust.peers import PEERS

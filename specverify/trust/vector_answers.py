@@ -24,10 +24,10 @@ from specverify.reference import Decoder, Draws, LanguageModel, Pmf, Sampled, Ta
 from specverify.subjects.arrays import BareVerifier
 from specverify.subjects.subject import EngineProgram, Subject, Variant, committed_before, drafts_of
 from specverify.trust.vector_draws import Forced, NotAsked
-from specverify.vectors.catalogue import all_vectors
+from specverify.vectors.all_vectors import all_vectors
+from specverify.vectors.json_models import pmf_of, sparse_pmf_of
 from specverify.vectors.kinds.boundary import LARGEST, ZERO
 from specverify.vectors.kinds.law_of_round import LOSSLESS, PROCESSED, options_data, task_of
-from specverify.vectors.tables import pmf_of, sparse_pmf_of
 from specverify.vectors.vector import Answer, Vector
 
 BUDGET = 20_000

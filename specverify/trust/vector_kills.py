@@ -13,7 +13,7 @@ from typing import NamedTuple
 from specverify.base.parallel import in_parallel
 from specverify.mutants import Mutant, mutants
 from specverify.trust.vector_answers import UNABLE, QuestionedSide, questions, sides
-from specverify.vectors.catalogue import kind_of
+from specverify.vectors.all_vectors import kind_of
 from specverify.vectors.vector import Answer, Outcome, Vector
 
 ENOUGH = 3

@@ -8,7 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from specverify.vectors.catalogue import KINDS, all_vectors
+from specverify.vectors.all_vectors import KINDS, all_vectors
 from specverify.vectors.conventions import said
 from specverify.vectors.notes import NOTES
 from specverify.vectors.vector import FORMAT, FORMAT_VERSION, Kind, Vector, VectorResult

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from specverify.vectors.catalogue import kind_of
+from specverify.vectors.all_vectors import kind_of
 from specverify.vectors.conventions import family_of
 from specverify.vectors.vector import Answer, Judged, Outcome, Vector
 

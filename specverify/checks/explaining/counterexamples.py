@@ -30,8 +30,8 @@ from specverify.laws.enumeration import program_law, whole_run
 from specverify.laws.law import total_variation
 from specverify.laws.paths import Path, heaviest_paths, outcomes_of
 from specverify.reference import Draws, LanguageModel, Pmf, Task, Tokens
-from specverify.subjects.processed import Processed
 from specverify.subjects.subject import EngineProgram, InScenario, Trace
+from specverify.subjects.warped_tasks import Processed
 
 Found = TypeVar("Found")
 Given = ParamSpec("Given")

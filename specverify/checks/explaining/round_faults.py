@@ -30,8 +30,8 @@ from specverify.laws.rounding import FLOAT32
 from specverify.laws.scenarios import Scenario
 from specverify.reference import Draft, LanguageModel, Pmf, Round, State, Tokens
 from specverify.reference.models import draft_model
-from specverify.subjects.processed import Processed
 from specverify.subjects.subject import InScenario
+from specverify.subjects.warped_tasks import Processed
 
 MOST_PATHS = 3000
 """Of a round; one that has more is not explained."""

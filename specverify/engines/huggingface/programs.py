@@ -18,10 +18,10 @@ from specverify.engines.huggingface.generation import (
     prompt_lookup_engine,
     quiet_and_seeded,
 )
-from specverify.engines.huggingface.models import EngineSetting
 from specverify.engines.huggingface.objects import ready
-from specverify.engines.huggingface.sampled import exact_law
+from specverify.engines.huggingface.real_generate import exact_law
 from specverify.engines.huggingface.smaller import ProgramSource
+from specverify.engines.huggingface.tiny_models import EngineSetting
 from specverify.engines.huggingface.watch import watched_call
 from specverify.intercept.distributions import Forced
 from specverify.intercept.everywhere import answered_everywhere

@@ -15,11 +15,11 @@ from specverify.laws.enumeration import decoder_law, program_law
 from specverify.laws.law import target_law
 from specverify.reference import ALGORITHMS, Algorithm, Claim, Task, Tokens
 from specverify.reference.models import draft_model
+from specverify.vectors.json_models import CONTEXTS, row_pairs, rows_of
 from specverify.vectors.judging import equal_laws, judged_by, rows_by_tokens
-from specverify.vectors.processed import processed
-from specverify.vectors.sampled import judged_counts
-from specverify.vectors.tables import CONTEXTS, row_pairs, rows_of
+from specverify.vectors.sample_counts import judged_counts
 from specverify.vectors.vector import Answer, Judged, Kind, Outcome, Vector, text, valid
+from specverify.vectors.warped_models import processed
 
 KIND = "law_of_round"
 LOSSLESS = "any lossless decoder"

@@ -21,8 +21,8 @@ from specverify.reference.verifiers.greedy_match import greedy_match
 from specverify.reference.verifiers.sample_and_match import sample_and_match
 from specverify.reference.verifiers.speculative_sampling import speculative_sampling
 from specverify.vectors.given import UNASKED, GivenKeys, GivenUniforms, race, uniform_for
+from specverify.vectors.json_models import by_position, pmf_of, row_pairs, rows_of, support_of
 from specverify.vectors.judging import judged_exactly
-from specverify.vectors.tables import by_position, pmf_of, row_pairs, rows_of, support_of
 from specverify.vectors.vector import Answer, Kind, Vector, text, texts, valid
 
 KIND = "verify_chain"

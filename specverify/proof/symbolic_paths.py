@@ -15,7 +15,7 @@ from specverify.laws.draws import NotAFunctionOfItsDraws
 from specverify.proof.polynomial import Polynomial, common_monomial, primitive, quotient, unknown
 from specverify.proof.solver import ANY, Feasibility, SignCondition
 from specverify.proof.symbolic import NEGATIVE, POSITIVE, Real
-from specverify.proof.tables import UnknownTables
+from specverify.proof.symbolic_tables import UnknownTables
 from specverify.reference import Pmf, Site, Tokens, check_pmf
 
 Outcome = TypeVar("Outcome")

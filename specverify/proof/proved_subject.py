@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from specverify.base.arguments import nearest
 from specverify.mutants import mutants
-from specverify.proof.tables import World
+from specverify.proof.symbolic_tables import World
 from specverify.reference import (
     ALGORITHMS,
     Decoder,

@@ -17,7 +17,7 @@ from specverify.subjects.batch_answers import check_rows
 from specverify.subjects.calls import Convert, called
 from specverify.subjects.emitted import OpenEnd, emitted_row, ends_left_open, left_open
 from specverify.subjects.logits_verifier import PARAMETERS
-from specverify.subjects.remembered import answer_of
+from specverify.subjects.remembered_calls import answer_of
 from specverify.subjects.subject import Context
 from specverify.subjects.verifier import pmf_rows
 
