@@ -5,7 +5,7 @@
     python -m specverify.trust.quick_power compare FILE [--kind K] [--part I/N] [--no-full]
     python -m specverify.trust.quick_power page FILE
 
-``kills`` records which case refutes which bug, a line a bug. ``plan`` computes specverify/run/quick.toml from those lines.
+``kills`` records which case refutes which bug, a line a bug; ``plan`` computes specverify/run/quick.toml from them.
 ``compare`` records what the plan and all cases refute, a line a bug. ``page`` writes docs/quick.md from those lines.
 
 ``--idioms FOLDER`` adds the twins of the idioms in a folder of tables. ``--check NAME`` tries one check alone on every
