@@ -1,8 +1,8 @@
 """The quick plan: a fixed list of cases for each kind of subject and each check, the most effective cases first.
 
 The lists are data, ``quick.toml``. ``python -m specverify.trust.quick_power plan`` computes them from the cases that
-refute planted bugs, twins of idioms and wrong engines. A case is named by its variant and its scenario, or by its program.
-The plan depends on no clock and no machine.
+refute planted bugs, twins of idioms and wrong engines. A case is named by its variant and its scenario, or by its
+program. The plan depends on no clock and no machine.
 """
 
 from __future__ import annotations

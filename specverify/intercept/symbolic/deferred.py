@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from specverify.intercept.audit import Draw
-from specverify.intercept.cpython.patches import empty
+from specverify.intercept.cpython.patches import count_nonzero, empty
 from specverify.intercept.refusals import NeedsValue
 from specverify.intercept.run import mode
 from specverify.intercept.symbolic.continuous import SYMBOLIC, Continuous, given, is_whole
@@ -92,7 +92,7 @@ class Categorical(Deferred):
         drawn = self.draw.shared(lambda: Deferred(ask))
 
         def compute() -> Any:
-            if np.count_nonzero(pmf) != 1:  # for an outcome that is certain a library may not move its generator on
+            if count_nonzero(pmf) != 1:  # for an outcome that is certain a library may not move its generator on
                 look(self.draw)
             if coupled is not None:
                 coupled.agree(drawn.value(), ask(), self.draw.name)
