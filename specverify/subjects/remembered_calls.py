@@ -96,7 +96,7 @@ def answers_of_law(
     return partial(_drawn, law) if law.emitted else made
 
 
-def _drawn(law: _CallLaw, draws: Draws) -> Any:
+def _drawn(law: _EmissionLaw, draws: Draws) -> Any:
     """Return one thing that a call may emit, and note what the call computes with."""
     result = law.emitted[draws.categorical(law.masses, ("verified", len(law.masses)))]
     _note(result.rounding)
