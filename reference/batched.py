@@ -5,7 +5,7 @@ Leviathan et al. 2211.17192, Algorithm 1; Chen et al. 2302.01318, Algorithm 2; g
 ``accept_uniforms[b, i]`` at the site ``("accept", i)``, ``final_uniforms[b]`` at ``("residual", i)`` or ``("bonus",)``,
 of which a row asks exactly one.
 
-Any array namespace that array-api-compat knows, on any device. No Python branch looks at data, so ``torch.compile``
+Any array namespace that array-api-compat knows, on any device. No Python branch depends on data, so ``torch.compile``
 takes a verifier whole (``fullgraph=True``). It warns that it traces the cached look-up of the namespace, which is a
 pure function of the array's type.
 
@@ -53,7 +53,7 @@ def verify_batched(p: Any, q: Any, draft_tokens: Any, lengths: Any, accept_unifo
     above every cumulative mass: the last token of positive mass is emitted then. Where the residual is 0 everywhere
     (p = q, up to rounding) the draw is from p.
 
-    Raises ``ValueError`` if the shapes do not fit together. Values are not looked at, because that would stop a device:
+    Raises ``ValueError`` if the shapes do not fit together. Values are not validated, because that would stop a device:
     a drafted id outside the vocabulary is rejected, and a last row without a positive entry emits -1.
     """
     rows, gamma, vocabulary = _check_shapes(p, draft_tokens, lengths)
@@ -181,7 +181,7 @@ def _check_shapes(p: Any, draft_tokens: Any, lengths: Any) -> tuple[int, int, in
 
 
 def _check_kinds(xp: Any, kind: str, **arrays: Any) -> None:
-    """Look at types alone: values stay where they are."""
+    """Validate types only: values stay where they are."""
     for name, values in arrays.items():
         if not xp.isdtype(values.dtype, kind):
             raise ValueError(f"{name} holds {values.dtype}, expected {'integers' if kind == 'integral' else 'floats'}")

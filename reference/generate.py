@@ -131,7 +131,7 @@ def egag_generate(
 def _task(
     target: LanguageModel, draft: LanguageModel | None, raw_draft: LanguageModel | None, eos: Tokens, horizon: int
 ) -> Task:
-    """Return the task, its parts looked at."""
+    """Return the task, its parts validated."""
     for name, model in (("target", target), ("draft", draft), ("raw_draft", raw_draft)):
         if not callable(model) and (model is not None or name == "target"):
             raise argument_error(name, model, "a callable from a tuple of tokens to a pmf")

@@ -93,7 +93,7 @@ def _is_exact_pmf(values: list[Any]) -> bool:
 
 
 def check_same_vocabulary(p: Pmf, q: Pmf) -> None:
-    """Raise ``ValueError`` unless p and q are 1-D arrays of one length, at least 1. Entries are not looked at."""
+    """Raise ``ValueError`` unless p and q are 1-D arrays of one length, at least 1. Entries are not validated."""
     shape = getattr(p, "shape", None)
     if shape is not None and len(shape) == 1 and shape[0] and shape == getattr(q, "shape", None):
         return
@@ -143,7 +143,7 @@ def uniform(size: int, like: Pmf | None = None) -> Pmf:
 
 @lru_cache(maxsize=64)
 def _share(size: int) -> Fraction:
-    """Return one part of ``size``, the same object each time: arrays of the same objects are told equal by those."""
+    """Return one part of ``size``, the same object each time: arrays of the same objects compare equal."""
     return Fraction(1, size)
 
 

@@ -51,7 +51,7 @@ def path_indices(parents: Any) -> Any:
 def path_candidates(tokens: Any, indices: Any, root: int = 0, padding: int = -1) -> Any:
     """Return the tokens on every path, ``[paths, 1 + depth]`` int64, from ``tokens`` ``[nodes]`` and ``path_indices``.
 
-    Column 0 is the ``root``'s token, the last one that is committed; no rule looks at it. ``padding`` stands where a
+    Column 0 is the ``root``'s token, the last one that is committed; no rule reads it. ``padding`` stands where a
     path has ended: -1 in EAGLE, 0 in Medusa.
     """
     known = [root, *tokens.tolist()]

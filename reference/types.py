@@ -53,7 +53,7 @@ def chain(tokens: Tokens, pmfs: tuple[Pmf | None, ...]) -> Draft:
 
 
 def never(q: Pmf, token: int) -> bool:
-    """Draft on, whatever was drawn: ``stop_after`` of a length rule that looks at no draft."""
+    """Draft on, whatever was drawn: ``stop_after`` of a length rule that ignores the draws."""
     return False
 
 

@@ -3,7 +3,7 @@
 Vertical: a drafter q' is itself accelerated by a smaller one, its rounds verified against q'. If the inner verification
 is lossless for q', its output is a sample of q', and q' is declared; if it is not, what is declared is not what was
 drawn. Tokens of an inner round are all kept, drafts and last draw, but for those beyond the block's length: a cut that
-does not look at them. Horizontal: earlier tokens from better drafters, later ones, which are rarely reached, from
+does not depend on them. Horizontal: earlier tokens from better drafters, later ones, which are rarely reached, from
 cheaper ones; each token declares the law it was drawn from, so nothing else changes.
 
 A vertical drafter is a drafter, and may stand within another: a chain of any number of models, as in staged speculative

@@ -7,7 +7,7 @@ contexts that end alike, as a small model generalises: where they differ alpha m
 
 Exact at every moment, whatever an update does: q changes between rounds alone, so the rows that a draft declares are
 the rows it was drawn from. ``mixture_step`` is the update that stays rational, (1 - eta) q + eta p; ``gradient_step``
-is one step of a softmax. The paper updates every so many iterations of its serving loop; that it does so between
+is one step of a softmax. The paper updates every few iterations of its serving loop; that it does so between
 requests, and the order of the entries within an update, could not be confirmed. Rounds are the finest grain there is.
 """
 

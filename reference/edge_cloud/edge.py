@@ -111,8 +111,8 @@ def prepared(edge: Edge, draws: Draws, state: EdgeState) -> EdgeState:
 def received(edge: Edge, state: EdgeState, text: str) -> tuple[EdgeState, Round | None]:
     """Return the state after ``text`` arrived, and what the round did if it ends with it.
 
-    A session that the cloud does not know is opened again under the next epoch, with the same draft and the rejection
-    that was told: a row is asked for after one alone, so to draw that coin again would be biased. ``ValueError``: a
+    A session that the cloud does not know is opened again under the next epoch, with the same draft and the reported
+    rejection: a row is requested after a rejection alone, so to draw that coin again would be biased. ``ValueError``: a
     text that is no message, an impossible answer, any other refusal.
     """
     reply, asked, block = decode(text), state.waiting, state.block

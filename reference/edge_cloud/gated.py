@@ -3,7 +3,7 @@
 The edge drafts a block. If the share of tokens that its own signals call hard is at most ``most``, it commits the block
 without asking: those tokens have the law of q, seen through the gate. Otherwise the cloud verifies the block. A round
 ends with the cloud's answer, so it may hold several blocks committed before it; their tokens count as accepted. A cloud
-that was left out is told the whole text when it is next asked.
+that was left out receives the whole text with its next request.
 """
 
 from __future__ import annotations

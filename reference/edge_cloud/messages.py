@@ -67,7 +67,7 @@ class Opened(NamedTuple):
 
 
 class VerifiedReply(NamedTuple):
-    """Cloud: so many drafts are accepted, and this token follows them."""
+    """Cloud: the number of accepted drafts, and this token follows them."""
 
     session: str
     epoch: int

@@ -2,7 +2,7 @@
 
 SVIP (Zhang et al. 2411.18462; Geralt-Targaryen/SVIP at 0cd912e, ``vanilla-sd/eval_specbench.py``, ``generate``) stops
 after a draft where ``sqrt(scale H(q))`` is above a threshold, scale .15; AdaEDL (2410.18351) where the same root's
-complement, a lower bound of the acceptance, is below one. The entropy is q's own and does not look at what was drawn,
+complement, a lower bound of the acceptance, is below one. The entropy is a function of q and not of the draw,
 and the token is kept besides: exact twice over. H is in nats, one float64.
 """
 

@@ -54,7 +54,7 @@ def coupled(program: Callable[[Draws], Any], runs: int = RUNS, seed: int = 0) ->
     runs
         The number of pairs.
     seed
-        Tells the pairs of two calls apart.
+        Makes the pairs of two calls differ.
     """
     done, ties, twins = 0, list[str](), None
     for number in range(runs):
@@ -107,7 +107,7 @@ def _named(ended: Any) -> str:
 
 @contextmanager
 def _generators_in_world(number: int) -> Iterator[None]:
-    """Let every generator that was found stand elsewhere inside the block, and give it back as it was."""
+    """Shift the state of every generator inside the block, and restore it afterwards."""
     before = [(each, state) for each in PROCESS.generators if (state := generator_states.read(each))]
     for generator, _ in before:
         generator_states.write(generator, generator_states.state_in_world(generator, number))

@@ -204,7 +204,7 @@ def _said(subject: Subject, replays: Replays, found: Found, where: str) -> Exami
 
 
 def _said_of_couples(held: Examination, couples: CoupledRuns, where: str) -> Examination:
-    """Return what is said of a program that was run as it is beside examined runs with the same numbers."""
+    """Return the statement about a program that was run as it is beside examined runs with the same numbers."""
     figures = {**held.figures, "coupled_runs": couples.runs, "coupled_ties": len(couples.ties)}
     if not couples.parted:
         return held._replace(figures=figures)

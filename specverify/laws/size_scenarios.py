@@ -23,7 +23,7 @@ _PASSED: Final = 4
 
 
 class Sizes(NamedTuple):
-    """Sizes that an engine is asked for beside those that are met by default; 0 asks for no more.
+    """Sizes that an engine must handle in addition to the defaults; 0 adds none.
 
     Every engine made for a scenario meets texts of 132 tokens, prompts that end at and beside the powers of two up to
     128, and batches of nine rows. The situations of a size have one path each, so large ones are cheap.

@@ -5,8 +5,8 @@
 ``batch``            the text of a request depends neither on its neighbours, nor on its slot, nor on requests before it
 ``resume``           a text that is cut and continued behind the cut is the uncut one
 
-The runs are real, with seeds of ours. One pair that differs refutes; what holds is said of so many pairs, with the
-share of differing pairs that would have been seen.
+The runs are real, with seeds of ours. One pair that differs refutes; HOLDS names the number of pairs and the share of
+differing pairs that they would have shown.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MISS: Final = 1e-6
 
 
 def share_seen(pairs: int) -> float:
-    """Return the share of differing pairs that so many pairs show, but for ``MISS``."""
+    """Return the share of differing pairs that this number of pairs shows with probability 1 - ``MISS``."""
     return -math.log(MISS) / pairs if pairs else 1.0
 
 

@@ -100,7 +100,7 @@ def _refuted(sampler: Sampler, answer: Answer, off: Off) -> Verdict:
 
 
 def tokens_sampled(sample: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:
-    """Return the same sampler without the values; what it tells of accepted drafts is kept."""
+    """Return the same sampler without the values; its counts of accepted drafts are kept."""
 
     def alone(seed: int, number: int, *prefix: Tokens) -> Any:
         answer = sample(seed, number, *prefix)

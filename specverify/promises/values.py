@@ -233,7 +233,7 @@ def _off_by(value: float, expected: float, spacing: float) -> str:
 
 
 def _rows(kind: Kind, known: KnownValues) -> Callable[[Tokens], Pmf] | None:
-    """Return the row that the token behind so many new tokens follows: the model's, or that of the law; or None."""
+    """Return the row of the token after a number of new tokens: the model's, or that of the law; or None."""
     facts = known.facts
     if facts is None:
         return None

@@ -241,7 +241,7 @@ def watched_couples(
     most_samples: int,
     begun: tuple[IndependenceFound, IndependenceFound] = (IndependenceFound(), IndependenceFound()),
 ) -> Watch:
-    """Return what is told of every batch and judges its couples, from ``begun`` on."""
+    """Return the consumer of every batch, which judges its couples, from ``begun`` on."""
     tv = min(OF_COUPLES * plan.tv, 0.5)
     alone = plan.largest_call == 1
     return watch(name, cell, plan.alarm / 3, plan.alarm, tv, most_samples // 2, alone=alone, begun=begun)

@@ -148,7 +148,7 @@ def _in_rounds(reading: Reading) -> str:
 
 
 def _rows_used(trace: Trace | None, readings: Sequence[Reading]) -> dict[Tokens, dict[str, Pmf]]:
-    """Return the rows that the paths told are decided by."""
+    """Return the rows that decide the shown paths."""
     if trace is None or trace.target is None or trace.draft is None:
         return {}
     words = " ".join(word for reading in readings for word in (*reading.words, reading.fault))
@@ -223,7 +223,7 @@ def _is_from_q(heaviest: _Paths, seen: Sequence[Any], p: Sequence[Any]) -> bool:
 
 
 def _too_few_draws(heaviest: _Paths, number: int, p: Sequence[Any]) -> str:
-    """Return that the first new tokens, so many, come from the draws of fewer, or nothing."""
+    """Return the sentence that the first new tokens come from fewer draws than tokens, or an empty string."""
     for decisions in heaviest.decisions[:1] if max(p) < CERTAIN else ():
         items = or_none(drawn_together, heaviest.run, decisions, number)
         if items:
@@ -273,7 +273,7 @@ def outcome_counterexample(
 ) -> Counterexample:
     """Explain ``then`` by the three heaviest paths to an outcome for which ``offends`` is true.
 
-    What is read of paths that are told draw by draw is appended to ``readings``.
+    Readings of the paths that are shown draw by draw are appended to ``readings``.
     """
     seen: dict[Tokens, dict[str, Pmf]] = {}
     program = whole_run(here.variant.build(_recording(here.task, seen)), here.prompt)
@@ -353,7 +353,7 @@ def or_none(explain: Callable[Given, Found], *given: Given.args, **named: Given.
 
 
 def described(here: InScenario | EngineProgram) -> str:
-    """Return what is looked at in one line: vocabulary, options, prompt, limits; or the name of a setting."""
+    """Return the examined case in one line: vocabulary, options, prompt, limits; or the name of a setting."""
     if isinstance(here, EngineProgram):
         return f"setting {here.name}"
     scenario = here.scenario

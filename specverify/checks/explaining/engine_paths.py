@@ -1,6 +1,7 @@
 """A path of an engine: the draws of its library, each with the pmf that it was made from, and its coins.
 
-An engine draws by itself, so nothing tells a draft from a bonus. A lookup of one uniform is several comparisons; they
+An engine draws by itself, so a draft and a bonus cannot be distinguished. A lookup of one uniform is several
+comparisons; they
 are put together again, and the same lookup on the other paths gives the pmf that it looked in.
 """
 
@@ -120,7 +121,7 @@ def is_drawn_from_q(
 
 
 def drawn_together(run: Callable[[Draws], Any], decisions: Sequence[Decision], number: int) -> list[PathDraw]:
-    """Return the draws of a path that fix its first tokens, so many, where they are fewer draws than tokens.
+    """Return the draws of a path that fix its first tokens, where they are fewer draws than tokens.
 
     A draft is one draw and one test, so each new token has a draw of its own. Nothing is returned where they suffice.
     """

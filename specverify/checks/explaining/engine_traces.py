@@ -15,7 +15,7 @@ def round_around(trace: Trace, index: int, wanted: Tokens) -> str:
     """Return what was drafted in the round that makes the first wrong token of a request, and how much was accepted.
 
     Rounds are inferred: a round begins where the draft model is asked about the text as it is, and goes on while each
-    question is one draft longer. Nothing is returned where that tells no round, or two requests have one prompt.
+    question is one draft longer. The result is empty where that shows no round, or two requests have one prompt.
     """
     prompt, new = trace.texts[index]
     if sum(other == prompt for other, _ in trace.texts) > 1:

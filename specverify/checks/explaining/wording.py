@@ -1,4 +1,4 @@
-"""Numbers and lists as messages print them: short, and apart where two values must be told apart."""
+"""Numbers and lists as messages print them: short, and apart where two values must differ."""
 
 from __future__ import annotations
 

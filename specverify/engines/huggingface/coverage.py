@@ -1,7 +1,7 @@
 """Which options of ``generate`` the rows use, found by looking: ``python -m specverify.engines.huggingface.coverage``.
 
 Options are read from the signature of ``generate`` and the fields of a ``GenerationConfig``, and what a row uses from
-the call that it makes, so an option that nobody listed here shows up as not covered.
+the call that it makes, so an option that is not listed here shows up as not covered.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 A ``GenerateCall`` holds the models of one way and one call of ``generate``, which can be made with and without
 speculation: everything else about the two calls is the same, so what they return must have one law. Each call is
-complete: nothing is left to a default of the library. What the library's source requires and its signature does not
-say is told in ``sampled``.
+complete: nothing is left to a default of the library. Requirements of the library's source that its signature does not
+state are described in ``sampled``.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ def whisper_engine(kind: str | None = "WhisperForConditionalGeneration") -> Buil
     """Return a transcription with an assistant of this class, or with prompt lookup if it is None.
 
     Whisper has a ``generate`` of its own, which takes the temperature beside the generation config and cuts off what
-    the tokens begin and end with, so what comes back is asked for whole.
+    the tokens begin and end with, so the whole result is requested.
     """
 
     def build(setting: EngineSetting) -> GenerateCall:

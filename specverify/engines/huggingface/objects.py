@@ -84,7 +84,7 @@ def ready(models: tuple[Any, ...]) -> Iterator[None]:
 
 @contextmanager
 def objects_call(build: Callable[[], GenerateCall]) -> Iterator[Watched]:
-    """Yield the engine with what its calls change, found out with the library's own numbers, and nothing else told."""
+    """Yield the engine with what its calls change, measured with the library's own numbers."""
     with quiet_and_seeded(0):
         engine = build()
         start, seen = engine.start, Observed((), (), changed=changed_by_use(engine))

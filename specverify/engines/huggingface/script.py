@@ -143,7 +143,7 @@ def _is_built_anew(engine: GenerateCall, extra: Mapping[str, Any]) -> bool:
 
 
 def _asked(fault: Fault) -> dict[str, Any]:
-    """Return what the call is given beside, to return the value, or to be told what processors are shown."""
+    """Return what the call is given beside, to return the value, or to record the inputs of processors."""
     if fault.cache == "shown":
         return {"logits_processor": [SHOW]}
     returned = {"return_dict_in_generate": True, f"output_{fault.returned}": True, "logits_processor": None}

@@ -87,7 +87,7 @@ def _is_data(value: Any) -> bool:
 
 
 def _asked_by_the_row(given: Mapping[str, Any]) -> bool:
-    """Return whether a dictionary is asked for, and not to look at what is returned beside the tokens."""
+    """Return whether a dictionary is requested for another purpose than the values beside the tokens."""
     return bool(given.get("return_dict_in_generate")) and not any(name.startswith("output_") for name in given)
 
 

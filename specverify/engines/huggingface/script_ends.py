@@ -137,7 +137,7 @@ def interrupt_code(engine: GenerateCall) -> str:
 
 
 def contents_code(fault: Fault) -> str:
-    """Return the function that looks at what is changed, and a first look."""
+    """Return the function that reads the changed object, and its first result."""
     parts = []
     for name in fault.changed:
         if is_broken_off(fault) or not name.endswith(BROKEN):

@@ -115,7 +115,7 @@ def counting_processor() -> Callable[[Any, Any], Any]:
 
 
 def with_a_last_token_criterion(_: GenerateCall) -> dict[str, Any]:
-    """A stopping criterion that looks at the last token alone, as most that are written do."""
+    """A stopping criterion that reads only the last token, as most do."""
     return {"stopping_criteria": [last_token_is_one]}
 
 

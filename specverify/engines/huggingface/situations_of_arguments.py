@@ -93,7 +93,7 @@ def with_eager_attention(build: Build) -> Build:
 
 
 def in_low_precision(build: Build, dtype: str) -> Build:
-    """Return the way of calling with models in floats of 16 bits, which rounding is told of."""
+    """Return the way of calling with models in floats of 16 bits, which the rounding bound takes into account."""
 
     def built(setting: EngineSetting) -> GenerateCall:
         engine, wanted = build(setting), getattr(torch, dtype)
@@ -110,10 +110,10 @@ def in_low_precision(build: Build, dtype: str) -> Build:
 
 
 class Listener:
-    """A streamer that keeps what it is told."""
+    """A streamer that records its input."""
 
     def __init__(self) -> None:
-        """Nothing was told."""
+        """No input so far."""
         self.told: list[Any] = []
 
     def put(self, value: Any) -> None:
@@ -121,11 +121,11 @@ class Listener:
         self.told.append(value.reshape(1, -1))
 
     def end(self) -> None:
-        """Everything was told."""
+        """The input is complete."""
 
 
 def streamed(build: Build) -> Build:
-    """Return the way of calling whose output is what a streamer was told, the prompt first."""
+    """Return the way of calling whose output is the input of a streamer, the prompt first."""
 
     def built(setting: EngineSetting) -> GenerateCall:
         engine = build(setting)

@@ -127,7 +127,7 @@ def at_first(step: Step) -> Step:
 
 
 def no_end_before(ends: Tokens, *, new_tokens: int = 0, length: int = 0) -> Step:
-    """Forbid an end before so many new tokens or such a length of the text (``min_new_tokens``, ``min_length``)."""
+    """Forbid an end before a number of new tokens or a length of the text (``min_new_tokens``, ``min_length``)."""
     return lambda logits, text, new: _without(logits, ends) if new < new_tokens or len(text) < length else logits
 
 

@@ -73,7 +73,7 @@ def build_target(setting: EngineSetting) -> Any:
 
 
 def build_assistant(setting: EngineSetting) -> Any:
-    """Return the assistant of ``setting``; ``drafts_as`` tells it the length of its drafts."""
+    """Return the assistant of ``setting``; ``drafts_as`` sets the length of its drafts."""
     return build_model(setting.architecture, setting.vocabulary, ASSISTANT_SEED)
 
 

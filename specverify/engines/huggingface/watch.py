@@ -93,7 +93,7 @@ def watched_call(build: Callable[[], GenerateCall]) -> Iterator[Watched]:
 
 
 def pass_of(target: Any) -> ReadPass:
-    """Return what tells of a call of ``target`` what it is fed and what its cache holds, or that it drafts."""
+    """Return a function that describes a call of ``target``: its input and its cache, or that it drafts."""
     layers = layers_of(target)
 
     def read(positional: tuple[Any, ...], named: Mapping[str, Any]) -> Forward | None:
@@ -108,7 +108,7 @@ def pass_of(target: Any) -> ReadPass:
 
 
 class _Float64(TorchFunctionMode):
-    """Whoever asks for float32 gets float64."""
+    """Requests for float32 get float64."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         args = tuple(torch.float64 if value is torch.float32 else value for value in args)

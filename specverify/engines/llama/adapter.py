@@ -27,7 +27,7 @@ Drafter = Callable[..., Any]
 
 @cache
 def model(precise: bool = True) -> Any:
-    """Return the target; its cache holds float32, or what it holds unless it is told, float16."""
+    """Return the target; its cache holds float32, or its default, float16."""
     kind = GGML_TYPE_F32 if precise else GGML_TYPE_F16
     sizes: dict[str, Any] = {"n_ctx": 256, "n_batch": 64, "n_threads": 1, "n_threads_batch": 1}
     return Llama(str(TARGET), **sizes, type_k=kind, type_v=kind, logits_all=True, verbose=False)
@@ -82,7 +82,7 @@ def text(loaded: Any, decoding: Decoding, seed: int) -> Tokens:
 
 
 def texts(drafter: Callable[[Decoding], Drafter | None], decoding: Decoding, precise: bool = True) -> Texts:
-    """Return what draws texts of so many seeds."""
+    """Return the function that draws a text for each seed."""
     return partial(_texts, drafter, decoding, precise)
 
 

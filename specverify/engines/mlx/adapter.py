@@ -60,7 +60,7 @@ def draft(decoding: Decoding, options: dict[str, Any], decode: Any = speculative
 
 
 def texts(way: Way, decoding: Decoding) -> Texts:
-    """Return what draws texts of so many seeds."""
+    """Return the function that draws a text for each seed."""
     return partial(_texts, way, decoding)
 
 

@@ -80,7 +80,7 @@ def generator(way: Way, decoding: Decoding, seed: int) -> Any:
 
 
 def continued(made: Any, tokens: int = -1) -> None:
-    """Decode so many tokens more, or up to the end."""
+    """Decode the given number of tokens, or up to the end."""
     while not made.is_done() and tokens != 0:
         made.generate_next_token()
         tokens -= 1
@@ -122,7 +122,7 @@ APPENDED = 1
 
 
 def texts(way: Way, decoding: Decoding, one: Callable[[Way, Decoding, int], Tokens] = text) -> Texts:
-    """Return what draws texts of so many seeds."""
+    """Return the function that draws a text for each seed."""
     return partial(_texts, way, decoding, one)
 
 

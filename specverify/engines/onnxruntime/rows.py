@@ -1,7 +1,7 @@
 """What is examined of onnxruntime-genai, and the law of each.
 
 An end must always be configured, and is left out of what is returned. Copied drafts are decided by the numbers that
-plain decoding draws, so that the text of a seed should be the same: that is told beside the verdict on the law.
+plain decoding draws, so the text of a seed should be the same; a note beside the verdict on the law reports this.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def appended_law(decoding: Decoding) -> dict[Tokens, float]:
 
 
 def minimum_law(decoding: Decoding) -> dict[Tokens, float]:
-    """Return the law where no end may come before so many tokens, those of the prompt included."""
+    """Return the law where no end may come before a number of tokens, those of the prompt included."""
     return _forbidding_law(decoding, lambda tokens: decoding.eos if len(tokens) < MINIMUM else ())
 
 

@@ -1,4 +1,4 @@
-"""Calls of openvino-genai: one pipeline for all texts of a way, in float32 unless told otherwise."""
+"""Calls of openvino-genai: one pipeline for all texts of a way, in float32 by default."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def configured(decoding: Decoding, seed: int, way: str) -> Any:
 
 
 def texts(way: Open, decoding: Decoding) -> Texts:
-    """Return what draws texts of so many seeds."""
+    """Return the function that draws a text for each seed."""
     return partial(_texts, way, decoding)
 
 
