@@ -2,7 +2,7 @@
 
 An n-gram is a context of n-1 tokens and the token that follows it: a bigram has a context of one token. The table
 counts in contexts of the lengths it is made for, from the prompt and from what is committed. It backs off per context:
-the longest context that has been seen at all decides. An unseen context proposes nothing, so the draft ends
+the longest context that has been seen at all decides. A context nobody has seen proposes nothing, so the draft ends
 there and gamma shrinks.
 
 Ties go where the released codes let them go. NASD keeps the token that first reached the count that is the largest now
@@ -45,7 +45,7 @@ class NgramTable(NamedTuple):
 
     context_lengths: tuple[int, ...]
     newest: bool = False
-    """Whether ties go to the token first seen last (NAPD), or to the token that reached the count first (NASD)."""
+    """Whether ties go to the token first seen last (NAPD), or to the one that first had so many (NASD)."""
     counts: Mapping[Tokens, Row] = _Counts()
 
     def observe(self, tokens: Tokens, start: int = 1) -> NgramTable:
@@ -83,8 +83,7 @@ class NgramTable(NamedTuple):
 def ngram_table(order: int, backoff: bool = True, newest: bool = False) -> NgramTable:
     """Return an empty table of n-grams up to ``order`` (2 = bigrams): all orders down to 2, or that one alone.
 
-    ``newest`` lets ties go to the token first seen last; else they stay with the token that reached the count first.
-    Raises
+    ``newest`` lets ties go to the token first seen last; else they stay with the one that first had so many. Raises
     ``ValueError`` for an order below 2: a unigram has no context to look up.
     """
     if order < 2:

@@ -73,7 +73,7 @@ class Engine(NamedTuple):
 
 
 def sampled_engine(package: str, *, name: str, requirement: str, call: str) -> Engine:
-    """Return the engine of a folder whose draws cannot be intercepted; ``package`` is the folder's ``__name__``.
+    """Return the engine of a folder whose draws nobody can answer; ``package`` is the folder's ``__name__``.
 
     Its module ``rows`` has a function ``rows() -> {NAME: subjects.decoding.Row}``, and may import the engine. ``call``
     says what is sampled, as its documentation calls it.
@@ -90,9 +90,7 @@ def _rows_of(package: str) -> Mapping[str, Any]:
 
 
 def _sampled_row(rows: Callable[[], Mapping[str, Any]], call: str, name: str) -> Subject:
-    from specverify.subjects.decoding import row_subject  # noqa: PLC0415 - the command line asks engines for names
-
-    alone
+    from specverify.subjects.decoding import row_subject  # noqa: PLC0415 - the command line asks engines for names alone
 
     row = name.partition("/")[2]
     return row_subject(row, f"{call}, unmodified: {row}", rows()[row])

@@ -31,7 +31,7 @@ View = Callable[[Tokens], Hashable]
 
 
 class Compared(NamedTuple):
-    """One statistic of both."""
+    """One way to look at both."""
 
     ours: Mapping[Hashable, int] = {}
     theirs: Mapping[Hashable, int] = {}
@@ -59,8 +59,7 @@ def views(longest: int = POSITIONS) -> dict[str, View]:
     """Return the functions of sequences that are compared, by name."""
     result: dict[str, View] = {"whole sequences": lambda tokens: tokens, "length": len}
     for position in range(longest):
-        result[f"token {position + 1}"] = lambda tokens, position=position: tokens[position : position + 1]  # type:
-        ignore[misc]
+        result[f"token {position + 1}"] = lambda tokens, position=position: tokens[position : position + 1]  # type: ignore[misc]
     return result
 
 
