@@ -163,8 +163,7 @@ def served_together(
             ]
             kept = [beginning(draft, count) for draft, count in zip(drafts, plan(drafts), strict=True)]
             verified = [
-                verify(one, target, texts[request], draft)
-                for one, request, draft in zip(own, going, kept, strict=True)
+                verify(one, target, texts[request], draft) for one, request, draft in zip(own, going, kept, strict=True)
             ]
             for request, tokens in zip(going, commits(verified), strict=True):
                 new, left[request] = commit(tokens, left[request], task.eos)

@@ -1,14 +1,14 @@
-"""Self-speculative masked diffusion: one network drafts all masked places and verifies them (Campbell et al. 2510.03929).
+"""Self-speculative masked diffusion: one network drafts masked places and verifies them (Campbell et al. 2510.03929).
 
 An order of the masked places is drawn. The layers that see all filled places give every masked place a row, and a draft
 is drawn from each, independently of the others. A last part of the network, which sees the places in the drawn order
 and so the drafts before each place, gives the rows that verify: the draft at a place stays with probability
-``min(1, p/q)``, the first that does not is replaced from ``norm((p - q)+)``, and the pass ends there. In the drawn order
-this is speculative sampling of a block whose rows do not see each other: exact for the law of the verifying rows.
+``min(1, p/q)``, the first that does not is replaced from ``norm((p - q)+)``, and the pass ends there. In the drawn
+order this is speculative sampling of a block whose rows are blind to each other: exact for the verifying rows.
 
 Here the verifying rows are the conditionals of the joint law of p (``any_order.masked_model``), whose product is that
-joint law in every order, and the drafting rows are the same given the filled places alone. A trained network has the law
-of its own verifying rows, which may depend on the order. The first draft of a pass always stays.
+joint law in every order, and the drafting rows are the same given the filled places alone. A trained network has the
+law of its own verifying rows, which may depend on the order. The first draft of a pass always stays.
 
 Stated by the abstract and the summaries of the paper; its text and a release were not found. ``window`` bounds how many
 places a pass drafts. Blocks follow each other from left to right, and a round writes one block, in several passes.

@@ -14,9 +14,9 @@ before i, the draft at i has the law q_i when a sweep begins, and by speculative
 Whether the sweep reached place i depends on the places before it alone. So the law is p.
 
 Read in Algorithm 1 of the paper and in the release (KangJialiang/SJD-PAC at 4fbc099,
-``scheduler/sjd_pac_iteration_lumina_mgpt.py``, ``SJDPACSpeculativeSampler``). Not in this row: proactive drafting, which
-puts a tree of siblings at the first places behind a rejection. Places without a draft are filled with even draws, which
-declare even rows, and the token behind a window of drafts that all stay is drawn from p.
+``scheduler/sjd_pac_iteration_lumina_mgpt.py``, ``SJDPACSpeculativeSampler``). Proactive drafting, which puts a tree of
+siblings at the first places behind a rejection, is not in this row. Places without a draft are filled with even draws,
+which declare even rows, and the token behind a window of drafts that all stay is drawn from p.
 """
 
 from __future__ import annotations

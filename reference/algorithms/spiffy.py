@@ -96,7 +96,7 @@ def added_token(before: Block, after: Block) -> int:
 
 ALGORITHM = Algorithm(
     name="spiffy",
-    summary="a masked model fills a place a step, its rows guess the next states, a state that comes true costs no pass",
+    summary="a masked model fills a place a step; its rows guess the next states, which cost no pass if they come true",
     build=build,
     claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
     examples=({"block": 2}, {"block": 3, "depth": 2, "width": 1}),
