@@ -12,7 +12,6 @@ from functools import partial
 from math import log, sqrt
 
 import pytest
-from beside import SMALL
 from papers import PAPERS
 from released import LAW, subject_of
 
@@ -31,7 +30,9 @@ BOUND = sqrt(log(2 / 1e-6) / (2 * RUNS))
 
 def seen_well(released):
     """Return a scenario, its place among the loop's, and the laws there, which must be far enough apart to be seen."""
-    places = enumerate(released.shapes) if released.loop else [(-1, scenario) for scenario in reversed(SMALL)]
+    places = (
+        enumerate(released.shapes) if released.loop else [(-1, scenario) for scenario in reversed(released.scenarios)]
+    )
     subject = subject_of(released)
     for place, scenario in places:
         law = float_calls.again(partial(enumerated, subject, released.loop, scenario, place))

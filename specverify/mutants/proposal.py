@@ -328,7 +328,8 @@ def kept_draft_declares_its_old_row(task: Task, **options: Any) -> Decoder:
         after, done = decoder.step(draws, state)
         assert isinstance(state.drafter, tuple)
         assert isinstance(after.drafter, tuple)
-        old = state.drafter[len(done.tokens) :]
+        rows = [after for _, after in state.drafter] + [None] * len(done.draft)
+        old = tuple(zip(done.draft, rows, strict=False))[len(done.tokens) :]
         window = tuple(
             before if before[0] == draft[0] else draft for before, draft in zip(old, after.drafter, strict=False)
         )

@@ -1,8 +1,8 @@
 """The statistics run: every algorithm and engine at sizes beyond enumeration, planned together, one alarm budget.
 
 Registry rows are sampled by dividing the count, which makes a total variation of 0.002 affordable; a few of them also
-run by run, as a control of that. Engines are sampled with their own random numbers at what fits, and beside that, their
-random calls answered, by dividing the count.
+run by run, as a control of that. Engines are sampled by dividing the count, their random calls answered, and with their
+own random numbers at what fits: in every other setting that can be divided, as a control, and in all if they are named.
 """
 
 from __future__ import annotations
@@ -122,8 +122,9 @@ def _planned(name: str, scope: Scope, named: bool) -> Iterator[PlannedSetting]:
     settings = find_subject(name).settings
     if not settings and named:
         raise UnusableSubject(f"{name} has no setting to sample")
-    for setting in settings:
-        yield PlannedSetting(name, setting._replace(detect=setting.detect * (scope.finer or 1.0)))
+    for place, setting in enumerate(settings):
+        if named or scope.every_size or place % 2 == 0 or not setting.divided:
+            yield PlannedSetting(name, setting._replace(detect=setting.detect * (scope.finer or 1.0)))
     for setting in settings:
         if setting.divided:
             cost = Cost(once=OF_A_DIVIDED_ENGINE)
