@@ -6,12 +6,12 @@ from fractions import Fraction
 from itertools import permutations, product
 
 import pytest
-from rational import law_of
 
 from reference import ALGORITHMS, Task
 from reference.any_order import conditional, filled, masked_model, masked_places
 from specverify.laws.law import target_law
 from specverify.laws.tables import table_pair
+from test_support.laws.rational import law_of
 
 F = Fraction
 ROWS = {row.name: row for row in ALGORITHMS}
