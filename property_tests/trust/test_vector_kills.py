@@ -13,7 +13,7 @@ from specverify.trust.vector_answers import questions, sides
 from specverify.trust.vector_draws import Forced, NotAsked
 from specverify.trust.vector_kills import vector_row
 from specverify.trust.vector_page import line_of
-from specverify.vectors.catalogue import all_vectors, kind_of
+from specverify.vectors.all_vectors import all_vectors, kind_of
 from specverify.vectors.grading import grade
 from specverify.vectors.results import results_of
 from specverify.vectors.vector import Outcome

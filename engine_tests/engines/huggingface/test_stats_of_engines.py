@@ -9,9 +9,9 @@ import pytest
 
 from specverify.engines import engine_subjects
 from specverify.engines.huggingface.generation import prompt_lookup_engine
-from specverify.engines.huggingface.models import SETTINGS
 from specverify.engines.huggingface.programs import engine_program
-from specverify.engines.huggingface.sampled import prompt_lookup_counts
+from specverify.engines.huggingface.real_generate import prompt_lookup_counts
+from specverify.engines.huggingface.tiny_models import SETTINGS
 from specverify.laws.divided import program_counts
 from specverify.laws.enumeration import program_law
 from specverify.run.stats import QUICK, USUAL, plan_statistics

@@ -226,7 +226,7 @@ def test_boundary_draws_can_be_forced(forced, accepted):
     ],
 )
 def test_what_needs_a_value_is_refused_with_file_and_line(function):
-    with pytest.raises(NeedsValue, match=r"test_torch_calls\.py:\d+"):
+    with pytest.raises(NeedsValue, match=r"test_functions\.py:\d+"):
         law_of(function)
 
 
