@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from specverify.intercept import float_calls
+from specverify.intercept.cpython import patches
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.laws.enumeration import program_law
 
@@ -21,4 +21,4 @@ def law_of(function):
             values = [value for item in each for value in np.asarray(item).ravel().tolist()]
         return tuple(values) if len(values) > 1 else values[0]
 
-    return dict(float_calls.again(partial(program_law, program)).probabilities)
+    return dict(patches.again(partial(program_law, program)).probabilities)

@@ -14,7 +14,7 @@ from answers import law_of
 from calls import EXAMPLES, HARMLESS, PUBLIC
 from jax_page import calls_on_page, calls_said
 
-from specverify.intercept.symbolic.uniform import NeedsValue
+from specverify.intercept.refusals import NeedsValue
 from specverify.statistics import FitVerdict, confirmed_fit, samples_for, stage_level
 
 ALARM, MISS, SEEN = 1e-6, 1e-3, 0.05

@@ -16,9 +16,9 @@ from answers import law_of
 from reference import Sampled
 from specverify.intercept import caller
 from specverify.intercept.audit import audited
-from specverify.intercept.boundary import Boundary
+from specverify.intercept.distributions import Boundary
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.symbolic.uniform import NeedsValue
+from specverify.intercept.refusals import NeedsValue
 
 KEY = jax.random.PRNGKey(7)
 WEIGHTS = jnp.array([0.5, 0.25, 0.25])

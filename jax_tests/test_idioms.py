@@ -23,7 +23,7 @@ from verdicts import refuted, told
 from world import distance, sample
 
 from specverify.base.verdict import Status
-from specverify.intercept.symbolic.uniform import NeedsValue
+from specverify.intercept.refusals import NeedsValue
 from specverify.statistics import FitVerdict, confirmed_fit, samples_for, stage_level
 
 ALARM, MISS = 1e-6, 1e-3

@@ -11,7 +11,7 @@ import jax
 import pytest
 
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.symbolic.uniform import NeedsValue
+from specverify.intercept.refusals import NeedsValue
 from specverify.laws.draws import Tape
 
 KEY = jax.random.key(3)

@@ -18,7 +18,7 @@ from released import LAW, subject_of
 
 from reference import Claim, Sampled, generate
 from specverify.base.verdict import Status
-from specverify.intercept import float_calls
+from specverify.intercept.cpython import patches
 from specverify.laws.enumeration import decoder_law, program_law
 from specverify.laws.law import Law, target_law, total_variation
 from specverify.laws.scenarios import handed_task
@@ -34,7 +34,7 @@ def seen_well(released):
     places = enumerate(released.shapes) if released.loop else [(-1, scenario) for scenario in reversed(SMALL)]
     subject = subject_of(released)
     for place, scenario in places:
-        law = float_calls.again(partial(enumerated, subject, released.loop, scenario, place))
+        law = patches.again(partial(enumerated, subject, released.loop, scenario, place))
         target = target_law(handed_task(scenario, rational=False), scenario.prompt)
         if total_variation(Law(law), target).low > 2 * BOUND:
             return scenario, law, target

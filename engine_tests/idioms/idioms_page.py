@@ -19,7 +19,7 @@ from tables import IDIOMS
 from verdicts import there
 from world import distance
 
-from specverify.intercept.outside import look_around
+from specverify.intercept.cpython.sandbox import look_around
 
 PAGE = Path(__file__).parents[2] / "docs" / "idioms.md"
 BEFORE = json.loads((Path(__file__).parent / "said_before.json").read_text("utf-8"))

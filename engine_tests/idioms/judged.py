@@ -18,7 +18,7 @@ import numpy as np
 from reference import accept_probability, residual
 from specverify.base.verdict import Status
 from specverify.checks import EXACT_CHECKS
-from specverify.intercept import float_calls
+from specverify.intercept.cpython import patches
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.laws.enumeration import program_law
 from specverify.laws.law import total_variation
@@ -50,7 +50,7 @@ def distance_of(once, gamma):
         with answered_everywhere(draws):
             return once()
 
-    law = float_calls.again(partial(program_law, program))
+    law = patches.again(partial(program_law, program))
     return float(total_variation(law, rejection_law(gamma)).high)
 
 

@@ -17,7 +17,7 @@ from verdicts import told
 from world import distance, sample
 
 from specverify.base.verdict import Status
-from specverify.intercept.outside import look_around
+from specverify.intercept.cpython.sandbox import look_around
 from specverify.statistics import FitVerdict, confirmed_fit, samples_for, stage_level
 
 ALARM, MISS = 1e-6, 1e-3

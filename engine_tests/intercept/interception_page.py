@@ -15,7 +15,7 @@ from drawing_calls import ALARM, MISS, Library, Line, law_of, lines_of, plan_of,
 from numpy_and_random import NUMPY, RANDOM
 from torch_under_test import TORCH
 
-from specverify.intercept.symbolic.deferred import NeedsValue
+from specverify.intercept.refusals import NeedsValue
 
 SECTIONS = {"NumPy": NUMPY, "random and secrets": RANDOM, "torch": TORCH}
 MOST_SHOWN = 4

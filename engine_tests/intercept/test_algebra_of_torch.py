@@ -18,7 +18,7 @@ from torch_under_test import TORCH
 
 from specverify.base.verdict import Status
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.symbolic.uniform import NeedsValue
+from specverify.intercept.refusals import NeedsValue
 from specverify.laws.draws import Tape
 from specverify.statistics import FitVerdict
 

@@ -11,9 +11,8 @@ from torch_laws import close
 
 from specverify.intercept.refusals import RuleDeclined
 from specverify.intercept.symbolic.deferred import Categorical, Chosen
-from specverify.intercept.torch.alternatives import MOST_CARRIED, for_each_outcome, merged_outcomes
 from specverify.intercept.torch.passes import Memory, Passes, remembered
-from specverify.intercept.torch.tensors import SymbolicTensor
+from specverify.intercept.torch.tensors import MOST_CARRIED, SymbolicTensor, for_each_outcome, merged_outcomes
 
 P = torch.tensor([0.25, 0.25, 0.5], dtype=torch.float64)
 ROWS = torch.tensor([[0.5, 0.5, 0.0], [0.0, 0.25, 0.75], [0.125, 0.0, 0.875]], dtype=torch.float64)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from compositions import FAR, REFUSED, ROWS, answered_law, bound_of, composition, furthest, values
 
-from specverify.intercept.symbolic.uniform import NeedsValue
+from specverify.intercept.refusals import NeedsValue
 
 
 def of(number, x):

@@ -14,9 +14,9 @@ import torch
 from numpy import float64
 
 from specverify.base.verdict import Status
-from specverify.intercept import float_calls
+from specverify.intercept.cpython import patches
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.symbolic.uniform import NeedsValue
+from specverify.intercept.refusals import NeedsValue
 from specverify.laws.enumeration import decoder_law, program_law
 from specverify.laws.law import target_law, total_variation
 from specverify.laws.scenarios import handed_task
@@ -56,7 +56,7 @@ def law_of(decide):
         with answered_everywhere(draws):
             return (bool(decide()),)
 
-    return float_calls.again(lambda: program_law(program)).probabilities
+    return patches.again(lambda: program_law(program)).probabilities
 
 
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
@@ -128,7 +128,7 @@ def test_the_calls_that_tell_which_arrays_it_takes_are_made_again_once_its_float
     subject = verifier_subject(names["with_floats"], "with_floats", (1,))
     scenario = next(each for each in subject.scenarios if each.horizon == 2)
     decoder = subject.variants[-1].build(handed_task(scenario, rational=False))
-    law = float_calls.again(lambda: decoder_law(decoder, scenario.prompt))
+    law = patches.again(lambda: decoder_law(decoder, scenario.prompt))
     assert total_variation(law, target_law(handed_task(scenario), scenario.prompt)).high < 1e-6
 
 
@@ -144,7 +144,7 @@ def test_a_function_that_is_defined_again_is_another_one():
 
             return program_law(program).probabilities
 
-        assert float_calls.again(law) == {True: 0.25, False: 0.75}
+        assert patches.again(law) == {True: 0.25, False: 0.75}
 
 
 @pytest.mark.thorough
@@ -159,4 +159,4 @@ def test_a_function_that_is_made_in_every_run_comes_to_an_end():
         return program_law(program)
 
     with pytest.raises(NeedsValue, match="float"):
-        float_calls.again(law)
+        patches.again(law)

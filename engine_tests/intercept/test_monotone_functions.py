@@ -11,9 +11,9 @@ import torch
 
 from specverify.base.verdict import Status
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.symbolic.enclosures import Formula, enclosed
 from specverify.intercept.symbolic.primitives import PRIMITIVES
 from specverify.intercept.symbolic.steps import RULES, MonotoneStep
+from specverify.intercept.symbolic.together import Formula, enclosed
 from specverify.laws.enumeration import program_law
 from specverify.testing import check_verifier
 

@@ -8,7 +8,7 @@ import torch
 from at_large import kept_open
 
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.symbolic.deferred import NeedsValue
+from specverify.intercept.refusals import NeedsValue
 from specverify.intercept.symbolic.large import at_large
 from specverify.laws.call_law import call_law
 from specverify.laws.draws import Tape

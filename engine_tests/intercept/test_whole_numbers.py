@@ -12,7 +12,8 @@ from answered_laws import law_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from specverify.intercept.symbolic.deferred import Deferred, NeedsValue
+from specverify.intercept.refusals import NeedsValue
+from specverify.intercept.symbolic.deferred import Deferred
 from specverify.intercept.torch.elementwise import NAMES
 from specverify.intercept.torch.tensors import SymbolicTensor, look_at
 

@@ -97,7 +97,7 @@ def draws() -> Iterator[tuple[str, Judged]]:
 def _draw(library: Any, line: Any, call: str) -> list[Golden]:
     from drawing_calls import law_of, unanswered_law
 
-    from specverify.intercept.symbolic.deferred import NeedsValue
+    from specverify.intercept.refusals import NeedsValue
 
     try:
         if line.kind in {"answered", "many"}:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from specverify.intercept import float_calls
+from specverify.intercept.cpython import patches
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.laws.enumeration import program_law
 
@@ -106,7 +106,7 @@ def answered_law(compute):
         with answered_everywhere(draws):
             return tuple(int(number) for number in compute().tolist())
 
-    return dict(float_calls.again(partial(program_law, program)).probabilities)
+    return dict(patches.again(partial(program_law, program)).probabilities)
 
 
 def furthest(law, rows):

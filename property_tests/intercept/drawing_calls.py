@@ -29,8 +29,8 @@ from typing import Any, NamedTuple
 
 from shares import is_thorough
 
+from specverify.intercept.cpython.sandbox import moved
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.outside import moved
 from specverify.laws.draws import Tape
 from specverify.laws.enumeration import program_law
 from specverify.statistics import FitVerdict, confirmed_fit, detectable_total_variation, samples_for, stage_level

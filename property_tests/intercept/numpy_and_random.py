@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from drawing_calls import Library
 
-from specverify.intercept import generator_states
-from specverify.intercept.numpy.calls import BIT_GENERATORS, OWNER
-from specverify.intercept.outside import look_around
+from specverify.intercept.cpython import generator_states
+from specverify.intercept.cpython.sandbox import look_around
+from specverify.intercept.numpy import BIT_GENERATORS, OWNER
 
 HERE = Path(__file__).parent
 RNG, STATE, BITS = np.random.default_rng(0), np.random.RandomState(0), np.random.PCG64(0)

@@ -8,17 +8,16 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from specverify.intercept.symbolic.primitive import Blank
-from specverify.intercept.symbolic.primitives import PRIMITIVES
+from specverify.intercept.symbolic.primitives import PRIMITIVES, Blank
 
 HEAD = """# Operations on random numbers
 
 A random number has no value while a program is enumerated. Each operation that can be applied to one is a row of the
-table in `specverify/intercept/symbolic/elementwise.py` or `comparisons.py`. A row holds the rule of one number
+table in `specverify/intercept/symbolic/primitives.py`. A row holds the rule of one number
 (`scalar`), of a noise vector at a real vocabulary (`vector`), and of a draw whose outcomes are computed all at once
 (`outcome`), and the names of the operation in each library. A front end maps names to rows; an operation without a row,
 or with a blank column, is refused with that reason. `torch.atan` is an example of a row with a rule of its own: one
-entry in `monotone.RULES` and one row.
+entry in `steps.RULES` and one row.
 
 | operation | family | scalar | vector | outcome | result | torch | JAX | `math` | Python |
 |---|---|---|---|---|---|---|---|---|---|

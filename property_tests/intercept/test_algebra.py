@@ -18,11 +18,12 @@ from hypothesis import strategies as st
 from numpy_and_random import NUMPY, RANDOM
 
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.symbolic.clocks import NEVER, Clock
-from specverify.intercept.symbolic.clocks import law_of_first as _law
+from specverify.intercept.refusals import NeedsValue
 from specverify.intercept.symbolic.continuous import Continuous
-from specverify.intercept.symbolic.elementwise import applied
-from specverify.intercept.symbolic.uniform import NeedsValue, Uniform
+from specverify.intercept.symbolic.primitives import applied
+from specverify.intercept.symbolic.races import NEVER, Clock
+from specverify.intercept.symbolic.races import law_of_first as _law
+from specverify.intercept.symbolic.uniform import Uniform
 from specverify.laws.draws import Tape
 from specverify.laws.enumeration import program_law
 from specverify.statistics import FitVerdict

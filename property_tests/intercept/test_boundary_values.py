@@ -11,10 +11,10 @@ import pytest
 
 from reference import Sampled
 from specverify.checks.valued_runs import with_values
-from specverify.intercept import boundary
-from specverify.intercept.boundary import Boundary, MoreNumbers
+from specverify.intercept import distributions
+from specverify.intercept.distributions import Boundary, MoreNumbers
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.symbolic.uniform import NeedsValue
+from specverify.intercept.refusals import NeedsValue
 
 LOWEST, HIGHEST = 0, 2**32 - 1
 
@@ -118,7 +118,7 @@ def test_one_number_at_its_end_and_the_others_near_it():
 
 
 def test_a_loop_that_waits_for_another_number_ends(monkeypatch):
-    monkeypatch.setattr(boundary, "MOST_CALLS", 100)
+    monkeypatch.setattr(distributions, "MOST_CALLS", 100)
 
     def smaller_than(bound):
         while (number := random.random()) >= bound:

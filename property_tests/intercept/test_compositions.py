@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from compositions import ENDS, FAR, REFUSED, RELATIONS, ROWS, answered_law, bound_of, composition, furthest, values
 
-from specverify.intercept.symbolic.uniform import NeedsValue
+from specverify.intercept.refusals import NeedsValue
 
 
 def decided(chain, uniforms, bound):

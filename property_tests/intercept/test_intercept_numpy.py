@@ -12,9 +12,9 @@ import sys
 import numpy as np
 import pytest
 
-from specverify.intercept.numpy.calls import numpy_answered_by
-from specverify.intercept.python.calls import random_answered_by
-from specverify.intercept.symbolic.deferred import NeedsValue
+from specverify.intercept.numpy import numpy_answered_by
+from specverify.intercept.python import random_answered_by
+from specverify.intercept.refusals import NeedsValue
 from specverify.laws.draws import Replayed
 from specverify.laws.enumeration import program_law
 from specverify.laws.paths import paths
@@ -298,6 +298,6 @@ def test_everything_is_restored_also_after_an_exception_and_blocks_nest():
 
 
 def test_torch_is_not_imported():
-    script = "import sys, specverify.intercept.numpy.calls, specverify.intercept.python.calls"
+    script = "import sys, specverify.intercept.numpy, specverify.intercept.python"
     script += "; assert 'specverify.intercept.symbolic.numbers' in sys.modules and 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", script], check=True, timeout=120)

@@ -8,14 +8,12 @@ import numpy as np
 import pytest
 
 from specverify.intercept.audit import Draw
-from specverify.intercept.refusals import RuleDeclined
+from specverify.intercept.refusals import NeedsValue, RuleDeclined
 from specverify.intercept.symbolic import races
-from specverify.intercept.symbolic.clocks import Clock, law_of_first
 from specverify.intercept.symbolic.continuous import Continuous
-from specverify.intercept.symbolic.elementwise import applied, applied_to_many
-from specverify.intercept.symbolic.large import Wide
-from specverify.intercept.symbolic.uniform import NeedsValue
-from specverify.intercept.symbolic.vector_races import Clocks, Race, law_of
+from specverify.intercept.symbolic.large import Clocks, Race, Wide, law_of
+from specverify.intercept.symbolic.primitives import applied, applied_to_many
+from specverify.intercept.symbolic.races import Clock, law_of_first
 from specverify.intercept.symbolic.vectors import Many, NoiseBlock, Steps, as_many, joined, uniforms
 from specverify.laws.enumeration import program_law
 

@@ -16,7 +16,7 @@ import pytest
 import scipy.special
 from answered_laws import law_of
 
-from specverify.intercept.symbolic.deferred import NeedsValue
+from specverify.intercept.refusals import NeedsValue
 
 
 @pytest.mark.parametrize("relation", [operator.lt, operator.le, operator.gt, operator.ge])

@@ -9,7 +9,7 @@ import pytest
 from at_large import kept_open
 
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.symbolic.deferred import NeedsValue
+from specverify.intercept.refusals import NeedsValue
 from specverify.intercept.symbolic.large import at_large
 from specverify.laws.draws import Tape
 

@@ -11,12 +11,11 @@ import pytest
 from scipy.integrate import quad
 
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.symbolic.clocks import Clock, clock_of, law_of_first
-from specverify.intercept.symbolic.comparisons import answered
+from specverify.intercept.refusals import NeedsValue
 from specverify.intercept.symbolic.continuous import Continuous, exponential
-from specverify.intercept.symbolic.elementwise import applied
-from specverify.intercept.symbolic.races import ranked, winner
-from specverify.intercept.symbolic.uniform import NeedsValue, Runner, Uniform, agreed, first_of
+from specverify.intercept.symbolic.primitives import answered, applied
+from specverify.intercept.symbolic.races import Clock, clock_of, law_of_first, ranked, winner
+from specverify.intercept.symbolic.uniform import Runner, Uniform, agreed, first_of
 from specverify.laws.draws import Tape
 from specverify.laws.enumeration import program_law
 

@@ -12,7 +12,7 @@ from answered_laws import law_of
 
 from specverify.base.verdict import Status
 from specverify.checks import check_named
-from specverify.intercept.symbolic.uniform import NeedsValue
+from specverify.intercept.refusals import NeedsValue
 from specverify.laws.scenarios import SCENARIOS
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.verifier import verifier_subject

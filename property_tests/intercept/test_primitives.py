@@ -12,9 +12,16 @@ import pytest
 from specverify.intercept.audit import Draw
 from specverify.intercept.refusals import RuleDeclined
 from specverify.intercept.symbolic.continuous import Continuous
-from specverify.intercept.symbolic.elementwise import ELEMENTWISE, applied, applied_to_many
-from specverify.intercept.symbolic.primitive import Blank, Family, Primitive, table
-from specverify.intercept.symbolic.primitives import PRIMITIVES
+from specverify.intercept.symbolic.primitives import (
+    ELEMENTWISE,
+    PRIMITIVES,
+    Blank,
+    Family,
+    Primitive,
+    applied,
+    applied_to_many,
+    table,
+)
 from specverify.intercept.symbolic.vectors import NoiseBlock, uniforms
 from specverify.laws.draws import Tape
 

@@ -14,8 +14,7 @@ import refusals_page
 
 import specverify
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.refusals import REASONS
-from specverify.intercept.symbolic.uniform import NeedsValue
+from specverify.intercept.refusals import REASONS, NeedsValue
 from specverify.laws.draws import Tape
 
 ROOT = Path(specverify.__file__).parent

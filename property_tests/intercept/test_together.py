@@ -18,10 +18,18 @@ from test_algebra import LIBRARY, evaluated
 
 from specverify.intercept.audit import audited
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.symbolic.enclosures import Fact, Formula, enclosed, share
+from specverify.intercept.refusals import NeedsValue
 from specverify.intercept.symbolic.steps import EXP, LOG, plus, power, times
-from specverify.intercept.symbolic.together import Window, _of_one_quantity, probability, windows
-from specverify.intercept.symbolic.uniform import NeedsValue
+from specverify.intercept.symbolic.together import (
+    Fact,
+    Formula,
+    Window,
+    _of_one_quantity,
+    enclosed,
+    probability,
+    share,
+    windows,
+)
 from specverify.laws.enumeration import program_law
 from specverify.statistics import FitVerdict
 

@@ -9,14 +9,13 @@ import numpy as np
 import pytest
 
 from reference import Sampled
-from specverify.intercept.boundary import Boundary
+from specverify.intercept.distributions import Boundary
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.refusals import gifts_kept
+from specverify.intercept.refusals import NeedsValue, gifts_kept
 from specverify.intercept.symbolic.algebra import narrowed
-from specverify.intercept.symbolic.comparisons import answered
 from specverify.intercept.symbolic.continuous import Continuous
-from specverify.intercept.symbolic.elementwise import applied
-from specverify.intercept.symbolic.uniform import NeedsValue, Uniform
+from specverify.intercept.symbolic.primitives import answered, applied
+from specverify.intercept.symbolic.uniform import Uniform
 from specverify.laws.draws import Tape
 from specverify.laws.enumeration import program_law
 

@@ -159,7 +159,7 @@ def _judged(
     plan: SamplingPlan,
     limits: Any,
 ) -> Sequence[Verdict]:
-    """Start what is needed and judge it; whatever is wrong with a black box is its verdict."""
+    """Start the black boxes and judge them; an unusable black box is a verdict, not an error."""
     from specverify.base.verdict import Status, Verdict
     from specverify.report.progress import progress_shown
     from specverify.run.black_boxes import Words, law_of_file, opened, smaller_calls
@@ -200,13 +200,13 @@ def _judged(
 
 
 def _with_notes(verdicts: Sequence[Verdict], notes: Sequence[str]) -> Sequence[Verdict]:
-    """Return the verdicts, the first with notes on how the black boxes were asked."""
+    """Return the verdicts, the first with notes on the requests to the black boxes."""
     first, *others = verdicts
     return [first._replace(figures={**first.figures, "notes": [*first.figures.get("notes", ()), *notes]}), *others]
 
 
 def _prefixes(after: Sequence[str], prompt: Any, law: Path | None) -> list[tuple[int, ...]]:
-    """Return the forced prefixes; stops unless they are token ids behind token ids, and each has a law of its own."""
+    """Return the forced prefixes; stops unless each is a list of token ids with a law of its own."""
     if after and (law is not None or not isinstance(prompt, tuple)):
         stop("--after needs a prompt of token ids, and --logprobs or --reference: each prefix has a law of its own")
     result = [_ids_or_text(prefix) for prefix in after]
@@ -217,7 +217,7 @@ def _prefixes(after: Sequence[str], prompt: Any, law: Path | None) -> list[tuple
 
 
 def _with_words(verdict: Verdict, numbers: dict[str, int]) -> Verdict:
-    """Return a verdict with a legend, where tokens are words."""
+    """Return a verdict with a legend if tokens are words."""
     if not numbers or verdict.counterexample is None:
         return verdict
     legend = ", ".join(f"{number} is {word!r}" for word, number in list(numbers.items())[:20])

@@ -76,6 +76,8 @@ class Process:
 
     def __init__(self) -> None:
         """Nothing yet."""
+        self.methods: dict[type, dict[str, Callable[..., Any]]] = {}
+        """By type of generator, what stands for its methods inside a block. Front ends fill it in; subclasses first."""
         self.aliases: list[Any] = []
         """Places of foreign code that hold a method of a generator."""
         self.watched: list[tuple[Any, str]] = []

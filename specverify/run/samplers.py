@@ -1,8 +1,8 @@
-"""A black box sampled batch by batch, until its law and its independence are decided or the samples are used up.
+"""A black box sampled batch by batch, until its law and independence are decided or the samples are used up.
 
-Batches grow: the first 32 samples show the impossible, the last ones a bias of a thousandth. Each batch is two calls
-with different seeds, whose rows are compared with each other. What is decided is asked after every batch: the evidence
-is anytime-valid, and looking costs nothing.
+Batches grow: the first 32 samples show impossible outcomes, the last batches a bias of a thousandth. A batch is two
+calls with different seeds, whose rows are compared. The tests are evaluated after every batch: the evidence is
+anytime-valid, so early stopping does not raise the false-alarm rate.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ CONFIRMING = 128
 
 
 class SamplingPlan(NamedTuple):
-    """What was asked for."""
+    """The alarm, the detectable total variation, and the limits of a run."""
 
     tolerance: float = 0.05
     alarm: float = 1e-6
@@ -60,7 +60,7 @@ class SamplingPlan(NamedTuple):
 
 
 class Judge(NamedTuple):
-    """The law of a sampler, or another sampler, as what decides about batches."""
+    """A test of batches against a law or against another sampler."""
 
     seen: Callable[[Batch], None]
     status: Callable[[], Status]
@@ -76,7 +76,7 @@ class Judge(NamedTuple):
 
 
 def check_plan(plan: SamplingPlan) -> None:
-    """Raise ``ValueError`` for a plan that cannot be."""
+    """Raise ``ValueError`` for an invalid plan."""
     check_probability(plan.tolerance, "tolerance")
     check_probability(plan.alarm, "alarm")
     if plan.most_samples is not None:
@@ -96,11 +96,11 @@ def sampled_verdicts(
     acceptance: Any = None,
     progress: Callable[[int, int], None] = lambda done, most: None,
 ) -> Sequence[Verdict]:
-    """Return the verdicts on a black box, against ``law`` or ``reference``, exactly one of which is given.
+    """Return the verdicts on a black box, against exactly one of ``law`` and ``reference``.
 
-    ``acceptance`` is the law of the number of accepted drafts of a sequence, which the box must tell then.
-    ``progress(samples, at most)`` is told of every batch. Raises ``ValueError`` for a law or plan that cannot be,
-    ``UnusableSubject`` for answers that are no samples, and whatever the sampler raises.
+    ``acceptance`` is the law of the number of accepted drafts per sequence, which the black box must then report.
+    ``progress(samples, at most)`` is called after every batch. Raises ``ValueError`` for an invalid law or plan,
+    ``UnusableSubject`` for invalid answers, and the errors of the sampler.
     """
     check_plan(plan)
     if (law is None) == (reference is None):
@@ -136,9 +136,9 @@ def sampled_verdicts(
 
 
 def is_decided(judge: Judge, watched: Watch) -> bool:
-    """Return whether something is refuted, or everything holds.
+    """Return whether one verdict is REFUTED, or all HOLD.
 
-    A law is not refuted before it was seen that its samples are no copies of each other, which look like another law.
+    A law is not refuted before copies among its samples are excluded, because copies look like another law.
     """
     couples, law = watched.statuses(), judge.status()
     if Status.REFUTED in couples or judge.dependent() or judge.impossible():
@@ -149,7 +149,7 @@ def is_decided(judge: Judge, watched: Watch) -> bool:
 
 
 def joint_verdicts(judge: Judge, watched: Watch, notes: Sequence[str]) -> Sequence[Verdict]:
-    """Return all verdicts: of the law, samples that depend on each other tell nothing but what is impossible."""
+    """Return all verdicts. If samples depend on each other, only impossible outcomes refute the law."""
     independent = watched.verdicts(notes)
     reasons = [verdict.statement for verdict in independent if verdict.status is Status.REFUTED]
     reasons += [judge.dependent()] if judge.dependent() else []
@@ -161,7 +161,7 @@ def joint_verdicts(judge: Judge, watched: Watch, notes: Sequence[str]) -> Sequen
 
 
 def planned_law(plan: SamplingPlan, law: Any, draft: Any = None) -> tuple[LawPlan, CellOf]:
-    """Return what is decided about a law before the first sample, and the cells of couples."""
+    """Return the test of a law, fixed before the first sample, and the cells of couples."""
     known = known_law(law)
     needed = samples_to_hold(known.masses, plan.tolerance - known.unnamed, plan.alarm, MOST_SAMPLES)
     outcomes = [known.outcome(index) for index in range(len(known.masses))]
@@ -241,14 +241,14 @@ def watched_couples(
     most_samples: int,
     begun: tuple[IndependenceFound, IndependenceFound] = (IndependenceFound(), IndependenceFound()),
 ) -> Watch:
-    """Return what is told of every batch and judges its couples, from ``begun`` on."""
+    """Return the consumer of batches that tests couples, from ``begun`` on."""
     tolerance = min(OF_COUPLES * plan.tolerance, 0.5)
     alone = plan.largest_call == 1
     return watch(name, cell, plan.alarm / 3, plan.alarm, tolerance, most_samples // 2, alone=alone, begun=begun)
 
 
 def _margins(outcomes: Sequence[Tokens | str]) -> dict[str, Any]:
-    """Return labels of outcomes by the token at each of the first positions, where there is more than one."""
+    """Return labels of outcomes by the token at each of the first positions that have several tokens."""
     longest = max((len(outcome) for outcome in outcomes if outcome != OTHERS), default=0)
     return {
         f"by token {position + 1}": np.unique(
@@ -263,7 +263,7 @@ def _margins(outcomes: Sequence[Tokens | str]) -> dict[str, Any]:
 
 
 def _planned(samples: int) -> int:
-    """Return how many samples are allowed where a right sampler is expected to need so many."""
+    """Return the largest number of samples for a test that a right sampler is expected to pass at this number."""
     return min(2 * int(samples) + 2000, MOST_SAMPLES)
 
 
@@ -277,7 +277,7 @@ def _pieces(number: int, largest: int) -> list[int]:
 
 
 def seeds_of(seed: Sequence[int]) -> Iterator[int]:
-    """Yield seeds below 2**31, no two the same: every engine takes those."""
+    """Yield distinct seeds below 2**31, which every engine accepts."""
     rng, given = np.random.default_rng(seed), set[int]()
     while True:
         result = int(rng.integers(2**31))

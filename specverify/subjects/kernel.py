@@ -1,4 +1,4 @@
-"""A batched verification kernel: what it is called with, and what it answers.
+"""A batched verification kernel: its arguments and its answer.
 
     kernel(p, q, drafts, accept_uniforms, final_uniforms) -> tokens      its uniforms are arguments
     kernel(p, q, drafts, accept_uniforms, noise) -> tokens               the last draw is a race
@@ -7,17 +7,18 @@
 
 For B rows of gamma drafts, from a vocabulary of V, ``p`` is ``[B, gamma + 1, V]`` and ``q`` ``[B, gamma, V]``, floats,
 and ``drafts`` ``[B, gamma]``, int64. ``accept_uniforms`` ``[B, gamma]`` decide on drafts; ``final_uniforms`` ``[B]``
-make the token after those accepted, by inverse CDF. With ``noise`` ``[B, V]`` that token is the one with the largest
-weight / noise (exponential) or log weight + noise (Gumbel). ``tokens`` is ``[B, gamma + 1]``: the accepted drafts, one
-token more, padding. ``seed`` and ``offset`` are integers; calls of one seed and different offsets must be independent.
+decide the token after the accepted ones, by inverse CDF. With ``noise`` ``[B, V]`` that token is the one with the
+largest weight / noise (exponential) or log weight + noise (Gumbel). ``tokens`` is ``[B, gamma + 1]``: the accepted
+drafts, one more token, padding. ``seed`` and ``offset`` are integers; calls with one seed and different offsets must be
+independent.
 
-Parameters of these names, in whatever place among the others, say more:
+Parameters with these names, at any position, have a fixed meaning:
 
-* ``lengths`` ``[B]``: rows have 0 to gamma drafts. What is behind them in p, q and drafts, padding, must not matter.
-* ``cu_num_draft_tokens`` ``[B]``: the same in flat arrays. Rows stand one after another, ``drafts`` and
-  ``accept_uniforms`` ``[N]``, ``q`` ``[N, V]``, ``p`` ``[N + B, V]``; entry b counts the drafts of rows 0 to b.
-* ``out`` ``[B, gamma + 1]``, int64: where it writes its tokens, full of padding before the call.
-* ``out_lengths`` ``[B]``, int64: where it writes how many there are, if they are not told by padding.
+* ``lengths`` ``[B]``: rows have 0 to gamma drafts. The padding of p, q and drafts must not affect the result.
+* ``cu_num_draft_tokens`` ``[B]``: the same in flat arrays. Rows are concatenated: ``drafts`` and ``accept_uniforms``
+  ``[N]``, ``q`` ``[N, V]``, ``p`` ``[N + B, V]``; entry b is the number of drafts of rows 0 to b.
+* ``out`` ``[B, gamma + 1]``, int64: the output of tokens, filled with padding before the call.
+* ``out_lengths`` ``[B]``, int64: the output of their numbers, if padding does not mark the end.
 """
 
 from __future__ import annotations
@@ -86,12 +87,12 @@ class Kernel(NamedTuple):
 
     @property
     def race(self) -> bool:
-        """Whether its last draw is a race of noises, which are arguments."""
+        """Whether its last draw is a race of noises that are arguments."""
         return not self.inside and self.convention.recovery != "inverse cdf"
 
     @property
     def short(self) -> bool:
-        """Whether its pmfs have sixteen bits."""
+        """Whether its pmfs have a 16-bit dtype."""
         return self.convention.dtype in {"float16", "bfloat16"}
 
     @property
@@ -106,7 +107,7 @@ class Kernel(NamedTuple):
 
 
 def kernel_of(call: Any, name: str, **convention: Any) -> Kernel:
-    """Return the kernel; raises ``ValueError`` for an option that is none, or parameters that do not fit."""
+    """Return the kernel; raises ``ValueError`` for an invalid option, or parameters that do not fit."""
     check_callable(call, "the kernel")
     given = Convention(**convention)
     kinds = {"uniforms": Uniforms, "recovery": Recovery, "rule": Rule, "ends": Ends, "library": Library}
@@ -126,7 +127,7 @@ def kernel_of(call: Any, name: str, **convention: Any) -> Kernel:
 
 
 def positional(kernel: Kernel) -> tuple[str, ...]:
-    """Return the names of what the kernel is called with, without those passed by name."""
+    """Return the names of the kernel's positional arguments."""
     if kernel.convention.uniforms == "seed":
         return ("p", "q", "drafts", "seed", "offset")
     last = "noise" if kernel.race else "final_uniforms"
@@ -134,7 +135,7 @@ def positional(kernel: Kernel) -> tuple[str, ...]:
 
 
 def _with_parameters(kernel: Kernel) -> Kernel:
-    """Return the kernel with its parameters looked at. Raises ``ValueError`` if they do not fit the call."""
+    """Return the kernel with its parameters checked. Raises ``ValueError`` if they do not fit the call."""
     try:
         signature = inspect.signature(kernel.call)
     except (TypeError, ValueError):
@@ -160,11 +161,11 @@ def _with_parameters(kernel: Kernel) -> Kernel:
 
 
 def in_places(kernel: Kernel, by_place: Sequence[Any], by_name: Mapping[str, Any]) -> list[Any]:
-    """Return what is passed by place: ``by_place`` in its order, and among it what has a name of ``NAMED``."""
+    """Return the positional arguments: ``by_place`` in order, with those that have a name of ``NAMED`` inserted."""
     rest = list(by_place)
     return [*(by_name[name] if name else rest.pop(0) for name in kernel.places), *rest]
 
 
 def by_keyword(kernel: Kernel, by_name: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is passed by keyword."""
+    """Return the keyword arguments."""
     return {name: value for name, value in by_name.items() if name not in kernel.places}

@@ -1,4 +1,4 @@
-"""Whether a black box has the law that is known: refuted, within a tolerance, or not yet."""
+"""Whether a black box has the known law: refuted, within a tolerance, or undecided so far."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MISS = 0.1
 
 
 class LawPlan(NamedTuple):
-    """What is decided before the first sample."""
+    """The choices fixed before the first sample."""
 
     law: KnownLaw
     views: tuple[Coarsening, ...]
@@ -37,7 +37,7 @@ class LawPlan(NamedTuple):
 
 
 class LawFound(NamedTuple):
-    """What the samples said so far."""
+    """The evidence from the samples so far."""
 
     counts: Array
     samples: int = 0
@@ -63,12 +63,12 @@ def plan_law(
 
 
 def law_begun(plan: LawPlan) -> LawFound:
-    """Return what is known before the first sample."""
+    """Return the evidence before the first sample."""
     return LawFound(np.zeros(len(plan.law.masses), dtype=np.int64))
 
 
 def law_seen(plan: LawPlan, found: LawFound, rows: Sequence[Tokens]) -> LawFound:
-    """Return what is known with one more batch."""
+    """Return the evidence with one more batch."""
     places = plan.law.places(rows)
     wrong = (places < 0) | (plan.law.masses[places] == 0)
     impossible = dict(found.impossible)
@@ -79,7 +79,7 @@ def law_seen(plan: LawPlan, found: LawFound, rows: Sequence[Tokens]) -> LawFound
 
 
 def log_evidence(plan: LawPlan, found: LawFound) -> float:
-    """Return the logarithm of the e-value against the law: the mean over the ways to look at it."""
+    """Return the logarithm of the e-value against the law: the mean over the partitions of its outcomes."""
     if found.impossible:
         return math.inf
     seen = np.flatnonzero(found.counts)
@@ -109,7 +109,7 @@ def _observed(plan: LawPlan, found: LawFound) -> float:
 
 
 def law_status(plan: LawPlan, found: LawFound) -> Status:
-    """Return what is decided: REFUTED, HOLDS within the tolerance, or UNKNOWN as yet."""
+    """Return REFUTED, HOLDS within the tolerance, or UNKNOWN so far."""
     if log_evidence(plan, found) >= -math.log(plan.alarm):
         return Status.REFUTED
     return Status.HOLDS if law_bounds(plan, found).upper <= plan.tolerance else Status.UNKNOWN
@@ -144,7 +144,7 @@ def law_verdicts(name: str, plan: LawPlan, found: LawFound) -> Sequence[Verdict]
 
 
 def _support_verdict(name: str, plan: LawPlan, found: LawFound) -> Verdict:
-    """What was not seen is bounded: mass u outside the support goes unseen by n samples with probability (1 - u)^n."""
+    """Bound unseen outcomes: n samples miss a mass u outside the support with probability (1 - u)^n."""
     impossible = sorted(found.impossible.items(), key=lambda item: -item[1])
     unseen = -math.expm1(math.log(plan.error) / found.samples)
     example = None
@@ -172,7 +172,7 @@ def _undecided(plan: LawPlan, found: LawFound, bounds: Interval) -> str:
 
 
 def _example(plan: LawPlan, found: LawFound) -> Counterexample:
-    """Say which outcomes are off most, in standard deviations."""
+    """Name the outcomes with the largest deviation, in standard deviations."""
     if found.impossible:
         return _support_verdict("", plan, found).counterexample or Counterexample((), "")
     cells = plan.bound.masses
@@ -191,7 +191,7 @@ def _tally(plan: LawPlan, found: LawFound) -> Tally:
 
 
 def _detectable(plan: LawPlan, samples: int) -> list[str]:
-    """Say of each way to look at the law which bias it would have shown."""
+    """Name the bias that each partition of the outcomes would have shown."""
     lines = []
     for view in plan.views:
         cells = len(view.masses)

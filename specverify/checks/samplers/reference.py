@@ -49,14 +49,14 @@ class ReferencePlan(NamedTuple):
 
 
 class ReferenceFound(NamedTuple):
-    """What the samples said so far."""
+    """The evidence from the samples so far."""
 
     compared: Mapping[str, Compared]
     samples: int = 0
 
 
 def views(longest: int = POSITIONS) -> dict[str, View]:
-    """Return the ways to look at sequences, by name."""
+    """Return the functions of sequences that are compared, by name."""
     result: dict[str, View] = {"whole sequences": lambda tokens: tokens, "length": len}
     for position in range(longest):
         result[f"token {position + 1}"] = lambda tokens, position=position: tokens[position : position + 1]  # type: ignore[misc]
@@ -66,18 +66,18 @@ def views(longest: int = POSITIONS) -> dict[str, View]:
 def plan_reference(
     pilot: Sequence[Tokens], *, alarm: float, error: float, tolerance: float, most_samples: int
 ) -> ReferencePlan:
-    """Return the plan; ``pilot`` is of the plain sampler, and is not judged."""
+    """Return the plan; ``pilot`` is a sample of the plain sampler that is not judged."""
     frequent = frozenset(tokens for tokens, count in Counter(pilot).items() if count >= FREQUENT)
     return ReferencePlan(frequent, alarm, error, tolerance, most_samples)
 
 
 def reference_begun() -> ReferenceFound:
-    """Return what is known before the first sample."""
+    """Return the evidence before the first sample."""
     return ReferenceFound({name: Compared() for name in views()})
 
 
 def reference_seen(found: ReferenceFound, ours: Sequence[Tokens], theirs: Sequence[Tokens]) -> ReferenceFound:
-    """Return what is known with one more batch of both, as many of each."""
+    """Return the evidence with one more batch of equal size from both."""
     compared = {
         name: _compared(found.compared[name], Counter(map(view, ours)), Counter(map(view, theirs)))
         for name, view in views().items()
@@ -122,7 +122,7 @@ def reference_bounds(plan: ReferencePlan, found: ReferenceFound) -> Interval:
 
 
 def reference_status(plan: ReferencePlan, found: ReferenceFound) -> Status:
-    """Return what is decided: REFUTED, HOLDS within the tolerance, or UNKNOWN as yet."""
+    """Return REFUTED, HOLDS within the tolerance, or UNKNOWN so far."""
     if log_evidence(found) >= -math.log(plan.alarm):
         return Status.REFUTED
     return Status.HOLDS if reference_bounds(plan, found).upper <= plan.tolerance else Status.UNKNOWN
@@ -155,7 +155,7 @@ def reference_verdict(name: str, plan: ReferencePlan, found: ReferenceFound) -> 
 
 
 def _example(found: ReferenceFound, view: str) -> Counterexample:
-    """Say which outcomes differ most."""
+    """Name the outcomes with the largest difference."""
     told = farthest_told(_tally(found, view))
     let = (f"{found.samples} samples of each",)
     return Counterexample(let, f"they differ most in: {view}", told, fault=told[0] if told else "")

@@ -23,19 +23,18 @@ from typing import Any
 import jax
 import numpy as np
 
-from specverify.intercept import generator_states
 from specverify.intercept.audit import Draw, Raced
-from specverify.intercept.boundary import Forced, boundary_of
 from specverify.intercept.caller import caller
-from specverify.intercept.refusals import Declined
+from specverify.intercept.cpython import generator_states
+from specverify.intercept.cpython.patches import empty
+from specverify.intercept.distributions import Forced, boundary_of
+from specverify.intercept.refusals import Declined, NeedsValue
 from specverify.intercept.streams import Streams
-from specverify.intercept.symbolic.continuous import Continuous, whole_number
+from specverify.intercept.symbolic.continuous import MOST_OUTCOMES, Continuous, given, whole_number
 from specverify.intercept.symbolic.deferred import Categorical, Deferred
-from specverify.intercept.symbolic.finite import MOST_OUTCOMES, given
 from specverify.intercept.symbolic.large import check_numbers
 from specverify.intercept.symbolic.steps import plus, times
-from specverify.intercept.symbolic.uniform import NeedsValue, Uniform
-from specverify.intercept.unpatched import empty
+from specverify.intercept.symbolic.uniform import Uniform
 from specverify.laws import rounding
 from specverify.reference import Draws, Site
 

@@ -11,16 +11,11 @@ from typing import Any
 import numpy as np
 
 from specverify.intercept.audit import Draw
-from specverify.intercept.symbolic.continuous import Continuous
-from specverify.intercept.symbolic.finite import given, is_whole
-from specverify.intercept.symbolic.joined import SYMBOLIC
-from specverify.intercept.symbolic.uniform import NeedsValue, look
-from specverify.intercept.unpatched import empty
+from specverify.intercept.cpython.patches import empty
+from specverify.intercept.refusals import NeedsValue
+from specverify.intercept.symbolic.continuous import SYMBOLIC, Continuous, given, is_whole
+from specverify.intercept.symbolic.uniform import look
 from specverify.reference import Draws, Site
-
-__all__ = ["Categorical", "Choice", "Chosen", "Count", "Deferred", "Drawn", "Law", "NeedsValue", "Product", "chosen",
-           "is_open", "known", "single"]  # fmt: skip
-
 
 Law = list[tuple[Any, float]]
 """Values and their probabilities; one value may be there several times."""

@@ -32,11 +32,10 @@ import numpy as np
 from specverify.intercept import audit
 from specverify.intercept.audit import AnsweredQuestion, Cell, Draw, Raced
 from specverify.intercept.caller import caller
+from specverify.intercept.cpython.patches import array, isnan
 from specverify.intercept.refusals import NeedsValue
 from specverify.intercept.run import mode, mode_with
-from specverify.intercept.symbolic.enclosures import Formula
-from specverify.intercept.symbolic.together import Together
-from specverify.intercept.unpatched import array, isnan
+from specverify.intercept.symbolic.together import Formula, Together
 from specverify.laws import rounding
 from specverify.laws.draws import AMONG, BELOW, TOGETHER
 from specverify.reference import Draws, Site
@@ -227,8 +226,6 @@ def _ring(root: Runner, after: float, times: dict[Runner, float], rng: np.random
 
 # Uniform
 
-
-__all__ = ["Known", "NeedsValue", "Uniform", "look", "refusal"]
 
 NEVER_DRAWN = 2.0**-54
 """Less probability than the smallest that a uniform of float64 can fall on. The two ends are tried apart."""

@@ -1,38 +1,45 @@
-"""The random calls of Python's standard library, answered by ``draws``.
+"""Python's standard library: the calls of ``random``, and ``float``, ``math`` and ``Fraction`` of random numbers.
 
     with random_answered_by(draws):
         token = random.choices(range(4), weights=weights)[0]
 
 The functions of ``random`` and all its generators are answered, also those made before the block: the library's own
 algorithms run on answered ``random()`` and ``_randbelow()``. A function that was bound before by ``from random import
-random`` is exchanged where it is kept: see ``aliases``. Subclasses with a ``random()`` of their own are run as they
-are. The real generators are moved on and given back, so two of one state are one stream: see ``answers``.
+random`` is exchanged where it is kept. Subclasses with a ``random()`` of their own are run as they are. The real
+generators are moved on and given back, so two of one state are one stream (``streams``).
 """
 
 from __future__ import annotations
 
 import _random
+import math
 import random
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from fractions import Fraction
 from functools import partial
 from types import MethodType
 from typing import Any
 
 import numpy as np
 
-from specverify.intercept.answers import Answers, Call, answering, answers_of
-from specverify.intercept.boundary import Forced
 from specverify.intercept.caller import caller
-from specverify.intercept.native_types import once, replaced
-from specverify.intercept.refusals import give, in_housekeeping
+from specverify.intercept.cpython import patches
+from specverify.intercept.cpython.patches import once, replaced
+from specverify.intercept.distributions import FOLLOWED_AT_ONCE, Forced, heads, one_by_one, one_of, seed_name
+from specverify.intercept.refusals import NeedsValue, give, in_housekeeping
+from specverify.intercept.run import PROCESS
+from specverify.intercept.streams import Answers, Call, answering, answers_of
+from specverify.intercept.symbolic.arrays import narrowed_elements
 from specverify.intercept.symbolic.continuous import Continuous
-from specverify.intercept.symbolic.finite import FOLLOWED_AT_ONCE, heads, one_by_one, one_of, seed_name
 from specverify.intercept.symbolic.large import check_numbers, check_outcomes, large
-from specverify.intercept.symbolic.numbers import SymbolicFloat, SymbolicInt
+from specverify.intercept.symbolic.numbers import SymbolicFloat, SymbolicInt, of_operands
+from specverify.intercept.symbolic.primitives import OF_MATH
 from specverify.intercept.symbolic.uniform import refusal
 from specverify.reference import Draws, Site
+
+# Random calls
 
 LIBRARY = "random"
 OWNER: Any = random.seed.__self__  # type: ignore[attr-defined]
@@ -212,6 +219,7 @@ def _methods(kind: type[random.Random]) -> dict[str, Callable[..., Any]]:
 METHODS = _methods(random.Random)
 """What stands for the methods of ``random.Random`` inside a block."""
 SYSTEM = {name: method for name, method in _methods(random.SystemRandom).items() if name in vars(random.SystemRandom)}
+PROCESS.methods.update({random.SystemRandom: METHODS | SYSTEM, random.Random: METHODS})
 MODULE = {name: MethodType(METHODS[name], OWNER) for name in METHODS if hasattr(random, name) and name[0] != "_"}
 
 
@@ -230,4 +238,84 @@ def random_answered_by(draws: Draws, forced_uniform: Forced = None) -> Iterator[
     ``forced_uniform`` gives every uniform that value instead (0, or 1 for the largest float below it).
     """
     with answers_of(LIBRARY, Answers(draws, forced_uniform, OWNER, "")), random_replaced():
+        yield
+
+
+# Numbers
+
+
+def _modf(value: SymbolicFloat) -> Any:
+    whole = of_operands("trunc", value)
+    return of_operands("subtract", value, whole), whole
+
+
+_OWN: dict[str, Callable[..., Any]] = {"modf": _modf}
+
+
+def _of_math(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+    known = OF_MATH[name].name if name in OF_MATH else name
+
+    def function(*args: Any) -> Any:
+        if not any(isinstance(arg, SymbolicFloat) for arg in args):
+            return real(*args)
+        try:
+            if name in _OWN:
+                return _OWN[name](*args)
+            if name == "log" and len(args) == 2:
+                return of_operands("log", args[0]) / real(args[1])
+            return of_operands(known, *args)
+        except NeedsValue as refused:
+            raise refused.during(f"math.{name}", caller()) from None
+
+    return function
+
+
+_MATH = {name: _of_math(name, getattr(math, name)) for name in (*OF_MATH, *_OWN) if hasattr(math, name)}
+
+
+_BY_NAME = {getattr(math, name): function for name, function in _MATH.items()}
+
+
+def _of_fraction(name: str, turned: str) -> Callable[..., Any]:
+    """Return the relation of a Fraction to another number; a random one is asked for its relation to the Fraction."""
+    real = getattr(Fraction, name)
+
+    def relation(self: Fraction, other: Any) -> Any:
+        return getattr(other, turned)(self) if isinstance(other, SymbolicFloat) else real(self, other)
+
+    return relation
+
+
+_TURNED = {"__lt__": "__gt__", "__le__": "__ge__", "__gt__": "__lt__", "__ge__": "__le__", "__eq__": "__eq__"}
+_FRACTION = {name: _of_fraction(name, turned) for name, turned in _TURNED.items()}
+
+
+def _as_float(*given: Any) -> Any:
+    """Return what ``float`` does, and a random number as it is."""
+    result = given[0].item() if len(given) == 1 and type(given[0]).__module__.startswith(_OURS) else None
+    return SymbolicFloat(result.unknown) if isinstance(result, SymbolicFloat) else float(*given)
+
+
+def _as_numpy(kind: Any) -> Callable[..., Any]:
+    """Return what a floating type of NumPy makes of its argument: a random number is rounded to it and stays one."""
+
+    def made(*given: Any) -> Any:
+        result = _as_float(*given) if len(given) == 1 and type(given[0]).__module__.startswith(_OURS) else None
+        return narrowed_elements(result, np.dtype(kind))[()] if isinstance(result, SymbolicFloat) else kind(*given)
+
+    return made
+
+
+_OURS = "specverify.intercept."
+_TYPES = {kind: _as_float if kind is float else _as_numpy(kind) for kind in patches.TYPES}
+
+
+@once
+@contextmanager
+def math_answers() -> Iterator[None]:
+    """Let floating types, the functions of ``math`` and the relations of ``Fraction`` know random numbers in the block.
+
+    They are to be called by ``float`` and ``math.log``; by another name in modules that have asked before.
+    """
+    with replaced(math, _MATH), replaced(Fraction, _FRACTION), patches.calls_led(_TYPES, _BY_NAME):
         yield

@@ -27,10 +27,9 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from specverify.intercept.caller import caller, file_of, is_ours_or_answered, jax_is_answered, standard_library
-from specverify.intercept.outside import CALENDARS, CLOCKS, DATES, ENTROPY
-from specverify.intercept.refusals import current, tried
+from specverify.intercept.cpython.sandbox import CALENDARS, CLOCKS, DATES, ENTROPY
+from specverify.intercept.refusals import NeedsValue, current, tried
 from specverify.intercept.run import is_aside
-from specverify.intercept.symbolic.uniform import NeedsValue
 from specverify.reference import Draws
 
 # Probe
@@ -99,7 +98,7 @@ def _operations() -> Any:
     """Have torch tell of its own operations, if it has been imported."""
     if "torch" not in sys.modules:
         return nullcontext()
-    return import_module("specverify.intercept.torch.operations").drawing_operations()
+    return import_module("specverify.intercept.torch.streams").drawing_operations()
 
 
 class _Told(NamedTuple):

@@ -1,33 +1,62 @@
 # ruff: noqa: D102 - the methods are those of the library
-"""One generator of NumPy in one block: what its methods answer, and how the real generator is moved on meanwhile.
+"""NumPy's random calls, answered by ``draws``: unmodified NumPy code becomes a program that can be enumerated.
 
-How NumPy's generators draw from ``distributions``: what stands among the arguments of their methods.
+    with numpy_answered_by(draws):
+        sample(rng=np.random.default_rng(0))
+
+Answered are the functions of ``np.random`` and the methods of every ``Generator`` and ``RandomState``, whenever and
+wherever it was made: their types are given other methods inside the block. A method not known here raises
+``NeedsValue`` naming it. A method that was bound before the block is exchanged where it is kept. The real generators
+are moved on and given back, so two of one state are one stream (``streams``). Sites name the generator and function,
+and the file and line that called it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import partial
+from types import MethodType
 from typing import Any
 
 import numpy as np
 
-from specverify.intercept.answers import Answers, Call
-from specverify.intercept.boundary import LATEST, ONE_BELOW_ONE, TAIL, Boundary
 from specverify.intercept.caller import caller
-from specverify.intercept.distributions import DISTRIBUTIONS
-from specverify.intercept.native_types import own_methods
-from specverify.intercept.symbolic import finite
-from specverify.intercept.symbolic.arrays import SymbolicArray
+from specverify.intercept.cpython.patches import methods_replaced, once, own_methods, replaced
+from specverify.intercept.distributions import (
+    DISTRIBUTIONS,
+    FOLLOWED_AT_ONCE,
+    FOLLOWED_IN_ARRAYS,
+    LATEST,
+    ONE_BELOW_ONE,
+    TAIL,
+    Boundary,
+    Forced,
+    check_shuffled,
+    counts,
+    drawn_out,
+    filled,
+    heads,
+    masses,
+    one_by_one,
+    one_of,
+    seed_name,
+    shuffled,
+)
+from specverify.intercept.refusals import in_housekeeping
+from specverify.intercept.run import PROCESS
+from specverify.intercept.streams import Answers, Call, answering, answers_of
+from specverify.intercept.symbolic.arrays import SymbolicArray, as_array
 from specverify.intercept.symbolic.buffers import Buffer
-from specverify.intercept.symbolic.continuous import Continuous
+from specverify.intercept.symbolic.continuous import MOST_OUTCOMES, Continuous
 from specverify.intercept.symbolic.large import MANY, check_numbers, check_outcomes, large
-from specverify.intercept.symbolic.numbers import SymbolicFloat, SymbolicInt
+from specverify.intercept.symbolic.numbers import SymbolicFloat, SymbolicInt, settled
 from specverify.intercept.symbolic.uniform import refusal
-from specverify.intercept.symbolic.vector_arrays import as_array
 from specverify.intercept.symbolic.vectors import uniforms
-from specverify.reference import Site
+from specverify.reference import Draws, Site
+
+# One generator
 
 # Laws
 
@@ -173,7 +202,7 @@ class NumpyGenerator:
         if np.ndim(a) == 0 and p is None:
             _check_enumerated(name, number)
         draws, site = self._asked("choice", self._call("choice", a, size, replace, p, **more))
-        pmf = finite.masses(p, number)
+        pmf = masses(p, number)
         if replace and np.ndim(a) == 1 and number > _POOL and np.asarray(a).dtype != object:  # which may have no order
             a, which = np.unique(a, return_inverse=True)
             number, pmf = len(a), np.bincount(which, pmf)
@@ -186,7 +215,7 @@ class NumpyGenerator:
         elif p is None and not shuffle:
             raise refusal("parameters", f"{site[0]} is asked for an order that is not random")
         else:
-            result = finite.one_by_one(draws, site, pmf, count)
+            result = one_by_one(draws, site, pmf, count)
         if size is None and np.ndim(a) == 0:
             return np.int64(result[0])
         places = result[0] if size is None else np.array(result, dtype=np.int64).reshape(size)
@@ -199,9 +228,7 @@ class NumpyGenerator:
         trials, chances = np.broadcast_to(n, shape), np.broadcast_to(p, shape)
         if not ((chances >= 0) & (chances <= 1)).all():
             raise ValueError("p < 0, p > 1 or p is NaN")
-        return finite.filled(
-            shape, lambda index: finite.heads(draws, (*site, *index), int(trials[index]), float(chances[index]))
-        )
+        return filled(shape, lambda index: heads(draws, (*site, *index), int(trials[index]), float(chances[index])))
 
     def hypergeometric(self, ngood: Any, nbad: Any, nsample: Any, size: Any = None) -> Any:
         check_numbers(f"{self._name}.hypergeometric", size)
@@ -209,9 +236,9 @@ class NumpyGenerator:
         draws, site = self._asked("hypergeometric", advance)
         shape = np.broadcast_shapes(*map(np.shape, (ngood, nbad, nsample))) if size is None else size
         good, bad, taken = (np.broadcast_to(number, shape) for number in (ngood, nbad, nsample))
-        return finite.filled(
+        return filled(
             shape,
-            lambda index: finite.drawn_out(draws, (*site, *index), *(int(each[index]) for each in (good, bad, taken))),
+            lambda index: drawn_out(draws, (*site, *index), *(int(each[index]) for each in (good, bad, taken))),
         )
 
     def multinomial(self, n: Any, pvals: Any, size: Any = None) -> Any:
@@ -225,7 +252,7 @@ class NumpyGenerator:
         result = np.zeros(rows.shape, dtype=np.int64)
         for index in np.ndindex(*rows.shape[:-1]):
             pmf = np.append(rows[index][:-1], max(0.0, 1 - rows[index][:-1].sum()))
-            result[index] = finite.counts(draws, (*site, *index), int(n), pmf / pmf.sum())
+            result[index] = counts(draws, (*site, *index), int(n), pmf / pmf.sum())
         return result
 
     def integers(self, low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64,
@@ -252,20 +279,20 @@ class NumpyGenerator:
             raise ValueError("low >= high")
         begin, number, boundary = int(low), int(high) - int(low), self._answers.boundary
         if _followed(number, size):
-            return finite.filled(size, lambda index: begin + finite.one_of(call, (*site, *index), number), dtype)
+            return filled(size, lambda index: begin + one_of(call, (*site, *index), number), dtype)
         if boundary is not None:
             return self._forced(
                 boundary, function, size, lambda name: dtype(boundary.whole(name, begin, number)), dtype
             )
         if size is None or size == ():
             return SymbolicInt(call.whole(site, begin, number))
-        return finite.filled(
-            size, lambda index: SymbolicInt(call.whole((*site, *index), begin, number)), np.object_
-        ).view(SymbolicArray)
+        return filled(size, lambda index: SymbolicInt(call.whole((*site, *index), begin, number)), np.object_).view(
+            SymbolicArray
+        )
 
     def _order(self, function: str, number: int) -> list[int]:
-        finite.check_shuffled(f"{self._name}.{function}", number)
-        return finite.shuffled(*self._asked(function, self._call("permutation", number)), number)
+        check_shuffled(f"{self._name}.{function}", number)
+        return shuffled(*self._asked(function, self._call("permutation", number)), number)
 
     def permutation(self, x: Any, axis: int = 0) -> Any:
         order = self._order("permutation", int(x) if np.ndim(x) == 0 else np.shape(x)[axis])
@@ -298,15 +325,15 @@ class NumpyGenerator:
 
 def _check_enumerated(call: str, number: int) -> None:
     """Refuse more outcomes than are followed one by one, unless they are kept together."""
-    if number > finite.MOST_OUTCOMES and not large(number):
+    if number > MOST_OUTCOMES and not large(number):
         raise refusal("too-many-outcomes", f"{call} has {number} outcomes, more than can be enumerated")
 
 
 def _followed(number: int, size: Any) -> bool:
     """Return whether all outcomes of a whole number, or of an array of such, are followed at once."""
     if size is None or size == ():
-        return number <= finite.FOLLOWED_AT_ONCE
-    return bool(float(number) ** math.prod(np.atleast_1d(size).tolist()) <= finite.FOLLOWED_IN_ARRAYS)
+        return number <= FOLLOWED_AT_ONCE
+    return bool(float(number) ** math.prod(np.atleast_1d(size).tolist()) <= FOLLOWED_IN_ARRAYS)
 
 
 def shape_of(size: Any, *parameters: Any) -> Any:
@@ -335,3 +362,153 @@ def _into(out: Any, numbers: Any) -> Any:
         raise refusal("write-not-followed", "random numbers are written into an array of floats that was made before")
     out[...] = numbers
     return out
+
+
+# Calls
+
+LIBRARY = "numpy"
+OWNER: Any = np.random.mtrand._rand  # noqa: SLF001 - np.random's functions draw from it
+BIT_GENERATORS = (np.random.BitGenerator, np.random.MT19937, np.random.PCG64, np.random.PCG64DXSM, np.random.Philox,
+                  np.random.SFC64)  # fmt: skip
+HARMLESS = {"bit_generator", "spawn", "_bit_generator", "_poisson_lam_max"}
+"""What draws nothing."""
+SETS_STATE = {"seed", "set_state", "get_state"}
+"""What sets where a stream stands, or tells it: then it stands where it is taken to begin."""
+
+
+def _answered(kind: type, function: str) -> Callable[..., Any]:
+    real = REAL[kind][function]
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        answers = answering(LIBRARY)
+        if answers is None:
+            return real(self, *args, **kwargs)
+        if in_housekeeping():
+            return answers.set_by_program(self, lambda: real(self, *args, **kwargs))
+        generator = NumpyGenerator(answers, self)
+        law = LAWS.get(function)
+        answer = getattr(generator, function, None) if law is None else partial(law, generator)
+        return generator.refused(function) if answer is None else answer(*args, **kwargs)
+
+    return method
+
+
+def _sets_state(kind: type, function: str) -> Callable[..., Any]:
+    real = REAL[kind][function]
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        answers = answering(LIBRARY)
+        if answers is None:
+            return real(self, *args, **kwargs)
+        if function == "seed":
+            name = answers.name(self, "np.random.RandomState").split(" ")[0]
+            answers.call_it(self, f"{name} seed({seed_name(args[0] if args else kwargs.get('seed'))})")
+        return answers.set_by_program(self, lambda: real(self, *args, **kwargs))
+
+    return method
+
+
+def _methods(kind: type) -> dict[str, Callable[..., Any]]:
+    drawing = [name for name in REAL[kind] if not name.startswith("_") and name not in HARMLESS | SETS_STATE]
+    return {name: _answered(kind, name) for name in drawing} | {
+        name: _sets_state(kind, name) for name in REAL[kind] if name in SETS_STATE
+    }
+
+
+METHODS: dict[type, dict[str, Callable[..., Any]]] = {kind: _methods(kind) for kind in REAL}
+"""What stands for the methods of the library inside a block."""
+PROCESS.methods.update(METHODS)
+
+
+def _raw(kind: type, function: str) -> Callable[..., Any]:
+    real = own_methods(kind)[function]
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if answering(LIBRARY) is not None:
+            raise refusal(
+                "bits-of-generator",
+                f"{kind.__name__}.{function} gives the bits of a generator, which cannot be enumerated",
+            )
+        return real(self, *args, **kwargs)
+
+    return method
+
+
+def _moves(kind: type, function: str) -> Any:
+    real = own_methods(kind)[function]
+
+    def moving(self: Any, change: Callable[[], Any]) -> Any:
+        answers = answering(LIBRARY)
+        return change() if answers is None else answers.set_by_program(self, change)
+
+    if not callable(real):  # the state as an attribute
+        return property(real.__get__, lambda self, value: moving(self, lambda: real.__set__(self, value)))
+    return lambda self, *args, **kwargs: moving(self, lambda: real(self, *args, **kwargs))
+
+
+def _native(kind: type, attribute: str) -> Any:
+    """Return an attribute by which native code draws: nobody would see it."""
+    real = own_methods(kind)[attribute]
+
+    def look(self: Any) -> Any:
+        if answering(LIBRARY) is not None:
+            raise refusal(
+                "bits-of-generator", f"{kind.__name__}.{attribute} lets native code draw, which cannot be answered"
+            )
+        return real.__get__(self)
+
+    return property(look)
+
+
+_WAYS = {"random_raw": _raw, "ctypes": _native, "cffi": _native, "state": _moves, "advance": _moves, "jumped": _moves}
+_BITS = {
+    kind: {name: way(kind, name) for name, way in _WAYS.items() if name in own_methods(kind)} for kind in BIT_GENERATORS
+}
+
+
+def _module() -> dict[str, Any]:
+    names = [name for name in METHODS[np.random.RandomState] if hasattr(np.random, name)]
+    result = {name: MethodType(METHODS[np.random.RandomState][name], OWNER) for name in names}
+    more = {"ranf": result["random_sample"], "sample": result["random_sample"], "set_bit_generator": _exchanged}
+    return result | {name: method for name, method in more.items() if hasattr(np.random, name)}
+
+
+def _exchanged(bits: Any) -> None:
+    raise refusal(
+        "bits-of-generator", "np.random.set_bit_generator exchanges the generator that all others draw from as well"
+    )
+
+
+MODULE = _module()
+
+
+@once
+@contextmanager
+def numpy_replaced() -> Iterator[None]:
+    """Let the methods ask who answers them inside the block; while nobody does, the library's own are called."""
+    library_default_rng = np.random.default_rng
+
+    def default_rng(seed: Any = None) -> Any:
+        seed = settled(seed)
+        made = library_default_rng(seed)
+        answers = answering(LIBRARY)
+        if answers is not None and made is not seed:
+            answers.call_it(made, f"np.random.default_rng({seed_name(seed)})")
+        return made
+
+    with ExitStack() as stack:
+        for kind, methods in (METHODS | _BITS).items():
+            stack.enter_context(methods_replaced(kind, methods))
+        stack.enter_context(replaced(np.random, MODULE | {"default_rng": default_rng}))
+        stack.enter_context(replaced(np.random.mtrand, MODULE))
+        yield
+
+
+@contextmanager
+def numpy_answered_by(draws: Draws, forced_uniform: Forced = None) -> Iterator[None]:
+    """Answer NumPy's random calls by ``draws`` inside the block.
+
+    ``forced_uniform`` gives every uniform that value instead (0, or 1 for the largest float below it).
+    """
+    with answers_of(LIBRARY, Answers(draws, forced_uniform, OWNER, "np.random")), numpy_replaced():
+        yield

@@ -25,12 +25,11 @@ from functools import cache
 from itertools import count
 from typing import Any
 
-from specverify.intercept import aliases, generator_states
-from specverify.intercept.aliases import Alias, Everything, exchanged, places_in
 from specverify.intercept.caller import caller
-from specverify.intercept.refusals import current
+from specverify.intercept.cpython import aliases, generator_states
+from specverify.intercept.cpython.aliases import Alias, Everything, exchanged, places_in
+from specverify.intercept.refusals import NeedsValue, current
 from specverify.intercept.run import PROCESS
-from specverify.intercept.symbolic.uniform import NeedsValue
 
 # Outside
 

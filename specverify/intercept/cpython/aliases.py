@@ -16,27 +16,17 @@ import sys
 import types
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
-from importlib import import_module
+from contextlib import contextmanager
 from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from specverify.intercept.native_types import once
-from specverify.intercept.numpy import calls as numpy_calls
-from specverify.intercept.python import calls as random_calls
-from specverify.intercept.python.threads import threads_replaced
+from specverify.intercept.cpython.patches import once
 from specverify.intercept.run import PROCESS
-from specverify.intercept.symbolic.standard_library import math_answers
 
-_METHODS: dict[type, dict[str, Callable[..., Any]]] = {
-    **numpy_calls.METHODS,
-    random.SystemRandom: random_calls.METHODS | random_calls.SYSTEM,
-    random.Random: random_calls.METHODS,
-}
 _LIBRARIES = {"random", "numpy.random", "numpy.random.mtrand", "numpy.random.bit_generator"}
-"""Modules whose own names are exchanged by ``numpy.calls`` and ``python.calls``, or must not be."""
+"""Modules whose own names are exchanged by the front ends ``numpy`` and ``python``, or must not be."""
 
 
 class Place(NamedTuple):
@@ -106,7 +96,7 @@ def find_aliases(everything: Everything) -> None:
 
 def _answered_methods(everything: Everything) -> list[Any]:
     bound = everything.of(types.MethodType, types.BuiltinMethodType)
-    owners = {kind for kind in {type(item.__self__) for item in bound} if issubclass(kind, tuple(_METHODS))}
+    owners = {kind for kind in {type(item.__self__) for item in bound} if issubclass(kind, tuple(PROCESS.methods))}
     return [item for item in bound if type(item.__self__) in owners and _answer_of(item) is not None]
 
 
@@ -121,23 +111,6 @@ def _held_by_libraries() -> Counter[int]:
 def aliases_answered() -> Iterator[None]:
     """Exchange what was found inside the block."""
     with exchanged(PROCESS.aliases):
-        yield
-
-
-@contextmanager
-def libraries_replaced() -> Iterator[None]:
-    """Do once what every ``answered_everywhere`` inside this block would do: let the libraries ask who answers.
-
-    Outside of those nobody does, and the libraries draw for themselves. It spares a short call a quarter of its time.
-    """
-    with (
-        random_calls.random_replaced(),
-        numpy_calls.numpy_replaced(),
-        aliases_answered(),
-        math_answers(),
-        threads_replaced(),
-        import_module("specverify.intercept.torch.calls").torch_replaced() if "torch" in sys.modules else nullcontext(),
-    ):
         yield
 
 
@@ -160,8 +133,8 @@ def exchanged(aliases: list[Alias]) -> Iterator[None]:
 def _answer_of(item: Any) -> Any:
     """Return what answers instead of a method bound to a generator; None if it is something else."""
     owner = item.__self__
-    kind = next((kind for kind in _METHODS if issubclass(type(owner), kind)), None)
-    answer = None if kind is None else _METHODS[kind].get(item.__name__)
+    kind = next((kind for kind in PROCESS.methods if issubclass(type(owner), kind)), None)
+    answer = None if kind is None else PROCESS.methods[kind].get(item.__name__)
     if answer is None or getattr(item, "__func__", None) is answer:
         return None
     return types.MethodType(answer, owner)
