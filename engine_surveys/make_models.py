@@ -174,4 +174,6 @@ if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as made:
         for name, seed in SEEDS.items() if sys.argv[1] not in {"llama", "llamacpp"} else ():
             checkpoint(tiny_llama(seed), Path(made) / name)
-        {"onnxruntime": onnxruntime, "openvino": openvino, "llama": llama, "llamacpp": llamacpp}[sys.argv[1]](Path(made))
+        {"onnxruntime": onnxruntime, "openvino": openvino, "llama": llama, "llamacpp": llamacpp}[sys.argv[1]](
+            Path(made)
+        )

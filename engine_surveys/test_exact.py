@@ -17,12 +17,12 @@ from mends.mending import Edit, mended
 
 from specverify.engines.vllm import kernels
 from specverify.engines.vllm.adapter import BESIDE, Way, engine, generate, parameters
-from specverify.engines.vllm.exact import PROBABLE, exact_subject
+from specverify.engines.vllm.exact import DRAFT, exact_subject
 from specverify.engines.vllm.mends import EXPAND, RANDOM, around
 from specverify.testing import SpeculationRefuted, check_subject
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of the engine
-CALL = "draft, probabilistic/top-k 2/three tokens"
+CALL = "draft/top-k 2/three tokens"
 """All tests share one engine: a process has one."""
 BREAKS = {
     "scheduler": Edit(
@@ -51,7 +51,9 @@ SAID = {
 
 def test_a_whole_call_has_an_exact_law_and_the_caches_of_the_kept_tokens():
     verdicts = check_subject(exact_subject(CALL))
-    assert {"law is target", "cache equals prefill"} <= {each.check for each in verdicts if each.status.value == "holds"}
+    assert {"law_is_target", "cache_equals_prefill"} <= {
+        each.check for each in verdicts if each.status.value == "holds"
+    }
 
 
 @pytest.mark.parametrize("name", BREAKS)
@@ -61,24 +63,27 @@ def test_a_planted_fault_of_a_file_is_refuted_by_a_message_that_leads_there(name
     assert "law is target - refuted, exact" in str(error.value)
 
 
-def from_target(output, ends, drafts, draft_probs, target_probs, *more):
-    kernels.sample_recovered_tokens(output, ends, drafts, None, target_probs, *more)
+def with_the_draft(output, ends, drafts, draft_probs, target_probs, noise, *_):
+    """Recover from p, the rejected draft included."""
+    for request, places in kernels.places_of(ends):
+        for row in places:
+            output[row] = (target_probs[row] * noise[request]).argmax()
 
 
 def test_a_wrong_statement_of_a_kernel_is_refuted(monkeypatch):
     name = "vllm.v1.sample.rejection_sampler.sample_recovered_tokens_kernel"
-    monkeypatch.setitem(kernels.STATEMENTS, name, from_target)
+    monkeypatch.setitem(kernels.STATEMENTS, name, with_the_draft)
     with pytest.raises(SpeculationRefuted, match="law is target - refuted, exact"):
-        check_subject(exact_subject("draft, probabilistic/top-k 2/two tokens"))
+        check_subject(exact_subject("draft/top-k 2/two tokens"))
 
 
 def test_the_compiled_kernels_compute_what_is_stated_in_thousands_of_calls_of_the_engine():
-    way, numbers = Way(PROBABLE), np.random.default_rng(0)
+    way, numbers = Way(DRAFT), np.random.default_rng(0)
     engine(way)
     calls, different = Counter(), Counter()
 
-    def beside(name, theirs):
-        def launch(*given):
+    def beside(name, theirs):  # noqa: ANN202
+        def launch(*given):  # noqa: ANN202
             own = [each.clone() if isinstance(each, torch.Tensor) else each for each in given]
             theirs(*given)
             kernels.STATEMENTS[name](*own)

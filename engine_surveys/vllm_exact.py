@@ -41,11 +41,11 @@ def enumerate_here(names: Sequence[str], folder: Path) -> None:
         begun = time.process_time()
         checklist = Checklist(tuple(map(check_named, CHECKS)), Conditions(), SECONDS)
         verdicts = {verdict.check: verdict for verdict in verify_subject(find_subject(name), checklist)}
-        figures = verdicts["law is target"].figures
+        figures = verdicts["law_is_target"].figures
         result = {
             "name": name,
             "status": {check: verdict.status.value for check, verdict in verdicts.items()},
-            "statement": verdicts["law is target"].statement,
+            "statement": verdicts["law_is_target"].statement,
             "runs": figures.get("runs"),
             "tv": figures.get("tv"),
             "rounding": figures.get("rounding"),
@@ -63,13 +63,13 @@ def table(results: Sequence[dict[str, Any]]) -> str:
     """Return a line of counts and a row for each cell."""
     rows = []
     for result in results:
-        status, caches = result["status"]["law is target"], result["status"].get("cache equals prefill", "")
+        status, caches = result["status"]["law_is_target"], result["status"].get("cache_equals_prefill", "")
         numbers = [f"{result[key]:.1e}" if result[key] is not None else "" for key in ("tv", "rounding")]
         name = result["name"].partition("/")[2]
         caches = "" if caches == "not applicable" else caches
         cells = (name, status, result["runs"], *numbers, caches, f"{result['seconds']:.0f}")
         rows.append(f"| {' | '.join(map(str, cells))} |\n")
-    held = sum(result["status"]["law is target"] == "holds" for result in results)
+    held = sum(result["status"]["law_is_target"] == "holds" for result in results)
     runs, seconds = (sum(result[key] or 0 for result in results) for key in ("runs", "seconds"))
     return f"{len(results)} calls, {held} hold; {runs} runs, {seconds:.0f} seconds.\n\n{HEAD}{''.join(rows)}"
 

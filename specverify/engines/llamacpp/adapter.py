@@ -170,12 +170,12 @@ def answers(way: Way, asked: Request, drawing: Drawing, seed: int, number: int) 
     """Ask for so many texts, each by a seed of its own."""
     numbers = np.random.default_rng(seed)
     more: dict[str, Any] = {"stream": True} if drawing.streamed else {}
-    rows = [(asked, each, more) for each in seeds_of(seed, number)]
+    rows: list[tuple[Request, int, dict[str, Any]]] = [(asked, each, more) for each in seeds_of(seed, number)]
     if not drawing.beside:
         return [answered(way, one, each, **body) for one, each, body in rows]
-    others = [(BESIDE[i], int(numbers.integers(2**31)), {}) for i in numbers.integers(len(BESIDE), size=number)]
-    places = numbers.permutation(2 * number)
-    together = [(rows + others)[i] for i in places]
+    rows += [(BESIDE[i], int(numbers.integers(2**31)), {}) for i in numbers.integers(len(BESIDE), size=number)]
+    places = numbers.permutation(len(rows))
+    together = [rows[i] for i in places]
     with ThreadPoolExecutor(SLOTS) as pool:
         done = list(pool.map(lambda row: answered(way, row[0], row[1], **row[2]), together))
     return [each for place, each in sorted(zip(places, done, strict=True), key=lambda pair: pair[0]) if place < number]

@@ -99,17 +99,17 @@ def next_pmf(asked: Request) -> Callable[[Tokens], Any]:
         branches = [(1.0, logits)]
         for sampler in samplers:
             branches = [
-                (mass * share, after) for mass, before in branches for share, after in _both(sampler(asked, new, before))
+                (mass * share, after)
+                for mass, before in branches
+                for share, after in _branches(sampler(asked, new, before))
             ]
         return sum(mass * _allowed(asked, new, _softmax(each)) for mass, each in branches)
 
     return pmf
 
 
-Branches = list[tuple[float, Any]]
-
-
-def _both(result: Any) -> Branches:
+def _branches(result: Any) -> list[tuple[float, Any]]:
+    """Return what a sampler leaves, each with its probability: most samplers leave one row of logits."""
     return result if isinstance(result, list) else [(1.0, result)]
 
 
@@ -197,10 +197,12 @@ def _min_p(asked: Request, _: Tokens, logits: Any) -> Any:
 def _xtc(asked: Request, _: Tokens, logits: Any) -> Any:
     """Exclude, with a probability, all tokens of at least the threshold but the least probable of them."""
     share, threshold = asked.option("xtc_probability"), asked.option("xtc_threshold")
+    if not share:
+        return logits
     masses = _softmax(logits)
     _check_clear(masses - threshold, "xtc", asked)
     above = np.flatnonzero(masses >= threshold)
-    if not share or len(above) < 2:
+    if len(above) < 2:
         return logits
     excluded = logits.copy()
     excluded[above[np.argsort(-masses[above])][:-1]] = -np.inf

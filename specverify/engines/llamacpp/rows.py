@@ -19,7 +19,7 @@ from specverify.engines.llamacpp.adapter import (
     same_as_plain,
     texts,
 )
-from specverify.engines.llamacpp.chain import NEUTRAL, Request, law, request
+from specverify.engines.llamacpp.chain import NEUTRAL, PROMPT, Request, law, request
 from specverify.subjects.decoding import Row
 
 COARSE: Final = 0.15
@@ -80,7 +80,7 @@ WITHOUT_LAW: Final[Mapping[str, Asked]] = {
     ),
 }
 """Samplers without a statement of ours: texts with speculation are compared with texts without."""
-AGAIN: Final = (4, 1, 4, 1, 4, 1, 4)
+AGAIN: Final = (3, 1, 2, 3, 1, 3, *(6,) * 5, 2, 5, *(6,) * 5, 2, 5, *(6,) * 4)
 """A prompt that repeats itself, for the kinds that look n-grams up."""
 SIZES_OF_NGRAMS: Final = (
     ("speculative.ngram_simple.size_n", 2),
@@ -110,16 +110,24 @@ LOOKUPS: Final[Mapping[str, Way]] = {
     "n-gram mod": Way(("NGRAM_MOD",), SIZES_OF_NGRAMS),
     "n-gram cache": Way(("NGRAM_CACHE",), SIZES_OF_NGRAMS),
 }
-OF_LOOKUPS: Final = (
-    "temperature 1",
-    "top-k 2",
-    "all penalties",
-    "mirostat 2",
-    "grammar",
-    "others beside",
-    "greedy",
-    "greedy, penalties",
-)
+LONG: Final = request(AGAIN, 6, top_k=2, ignore_eos=True)
+LOOKED_UP: Final[Mapping[str, Asked]] = {
+    "top-k 2": Asked(LONG),
+    "temperature 0.7, top-k 3": Asked(request(AGAIN, 4, temperature=0.7, top_k=3, ignore_eos=True)),
+    "all penalties": Asked(
+        request(AGAIN, 6, top_k=2, repeat_penalty=1.3, presence_penalty=0.8, frequency_penalty=0.1, ignore_eos=True)
+    ),
+    "mirostat 2": Asked(request(AGAIN, 5, mirostat=2, mirostat_tau=1.0, mirostat_eta=0.3), detect=COARSER),
+    "grammar": Asked(request(AGAIN, 4, letters=(2, 5, 6))),
+    "stop strings": Asked(request(AGAIN, 6, top_k=2, ignore_eos=True, stop=("gf", "gc", "ef"))),
+    "streamed": Asked(LONG, Drawing(streamed=True)),
+    "others beside": Asked(LONG, Drawing(beside=True), COARSER),
+    "greedy": Asked(request(AGAIN, 12, temperature=0.0, ignore_eos=True)),
+    "greedy, penalties": Asked(
+        request(AGAIN, 12, temperature=0.0, ignore_eos=True, repeat_penalty=1.1, frequency_penalty=0.1)
+    ),
+}
+"""What is asked of the kinds that look n-grams up: texts that are long enough to repeat something."""
 OTHERS: Final[Mapping[str, Way]] = {
     "draft, likely tokens": Way(("DRAFT_SIMPLE",), (("speculative.draft.p_min", 0.5),)),
     "draft, probabilistic, likely tokens": Way(("DRAFT_SIMPLE",), (("speculative.draft.p_min", 0.5), *PROBABLE)),
@@ -142,16 +150,13 @@ def rows() -> dict[str, Row]:
         options = {**OPTIONS, **WITHOUT_LAW} if way.kinds else OPTIONS
         result |= {f"{name}/{option}": _row(way, asked) for option, asked in options.items()}
     for name, way in LOOKUPS.items():
-        for option in OF_LOOKUPS:
-            asked = OPTIONS[option]
-            again = asked._replace(request=asked.request._replace(prompt=AGAIN), detect=max(asked.detect, COARSE))
-            result[f"{name}/{option}"] = _row(way, again)
+        result |= {f"{name}/{option}": _row(way, asked) for option, asked in LOOKED_UP.items()}
     result |= {f"{name}/{option}": _row(way, OPTIONS[option]) for name, way in OTHERS.items() for option in OF_OTHERS}
-    for name, way in (WAYS | LOOKUPS).items():
+    for name, way in {**WAYS, **LOOKUPS}.items():
         drawn = not way.kinds or dict(way.options).get(PROBABLE[0][0])
-        for promised, keep in (PROMISES if drawn else PROMISES | SEED_BY_SEED).items():
-            asked = request(AGAIN if name in LOOKUPS else (3, 1, 2, 3, 1), 8, top_k=4)
-            result[f"{name}/{promised}"] = _promise(way, asked, keep)
+        for promised, keep in (PROMISES if drawn else {**PROMISES, **SEED_BY_SEED}).items():
+            promising = request(AGAIN if name in LOOKUPS else PROMPT, 16 if name in LOOKUPS else 8, top_k=4)
+            result[f"{name}/{promised}"] = _promise(way, promising, keep)
     return result
 
 
