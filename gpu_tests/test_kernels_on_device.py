@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from batches import pace
 
 from reference import verify_batched
 from specverify.base.verdict import Status
 from specverify.testing import check_kernel
+from test_support.gpu.batches import pace
 
 PRECISION: dict[str, dict[str, Any]] = {
     "cpu": dict(tv=2e-2, rows_per_call=2**14, vocabularies=(129,)),

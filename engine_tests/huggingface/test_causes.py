@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-sys.path.append(str(Path(__file__).parents[2] / "engine_surveys"))
+sys.path.append(str(Path(__file__).parents[2] / "tools" / "surveys"))
 
 from controls import run
 from reproducers import cells_of

@@ -6,13 +6,13 @@ import math
 
 import pytest
 import torch
-import torch_laws
-from torch_laws import close
 
 from specverify.intercept.refusals import RuleDeclined
 from specverify.intercept.symbolic.deferred import Categorical, Chosen
 from specverify.intercept.torch.passes import Memory, Passes, remembered
 from specverify.intercept.torch.tensors import MOST_CARRIED, SymbolicTensor, for_each_outcome, merged_outcomes
+from test_support.intercept import torch_laws
+from test_support.intercept.torch_laws import close
 
 P = torch.tensor([0.25, 0.25, 0.5], dtype=torch.float64)
 ROWS = torch.tensor([[0.5, 0.5, 0.0], [0.0, 0.25, 0.75], [0.125, 0.0, 0.875]], dtype=torch.float64)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch_laws import close, law_of
+
+from test_support.intercept.torch_laws import close, law_of
 
 P = torch.tensor([0.25, 0.75], dtype=torch.float64)
 THIRD = torch.arange(6) == 2

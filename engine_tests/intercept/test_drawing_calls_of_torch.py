@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 import torch
-from drawing_calls import LINES, cases, fits, law_of, missing, really, unanswered_law
-from interception_page import page
 from torch import distributions, nn
 from torch.nn import functional
-from torch_under_test import TORCH
 
 from specverify.intercept.refusals import NeedsValue
 from specverify.intercept.torch import calls as torch_calls
 from specverify.intercept.torch import functions as torch_functions
 from specverify.intercept.torch import streams
 from specverify.statistics import FitVerdict
+from test_support.intercept.drawing_calls import LINES, cases, fits, law_of, missing, really, unanswered_law
+from test_support.intercept.torch_under_test import TORCH
+from tools.pages.interception_page import page
 
 
 def of_kind(kind):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from at_large import kept_open
 
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.refusals import NeedsValue
@@ -13,6 +12,7 @@ from specverify.intercept.symbolic.large import at_large
 from specverify.laws.call_law import call_law
 from specverify.laws.draws import Tape
 from specverify.subjects.open_rows import ending_of
+from test_support.laws.at_large import kept_open
 
 SIZE = 300
 WEIGHTS = np.random.default_rng(0).exponential(size=SIZE)

@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 import torch
-from torch_laws import close, law_of
 
 from specverify.intercept.torch.calls import NeedsValue, answered_by
 from specverify.laws.draws import Tape
+from test_support.intercept.torch_laws import close, law_of
 
 P = torch.tensor([0.2, 0.3, 0.5], dtype=torch.float64)
 Q = torch.tensor([0.6, 0.3, 0.1], dtype=torch.float64)

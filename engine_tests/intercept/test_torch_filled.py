@@ -7,11 +7,11 @@ import contextlib
 import numpy as np
 import pytest
 import torch
-from torch_laws import close, law_of
 
 from specverify.base.verdict import Status
 from specverify.intercept.torch.calls import NeedsValue
 from specverify.testing import check_engine
+from test_support.intercept.torch_laws import close, law_of
 
 P = torch.tensor([0.25, 0.375, 0.375], dtype=torch.float64)
 COIN = {True: 0.25, False: 0.75}

@@ -8,7 +8,6 @@ import pickle
 import numpy as np
 import pytest
 import torch
-from answered_laws import law_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +15,7 @@ from specverify.intercept.refusals import NeedsValue
 from specverify.intercept.symbolic.deferred import Deferred
 from specverify.intercept.torch.elementwise import NAMES
 from specverify.intercept.torch.tensors import SymbolicTensor, look_at
+from test_support.intercept.answered_laws import law_of
 
 DTYPES = (torch.int64, torch.int32, torch.int8, torch.uint8, torch.bool)
 SHAPES = ((2, 3), (3,), (2, 1), ())

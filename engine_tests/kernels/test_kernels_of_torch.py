@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 
-import kernels_of_torch as kernels
 import numpy as np
 import pytest
 import torch
@@ -15,6 +14,7 @@ from specverify.subjects.kernel import kernel_of
 from specverify.subjects.kernel_designs import design_of, drafts_of, sampled_situation
 from specverify.subjects.kernel_samples import Calls, counted
 from specverify.testing import check_kernel
+from test_support.kernels import kernels_of_torch as kernels
 
 COARSE = dict(tv=2e-2, vocabularies=(129,), rows_per_call=2**15)
 PLANTED = {

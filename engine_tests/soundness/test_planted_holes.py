@@ -15,10 +15,8 @@ from contextlib import nullcontext
 import numpy as np
 import pytest
 import torch
-from sources_of_randomness import HIDDEN, SOURCES
-from sources_page import RIGHT, WRONG, verdicts
-from test_token_ids_and_dtypes import from_the_target, law_is_target
 
+from engine_tests.soundness.test_token_ids_and_dtypes import from_the_target, law_is_target
 from specverify.base.verdict import Status
 from specverify.checks import compared_laws, moved_replays, program_is_its_draws
 from specverify.checks.check import needs_variants
@@ -34,6 +32,8 @@ from specverify.intercept.torch import streams as torch_streams
 from specverify.laws.draws import Narrated, Tape
 from specverify.run import verify
 from specverify.testing import plans
+from test_support.soundness.sources_of_randomness import HIDDEN, SOURCES
+from tools.pages.sources_page import RIGHT, WRONG, verdicts
 
 WATCHED = np.random.default_rng(11)
 

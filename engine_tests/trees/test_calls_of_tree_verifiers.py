@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-import tree_rules as rules
-from examined import verdict_of
 
 from reference.tree_layouts import conditional_pmfs
 from specverify.base.verdict import Status
@@ -16,6 +14,8 @@ from specverify.subjects.subject import UnusableSubject
 from specverify.subjects.tree_answers import TreeAnswer, read_answer, read_answers
 from specverify.subjects.tree_batches import certain_tree, neighbours, tree_batch_subject
 from specverify.subjects.tree_verifier import TreeRows, tree_subject
+from test_support.trees import tree_rules as rules
+from test_support.verifiers.examined import verdict_of
 
 TREE = (-1, -1, 0)
 TOP_K = "top_k"

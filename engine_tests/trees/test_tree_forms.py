@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-import tree_rules as rules
 from typer.testing import CliRunner
 
 from reference import Claim, Draft, chain
@@ -24,6 +23,7 @@ from specverify.subjects.subject import InScenario, UnusableSubject
 from specverify.subjects.tree_forms import TREE_FORMS, TreeForm, tree_form_subject
 from specverify.subjects.tree_verifier import DRAFTING, tree_subject
 from specverify.testing import SpeculationRefuted, check_verifier
+from test_support.trees import tree_rules as rules
 
 GREEDY = frozenset({Claim.GREEDY})
 RIGHT, WRONG = rules.greedy_by_paths(), rules.greedy_by_paths(padding=0)

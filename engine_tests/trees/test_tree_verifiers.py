@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 
 import pytest
-import tree_rules as rules
-from examined import verdict_of
 
 from reference import Claim
 from reference.tree_layouts import conditional_pmfs
@@ -17,6 +15,8 @@ from specverify.run.verify import Checklist, run_check, verify_subject
 from specverify.subjects.tree_batches import tree_batch_subject
 from specverify.subjects.tree_verifier import tree_subject
 from specverify.testing import check_verifier
+from test_support.trees import tree_rules as rules
+from test_support.verifiers.examined import verdict_of
 
 LAW, JOINT, ACCEPTANCE = "law_is_target", "rows_are_independent", "acceptance_is_optimal"
 WITH, WITHOUT, TOP_K = "with_replacement", "without_replacement", "top_k"

@@ -9,9 +9,7 @@ from functools import partial, wraps
 
 import numpy as np
 import pytest
-import samplers
 import torch
-import verifiers
 from torch.nn.functional import normalize
 
 from specverify.base.verdict import Status
@@ -21,6 +19,7 @@ from specverify.subjects.arrays import arrays_of
 from specverify.subjects.libraries import names_library
 from specverify.subjects.verifier import verifier_subject
 from specverify.testing import check_verifier
+from test_support.verifiers import samplers, verifiers
 
 FLOAT64 = {"p": np.full((2, 2), 0.5), "q": np.array([[0.25, 0.75]]), "draft_tokens": np.array([1])}
 FLOAT32 = {name: array.astype(np.float32) if array.ndim == 2 else array for name, array in FLOAT64.items()}

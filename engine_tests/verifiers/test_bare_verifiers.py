@@ -8,8 +8,6 @@ from types import FunctionType
 import numpy as np
 import pytest
 import torch
-import verifiers
-from shares import share_of
 
 from reference import Task
 from specverify.base.verdict import Status
@@ -20,6 +18,8 @@ from specverify.laws.tables import as_float64, rational_pmf
 from specverify.run.verify import Checklist, verify_subject
 from specverify.subjects.verifier import build, verifier_subject
 from specverify.testing import SpeculationRefuted, check_verifier
+from test_support.shares import share_of
+from test_support.verifiers import verifiers
 
 CORRECT = (verifiers.race, verifiers.inverse_cdf, verifiers.log_space, verifiers.in_numpy)
 CHEAP = checks_named({"law_is_target", "tokens_are_supported"})

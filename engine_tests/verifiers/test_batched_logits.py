@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 
-import batched_logits
-import in_scenarios
 import numpy as np
 import pytest
-from examined import verdict_of
 from typer.testing import CliRunner
 
 from specverify.base.verdict import Status
@@ -18,6 +15,8 @@ from specverify.subjects.batched_logits import arguments_of, batched_logits_subj
 from specverify.subjects.batches import Row, company_of, emitted, takes_lengths
 from specverify.subjects.external import external_subject, verifier_subject_of
 from specverify.testing import UnusableSubject, check_verifier
+from test_support.verifiers import batched_logits, in_scenarios
+from test_support.verifiers.examined import verdict_of
 
 JOINT, OWN = "rows_are_independent", "law_is_target"
 CHECKS = ("acceptance_is_optimal", OWN, JOINT, "tokens_are_supported", "support_at_boundary_draws", "inputs_unchanged")

@@ -5,12 +5,9 @@ from __future__ import annotations
 import math
 from contextlib import nullcontext
 
-import batched_verifiers
 import numpy as np
 import pytest
 import torch
-import verifiers
-from examined import verdict_of
 from typer.testing import CliRunner
 
 from specverify.base.verdict import Status
@@ -24,6 +21,8 @@ from specverify.subjects.batches import PROBABILITIES, accepted_whole, emitted, 
 from specverify.subjects.external import external_subject
 from specverify.subjects.verifier import verifier_subject
 from specverify.testing import UnusableSubject, check_verifier
+from test_support.verifiers import batched_verifiers, verifiers
+from test_support.verifiers.examined import verdict_of
 
 JOINT, OWN = "rows_are_independent", "law_is_target"
 

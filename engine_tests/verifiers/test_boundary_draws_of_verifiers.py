@@ -9,7 +9,6 @@ import re
 
 import numpy as np
 import pytest
-import samplers
 import torch
 
 from specverify.base.verdict import Status
@@ -20,6 +19,7 @@ from specverify.laws.scenarios import ROUNDING_SCENARIOS
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.external import verifier_subject_of
 from specverify.testing import check_verifier
+from test_support.verifiers import samplers
 
 CHECK = check_named("support_at_boundary_draws")
 EVERY_EDGE = Checklist((CHECK,), Conditions(edge=0.0))

@@ -9,14 +9,31 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
-from samplers import by_lookup, lookup, lookup_of_u, loop, not_above, numpy_loop, of_logits, owed, race_of_all
-from verifiers_at_large import RIGHT, SHOWS_EVERYWHERE, WRONG, floored, residual_in_bfloat16, with_residual
 
 from specverify.base.verdict import Status
 from specverify.checks import Conditions, check_named
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.given_calls import calls_subject
 from specverify.testing import BatchedCall, Call, SpeculationRefuted, check_verifier, hard_calls
+from test_support.verifiers.samplers import (
+    by_lookup,
+    lookup,
+    lookup_of_u,
+    loop,
+    not_above,
+    numpy_loop,
+    of_logits,
+    owed,
+    race_of_all,
+)
+from test_support.verifiers.verifiers_at_large import (
+    RIGHT,
+    SHOWS_EVERYWHERE,
+    WRONG,
+    floored,
+    residual_in_bfloat16,
+    with_residual,
+)
 
 LARGE, GAMMA = 151_936, 4
 DTYPES = ("float32", "bfloat16", "float64", "float16")

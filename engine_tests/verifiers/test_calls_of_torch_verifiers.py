@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-import samplers
 import torch
 
 from specverify.base.verdict import Status
@@ -12,6 +11,7 @@ from specverify.run.verify import Checklist, run_check
 from specverify.subjects.emitted import emitted_row
 from specverify.subjects.external import verifier_subject_of
 from specverify.subjects.subject import UnusableSubject
+from test_support.verifiers import samplers
 
 RIGHT = samplers.at_once()
 

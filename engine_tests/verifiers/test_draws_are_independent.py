@@ -9,8 +9,6 @@ from zlib import crc32
 import numpy as np
 import pytest
 import torch
-import verifiers
-from shares import share_of
 from transformers.generation import utils
 
 from specverify.base.verdict import Status
@@ -22,6 +20,8 @@ from specverify.run.verify import Checklist, run_case, run_check
 from specverify.subjects.algorithm import algorithm_subject
 from specverify.subjects.subject import Subject
 from specverify.subjects.verifier import verifier_subject
+from test_support.shares import share_of
+from test_support.verifiers import verifiers
 
 
 def verdict_of(verify):

@@ -6,7 +6,6 @@ import random
 
 import numpy as np
 import pytest
-import samplers
 import torch
 
 from specverify.base.verdict import Status, is_edge
@@ -17,6 +16,7 @@ from specverify.subjects.engine import engine_subject
 from specverify.subjects.external import verifier_subject_of
 from specverify.subjects.given_calls import calls_subject
 from specverify.testing import Call
+from test_support.verifiers import samplers
 
 CHECK = check_named("support_at_boundary_draws")
 LAW = check_named("law_is_target")

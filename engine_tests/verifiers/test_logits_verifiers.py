@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from examined import verdict_of
 
 from reference import softmax, warped
 from specverify.base.verdict import Status
 from specverify.subjects.external import decode_subject
 from specverify.subjects.logits_verifier import FORBIDDEN, logits_of, logits_subject, settings_of
 from specverify.testing import UnusableSubject, check_verifier
+from test_support.verifiers.examined import verdict_of
 
 
 def pmfs(logits, temperature=1.0, top_k=None, top_p=1.0):

@@ -12,10 +12,8 @@ import random
 
 import numpy as np
 import pytest
-from drawing_calls import LINES, cases, judged, pairs_of
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy_and_random import NUMPY, RANDOM
 
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.refusals import NeedsValue
@@ -27,6 +25,8 @@ from specverify.intercept.symbolic.uniform import Uniform
 from specverify.laws.draws import Tape
 from specverify.laws.enumeration import program_law
 from specverify.statistics import FitVerdict
+from test_support.intercept.drawing_calls import LINES, cases, judged, pairs_of
+from test_support.intercept.numpy_and_random import NUMPY, RANDOM
 
 LIBRARY = NUMPY._replace(names={**NUMPY.names, "math": math, "random": random})
 IDIOMS = """

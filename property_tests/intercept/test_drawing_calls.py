@@ -7,7 +7,11 @@ import re
 
 import numpy as np
 import pytest
-from drawing_calls import (
+
+from specverify.intercept import distributions
+from specverify.intercept.refusals import NeedsValue
+from specverify.statistics import FitVerdict, perturbed
+from test_support.intercept.drawing_calls import (
     LINES,
     PLANNED,
     cases,
@@ -19,11 +23,7 @@ from drawing_calls import (
     really,
     unanswered_law,
 )
-from numpy_and_random import NUMPY, RANDOM
-
-from specverify.intercept import distributions
-from specverify.intercept.refusals import NeedsValue
-from specverify.statistics import FitVerdict, perturbed
+from test_support.intercept.numpy_and_random import NUMPY, RANDOM
 
 
 def of_kinds(*kinds):

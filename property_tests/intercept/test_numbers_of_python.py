@@ -14,9 +14,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import scipy.special
-from answered_laws import law_of
 
 from specverify.intercept.refusals import NeedsValue
+from test_support.intercept.answered_laws import law_of
 
 
 @pytest.mark.parametrize("relation", [operator.lt, operator.le, operator.gt, operator.ge])

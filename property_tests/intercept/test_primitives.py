@@ -6,7 +6,6 @@ import math
 from pathlib import Path
 
 import numpy as np
-import primitives_page
 import pytest
 
 from specverify.intercept.audit import Draw
@@ -24,6 +23,7 @@ from specverify.intercept.symbolic.primitives import (
 )
 from specverify.intercept.symbolic.vectors import NoiseBlock, uniforms
 from specverify.laws.draws import Tape
+from tools.pages import primitives_page
 
 COLUMNS = ("scalar", "vector", "outcome")
 SIZE = 3

@@ -7,7 +7,8 @@ import pickle
 
 import numpy as np
 import pytest
-from answered_laws import law_of
+
+from test_support.intercept.answered_laws import law_of
 
 RNG = np.random.default_rng(3)
 

@@ -11,11 +11,10 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from drawing_calls import judged, pairs_of
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from test_algebra import LIBRARY, evaluated
 
+from property_tests.intercept.test_algebra import LIBRARY, evaluated
 from specverify.intercept.audit import audited
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.refusals import NeedsValue
@@ -32,6 +31,7 @@ from specverify.intercept.symbolic.together import (
 )
 from specverify.laws.enumeration import program_law
 from specverify.statistics import FitVerdict
+from test_support.intercept.drawing_calls import judged, pairs_of
 
 IDIOMS = """
 random.random() * random.random() < 0.3 ;; random.random() < 0.3

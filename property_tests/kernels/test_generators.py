@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
-import generators
 import numpy as np
 import pytest
 
 from specverify.base.verdict import Evidence, Status
 from specverify.testing import SpeculationRefuted, check_kernel
+from test_support.kernels import generators
 
 COARSE = dict(tv=2e-2, vocabularies=(129,), rows_per_call=2**15)
 ROWS, CALLS = "rows_are_independent", "calls_are_independent"

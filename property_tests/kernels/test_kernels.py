@@ -7,14 +7,24 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from kernels import CONVENTIONS, RIGHT, block, decide, emitted, full, inverse_cdf, plain, with_lengths
-from planted_kernels import PLANTED
 
 from reference import Claim
 from specverify.base.verdict import Status
 from specverify.checks.kernels import law_is_target
 from specverify.checks.kernels.law_is_target import DOUBT
 from specverify.testing import SpeculationRefuted, check_kernel
+from test_support.kernels.kernels import (
+    CONVENTIONS,
+    RIGHT,
+    block,
+    decide,
+    emitted,
+    full,
+    inverse_cdf,
+    plain,
+    with_lengths,
+)
+from test_support.kernels.planted_kernels import PLANTED
 
 SMALL = dict(vocabularies=(129,), rows=2**13)
 

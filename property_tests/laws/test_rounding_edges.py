@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from rounding_edges import exact_pmf, fine, look_up_error, round_error, worst
 
 from specverify.laws import rounding
+from test_support.laws.rounding_edges import exact_pmf, fine, look_up_error, round_error, worst
 
 SIZES = (2, 3, 8, 64, 1024, 2**14, 2**18)
 LONG = pytest.mark.skipif(

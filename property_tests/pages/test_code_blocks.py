@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from starts import text_of, written
 
 from specverify.checks import CHECKS
 from specverify.promises import PROMISED
+from tools.pages.starts import text_of, written
 
 ROOT = Path(__file__).parents[2]
 PAGES = ("README.md", "docs/check-your-code.md", "docs/api/reference.md", "docs/checks.md", "docs/glossary.md")

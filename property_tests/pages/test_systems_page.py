@@ -10,7 +10,6 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from rational import P, Q
 from typer.testing import CliRunner
 
 from reference import ALGORITHMS, Task, overlap
@@ -21,6 +20,7 @@ from specverify.laws.tables import table_pair
 from specverify.report import systems
 from specverify.report.systems import PROMPT, evidence, examined, pair_task, shown_exactly
 from specverify.subjects.algorithm import algorithm_subject
+from test_support.laws.rational import P, Q
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "systems.md").read_text("utf-8")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
-from rational import P, Q, always, as_law, distance, first_token, law_of, pmf, project, vector
 
 from reference import Task, accept_probability, flip, residual
 from specverify.mutants.acceptance_rule import match_then_fresh_sample
 from specverify.mutants.mutant import accept_or_replace
 from specverify.mutants.proposal import raw_draft_declared
+from test_support.laws.rational import P, Q, always, as_law, distance, first_token, law_of, pmf, project, vector
 
 
 def rule(accept, fallback, p=P, q=Q):

@@ -6,12 +6,12 @@ import math
 from fractions import Fraction
 
 import pytest
-from rational import always, pmf
 
 from reference import Task, argmax, greedy_law
 from reference.algorithms import bild, bild_released
 from specverify.laws.enumeration import decoder_law
 from specverify.laws.tables import table_pair
+from test_support.laws.rational import always, pmf
 
 
 def released_loop(task, prompt, fallback, rollback, gamma):

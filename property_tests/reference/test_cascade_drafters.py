@@ -5,10 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
-from comparison import rounds, same_law, seeds, small
 from hypothesis import given
 from hypothesis import strategies as st
-from rational import P, Q, always, as_law, distance, examples, law_of, pmf, project, vector
 
 from reference import Task, model_drafter, prompt_lookup_drafter
 from reference.algorithms import cascade_drafting, prompt_lookup, speculative_sampling, triforce, triforce_released
@@ -21,6 +19,8 @@ from specverify.laws.draws import Replayed, Tape
 from specverify.laws.enumeration import decoder_law
 from specverify.laws.law import target_law
 from specverify.laws.strategies import prompts, tasks
+from test_support.laws.comparison import rounds, same_law, seeds, small
+from test_support.laws.rational import P, Q, always, as_law, distance, examples, law_of, pmf, project, vector
 
 
 def drafted_law(drafter, prefix, gamma):

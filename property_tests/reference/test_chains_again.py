@@ -7,7 +7,8 @@ from fractions import Fraction
 from functools import partial
 
 import pytest
-from plain_loops import (
+
+from test_support.reference.plain_loops import (
     ROWS,
     TASKS,
     algorithm_1,

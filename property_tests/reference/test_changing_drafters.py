@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rational import P, Q, always, examples, law_of
 
 from reference import Sampled, Task, chain, chain_decoder, constant, generate, total_variation
 from reference.algorithms import distillspec, online_speculative_decoding, speculative_sampling
@@ -34,6 +33,7 @@ from specverify.laws.strategies import pmf_pairs, prompts, tasks
 from specverify.laws.tables import as_float64, table_pair
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.algorithm import algorithm_subject
+from test_support.laws.rational import P, Q, always, examples, law_of
 
 # Learning while drafting: the law at every moment
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rational import P, Q, always, as_law, distance, examples, law_of, pmf, project, vector
 
 from reference import (
     ALGORITHMS,
@@ -47,6 +46,7 @@ from reference.parameters import exact
 from specverify.laws.enumeration import decoder_law
 from specverify.laws.law import target_law
 from specverify.laws.tables import as_float64, table_pair
+from test_support.laws.rational import P, Q, always, as_law, distance, examples, law_of, pmf, project, vector
 
 RULES = [
     (lenience, {"lenience": Fraction(4, 5)}),

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from rational import P, Q, always, examples, law_of, pmf
 
 from reference import overlap, softmax, total_variation
 from reference.algorithms import distillspec, speculative_sampling
@@ -26,6 +25,7 @@ from reference.drafters.distillation import (
 )
 from specverify.laws.law import target_law
 from specverify.laws.strategies import prompts, tasks
+from test_support.laws.rational import P, Q, always, examples, law_of, pmf
 
 DIVERGENCES = {
     "forward KL": FORWARD_KL,

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from comparison import rounds, seeds, small
 from hypothesis import given
 from hypothesis import strategies as st
-from rational import always, law_of, pmf
 
 from reference import Task, argmax, generate
 from reference.algorithms import hydra_heads, medusa_heads, mtp, pass_look_ahead, space, speculative_sampling
@@ -15,6 +13,8 @@ from reference.drafters.head_chain import dependent_head, independent_heads, loo
 from specverify.laws.draws import Replayed, Tape
 from specverify.laws.strategies import prompts
 from specverify.laws.tables import table_pair
+from test_support.laws.comparison import rounds, seeds, small
+from test_support.laws.rational import always, law_of, pmf
 
 
 @given(small, prompts(3), seeds)

@@ -6,22 +6,8 @@ from fractions import Fraction
 from functools import partial
 
 import pytest
-from edge_cloud_sessions import (
-    DRAWING,
-    UNANSWERED,
-    DrawsAgain,
-    NoiseOfRounds,
-    Unreliable,
-    edge_of,
-    every_mode,
-    exact_modes,
-    forgetful,
-    loses_zeros,
-    session,
-)
 from hypothesis import given
 from hypothesis import strategies as st
-from rational import P, Q, always, distance, examples, law_of
 
 from reference import Task, constant
 from reference.edge_cloud import cloud as cloud_side
@@ -37,6 +23,20 @@ from specverify.laws.enumeration import decoder_law
 from specverify.laws.law import target_law
 from specverify.laws.strategies import prompts, tasks
 from specverify.laws.tables import table_pair
+from test_support.laws.rational import P, Q, always, distance, examples, law_of
+from test_support.reference.edge_cloud_sessions import (
+    DRAWING,
+    UNANSWERED,
+    DrawsAgain,
+    NoiseOfRounds,
+    Unreliable,
+    edge_of,
+    every_mode,
+    exact_modes,
+    forgetful,
+    loses_zeros,
+    session,
+)
 
 # Killed and gone on
 

@@ -6,8 +6,6 @@ from collections import Counter
 from functools import partial
 
 import pytest
-from edge_cloud_processes import Running, http_draft, http_session, http_target
-from rational import distance
 
 from reference import Sampled, Task
 from reference.algorithms import clamped_scalar_residual
@@ -17,6 +15,8 @@ from reference.edge_cloud.over_http import HttpLink, Journal
 from reference.edge_cloud.wire import decode, encode
 from specverify.laws.law import target_law
 from specverify.statistics import FitVerdict, confirmed_fit, goodness_of_fit, samples_for, stage_level
+from test_support.laws.rational import distance
+from test_support.reference.edge_cloud_processes import Running, http_draft, http_session, http_target
 
 
 def test_over_http_the_sample_fits_and_a_wrong_mode_is_rejected():

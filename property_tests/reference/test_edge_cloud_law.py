@@ -7,7 +7,20 @@ from functools import partial
 
 import numpy as np
 import pytest
-from edge_cloud_sessions import (
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+from reference import Task, accepted_ratio, constant
+from reference.algorithms import edge_cloud_timeout
+from reference.edge_cloud.decoder import edge_cloud_decoder
+from specverify.laws.draws import Tape
+from specverify.laws.enumeration import decoder_law
+from specverify.laws.law import target_law
+from specverify.laws.strategies import prompts, tasks
+from specverify.laws.tables import table_pair
+from test_support.laws.rational import P, as_law, distance, examples, law_of, project
+from test_support.reference.edge_cloud_sessions import (
     BACKWARDS,
     GOLDEN,
     LOST,
@@ -21,19 +34,6 @@ from edge_cloud_sessions import (
     scripts,
     session,
 )
-from hypothesis import given
-from hypothesis import strategies as st
-from rational import P, as_law, distance, examples, law_of, project
-from scipy.optimize import linprog
-
-from reference import Task, accepted_ratio, constant
-from reference.algorithms import edge_cloud_timeout
-from reference.edge_cloud.decoder import edge_cloud_decoder
-from specverify.laws.draws import Tape
-from specverify.laws.enumeration import decoder_law
-from specverify.laws.law import target_law
-from specverify.laws.strategies import prompts, tasks
-from specverify.laws.tables import table_pair
 
 
 @exact_modes

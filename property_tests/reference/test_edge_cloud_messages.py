@@ -8,10 +8,8 @@ from fractions import Fraction
 import jsonschema
 import numpy as np
 import pytest
-from edge_cloud_sessions import GOLDEN, LOST, UNANSWERED, Unreliable, edge_of, every_mode, scripts, session
 from hypothesis import given
 from hypothesis import strategies as st
-from rational import examples, law_of
 
 from reference import constant, generate
 from reference.edge_cloud.decoder import edge_cloud_decoder
@@ -23,6 +21,17 @@ from reference.edge_cloud.wire import SCHEMA, decode, encode
 from specverify.laws.draws import FromHypothesis, Tape
 from specverify.laws.strategies import prompts, tasks
 from specverify.laws.tables import as_float64
+from test_support.laws.rational import examples, law_of
+from test_support.reference.edge_cloud_sessions import (
+    GOLDEN,
+    LOST,
+    UNANSWERED,
+    Unreliable,
+    edge_of,
+    every_mode,
+    scripts,
+    session,
+)
 
 VALIDATOR = jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text("utf-8")))
 

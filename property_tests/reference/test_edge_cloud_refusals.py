@@ -5,10 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
-from edge_cloud_sessions import GOLDEN, UNANSWERED, Unreliable, edge_of, play
 from hypothesis import given
 from hypothesis import strategies as st
-from rational import P, Q
 
 from reference.edge_cloud import edge as edge_side
 from reference.edge_cloud.cloud import CloudState
@@ -18,6 +16,8 @@ from reference.edge_cloud.messages import Open, Refused, SparsePmf, Supply, Veri
 from reference.edge_cloud.modes import as_row, find_mode
 from reference.edge_cloud.wire import decode, encode
 from specverify.laws.draws import Tape
+from test_support.laws.rational import P, Q
+from test_support.reference.edge_cloud_sessions import GOLDEN, UNANSWERED, Unreliable, edge_of, play
 
 
 def service_with(*requests, mode="two-phase"):

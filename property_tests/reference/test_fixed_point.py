@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rational import always, examples, pmf
 
 from reference import Task, argmax, generate, greedy_law
 from reference.algorithms import autoregressive, cllm, jacobi, lookahead
@@ -17,6 +16,7 @@ from specverify.laws.draws import Replayed, Tape
 from specverify.laws.enumeration import decoder_law
 from specverify.laws.strategies import prompts, tasks
 from specverify.laws.tables import one_hot_rows, table_pair
+from test_support.laws.rational import always, examples, pmf
 
 RULES = pytest.mark.parametrize("rule", ["prefix", "fixed point"])
 

@@ -9,7 +9,6 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rational import P, Q, always, as_law, distance, examples, law_of, pmf, project
 
 from reference import Task, generate
 from reference.algorithms import edge_cloud_gated, edge_cloud_sparse_q
@@ -20,6 +19,7 @@ from specverify.laws.enumeration import decoder_law
 from specverify.laws.law import target_law
 from specverify.laws.strategies import prompts, tasks
 from specverify.laws.tables import table_pair
+from test_support.laws.rational import P, Q, always, as_law, distance, examples, law_of, pmf, project
 
 ONLY_NLL = {"entropy": None, "margin": None}
 

@@ -7,9 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from comparison import rounds, seeds, small
 from hypothesis import given
-from rational import P, Q, always, examples, pmf
 
 from reference import Sampled, Task, chain_decoder, constant, generate, model_drafter
 from reference.algorithms import gated_drafting, speculative_sampling
@@ -18,6 +16,8 @@ from reference.verifiers.speculative_sampling import speculative_sampling as spe
 from specverify.laws.enumeration import decoder_law
 from specverify.laws.law import target_law
 from specverify.laws.strategies import prompts, tasks
+from test_support.laws.comparison import rounds, seeds, small
+from test_support.laws.rational import P, Q, always, examples, pmf
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ import math
 from fractions import Fraction
 
 import pytest
-from rational import P, Q, always, pmf
 
 from reference.lengths.adaptive_threshold import Schedule, Threshold, adaptive_threshold, threshold_after
 from reference.lengths.gating import Gate, dropout_variance, entropy, gated, hard_ratio, is_hard, margin
+from test_support.laws.rational import P, Q, always, pmf
 
 HALF = pmf("1/2", "1/2")
 

@@ -6,7 +6,19 @@ import math
 from fractions import Fraction
 
 import pytest
-from plain_loops import ROWS, algorithm_1, best, drafts_of, drawn, greedily, point, rounds_of, rounds_of_loop, tasks_of
+
+from test_support.reference.plain_loops import (
+    ROWS,
+    algorithm_1,
+    best,
+    drafts_of,
+    drawn,
+    greedily,
+    point,
+    rounds_of,
+    rounds_of_loop,
+    tasks_of,
+)
 
 F = Fraction
 

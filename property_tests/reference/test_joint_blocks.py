@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from narrated import BEHIND, coin, played
-from rational import P, Q, pmf
 
 from reference import Draft, Verified
 from reference.verifiers.joint_blocks import Prefix, behind, joint_blocks, stays
+from test_support.laws.rational import P, Q, pmf
+from test_support.reference.narrated import BEHIND, coin, played
 
 FIRST, BELOW = pmf(".1", ".5", ".4"), pmf(0, ".5", ".5")
 BLOCKS = Draft((0, 1, 1, 2), (-1, 0, -1, 2), (Q, BELOW, Q, BELOW))

@@ -5,9 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
-from rational import always, pmf
-from test_lengths import ONE_HOT, UNIFORM, by_length
 
+from property_tests.reference.test_lengths import ONE_HOT, UNIFORM, by_length
 from reference import (
     Plan,
     accepted_ratio,
@@ -19,6 +18,7 @@ from reference import (
 )
 from reference.lengths.bandit import bandit
 from reference.lengths.entropy_stopping import entropy_stopping
+from test_support.laws.rational import always, pmf
 
 
 def test_the_bounds_of_dynamic_k_may_meet_its_start_and_its_shares_may_be_zero_and_one():

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rational import always, pmf
 
 from reference import (
     LengthRule,
@@ -33,6 +32,7 @@ from reference.verifiers.speculative_sampling import speculative_sampling as spe
 from specverify.laws.draws import Tape
 from specverify.laws.strategies import pmfs, prompts, tasks
 from specverify.laws.tables import table_pair
+from test_support.laws.rational import always, pmf
 
 rows = st.integers(1, 6).flatmap(pmfs)
 bounds = st.tuples(st.integers(0, 4), st.integers(0, 8)).map(lambda pair: (pair[0], pair[0] + pair[1]))

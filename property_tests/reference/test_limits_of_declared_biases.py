@@ -8,7 +8,6 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rational import Q, always, examples, law_of, pmf
 
 from reference import Task, greedy_law
 from reference.algorithms import (
@@ -28,6 +27,7 @@ from specverify.laws.enumeration import decoder_law
 from specverify.laws.law import target_law
 from specverify.laws.strategies import prompts, tasks
 from specverify.laws.tables import table_pair
+from test_support.laws.rational import Q, always, examples, law_of, pmf
 
 LIMITS = [
     (lenience, {"lenience": 1}),

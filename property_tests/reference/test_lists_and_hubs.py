@@ -8,8 +8,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from hypothesis import given
-from multi_draft_rules import counts, pairs
-from rational import P, Q, always, examples, law_of, project
 from scipy.optimize import linprog
 
 from reference import Task
@@ -21,6 +19,8 @@ from reference.verifiers.gumbel_coupling import draft_given_target
 from reference.verifiers.gumbel_list import list_given_target
 from specverify.laws.strategies import pmf_pairs
 from specverify.laws.tables import table_pair
+from test_support.laws.rational import P, Q, always, examples, law_of, project
+from test_support.reference.multi_draft_rules import counts, pairs
 
 F = Fraction
 

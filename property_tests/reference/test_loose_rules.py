@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rational import P, Q, always, as_law, distance, examples, flips, law_of, pmf, project
 
 from reference import Task
 from reference.algorithms import cactus, fly
@@ -19,6 +18,7 @@ from reference.coupling import overlap
 from specverify.laws.enumeration import decoder_law
 from specverify.laws.strategies import pmf_pairs
 from specverify.laws.tables import table_pair
+from test_support.laws.rational import P, Q, always, as_law, distance, examples, flips, law_of, pmf, project
 
 F = Fraction
 budgets = st.sampled_from([F(1, 1000), F(1, 50), F(1, 5), F(2)])

@@ -8,8 +8,6 @@ from itertools import permutations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from multi_draft_rules import RULES, accepted, counts, every_rule, expected_tokens, one_level, pairs
-from rational import P, Q, always, as_law, examples, law_of, pmf, project, vector
 
 from reference import Draft, Task, Verified, chain, chain_decoder, constant, model_drafter, overlap, residual
 from reference.algorithms import k_seq as k_seq_row
@@ -29,6 +27,16 @@ from reference.verifiers.traversal import traversal
 from specverify.laws.enumeration import decoder_law
 from specverify.laws.law import target_law
 from specverify.laws.strategies import prompts, tasks
+from test_support.laws.rational import P, Q, always, as_law, examples, law_of, pmf, project, vector
+from test_support.reference.multi_draft_rules import (
+    RULES,
+    accepted,
+    counts,
+    every_rule,
+    expected_tokens,
+    one_level,
+    pairs,
+)
 
 F = Fraction
 

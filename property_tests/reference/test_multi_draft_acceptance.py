@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from multi_draft_rules import RULES, accepted, counts, expected_tokens, pairs
-from rational import P, Q, always, examples, pmf
 from scipy.optimize import linprog
 
 from reference import Task
@@ -34,6 +32,8 @@ from reference.verifiers.optimal_transport import optimal_transport
 from reference.verifiers.recursive_rejection import recursive_rejection
 from reference.verifiers.traversal import traversal
 from specverify.laws.strategies import pmf_pairs, prompts, tasks
+from test_support.laws.rational import P, Q, always, examples, pmf
+from test_support.reference.multi_draft_rules import RULES, accepted, counts, expected_tokens, pairs
 
 F = Fraction
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
-from rational import P, Q, always, as_law, distance, law_of, pmf
 
 from reference import Draft, flip
 from reference import accept_probability as ratio
 from reference.drafters.tree import excluding
 from reference.verifiers.recursive_rejection import recursive_rejection
+from test_support.laws.rational import P, Q, always, as_law, distance, law_of, pmf
 
 F = Fraction
 TALL = pmf(".1", ".5", ".4")

@@ -9,8 +9,6 @@ from math import prod
 import numpy as np
 import pytest
 from hypothesis import given
-from multi_draft_rules import accepted, expected_tokens
-from rational import P, Q, always, as_law, distance, examples, flips, law_of, pmf, project
 
 from reference import Task
 from reference.algorithms import block_verification, greedy_multi_path, specinfer, spectr_gbv_released
@@ -24,6 +22,8 @@ from specverify.laws.enumeration import decoder_law
 from specverify.laws.law import target_law
 from specverify.laws.strategies import pmf_pairs
 from specverify.laws.tables import table_pair
+from test_support.laws.rational import P, Q, always, as_law, distance, examples, flips, law_of, pmf, project
+from test_support.reference.multi_draft_rules import accepted, expected_tokens
 
 F = Fraction
 

@@ -7,7 +7,8 @@ from fractions import Fraction
 from itertools import product
 
 import pytest
-from plain_loops import (
+
+from test_support.reference.plain_loops import (
     ROWS,
     SHORT,
     TASKS,

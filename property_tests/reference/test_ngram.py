@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rational import always, law_of, pmf
 
 from reference import (
     Task,
@@ -26,6 +25,7 @@ from reference.lengths.constant import never
 from reference.verifiers.greedy_match import greedy_match
 from specverify.laws.draws import Replayed, Tape
 from specverify.laws.strategies import prompts, tasks
+from test_support.laws.rational import always, law_of, pmf
 
 texts = st.lists(st.integers(0, 3), max_size=10).map(tuple)
 orders = st.integers(2, 5)

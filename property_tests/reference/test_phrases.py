@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from comparison import same_law
 from hypothesis import given
 from hypothesis import strategies as st
-from rational import always, examples, pmf
 
 from reference import generate, greedy_law
 from reference.algorithms import autoregressive, ouroboros, rest
@@ -14,6 +12,8 @@ from reference.lengths.constant import never
 from specverify.laws.draws import Replayed, Tape
 from specverify.laws.strategies import prompts, tasks
 from specverify.laws.tables import one_hot_rows
+from test_support.laws.comparison import same_law
+from test_support.laws.rational import always, examples, pmf
 
 pools = st.lists(st.lists(st.integers(0, 2), min_size=2, max_size=4).map(tuple), max_size=5).map(tuple)
 

@@ -9,7 +9,6 @@ from itertools import product
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rational import P, Q, always, law_of, project
 
 from reference import Sampled, Task, generate, top_tokens
 from reference.algorithms import adaedl, kangaroo, specdec_pp, svip
@@ -21,6 +20,7 @@ from reference.drafters.suffix_counts import suffix_drafter
 from reference.lengths.bandit import bandit
 from reference.lengths.constant import never
 from specverify.laws.tables import one_hot_rows, table_pair
+from test_support.laws.rational import P, Q, always, law_of, project
 
 texts = st.lists(st.integers(0, 2), min_size=1, max_size=14).map(tuple)
 

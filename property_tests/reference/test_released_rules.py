@@ -10,7 +10,6 @@ from itertools import product
 import numpy as np
 import pytest
 from hypothesis import given
-from rational import P, Q, always, examples, law_of, pmf, project
 
 from reference import ALGORITHMS, Task, chain
 from reference.algorithms import (
@@ -30,6 +29,7 @@ from specverify.laws.enumeration import decoder_law
 from specverify.laws.law import target_law
 from specverify.laws.strategies import pmf_pairs
 from specverify.laws.tables import table_pair
+from test_support.laws.rational import P, Q, always, examples, law_of, pmf, project
 
 F = Fraction
 

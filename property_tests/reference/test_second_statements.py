@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import test_biased_again
-import test_chains_again
-import test_heads_again
-import test_newest_again
-import test_trees_again
 
+from property_tests.reference import (
+    test_biased_again,
+    test_chains_again,
+    test_heads_again,
+    test_newest_again,
+    test_trees_again,
+)
 from reference import ALGORITHMS
 
 LOOPS = (test_chains_again, test_biased_again, test_heads_again, test_newest_again, test_trees_again)

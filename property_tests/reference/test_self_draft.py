@@ -5,10 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
-from comparison import rounds, seeds, small
 from hypothesis import given
 from hypothesis import strategies as st
-from rational import P, Q, always, as_law, distance, law_of, pmf, vector
 
 from reference import Task, argmax, chain, generate
 from reference.algorithms import (
@@ -24,6 +22,8 @@ from reference.lengths.adaptive_threshold import Schedule, Threshold, adaptive_t
 from reference.verifiers.speculative_sampling import speculative_sampling as speculative
 from specverify.laws.draws import Tape
 from specverify.laws.strategies import prompts
+from test_support.laws.comparison import rounds, seeds, small
+from test_support.laws.rational import P, Q, always, as_law, distance, law_of, pmf, vector
 
 # Layers
 

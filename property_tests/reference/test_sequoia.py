@@ -5,8 +5,6 @@ from __future__ import annotations
 from fractions import Fraction
 
 from hypothesis import given
-from multi_draft_rules import accepted, counts, one_level, pairs
-from rational import P, examples, law_of, pmf
 
 from reference import Task
 from reference.algorithms import sequoia
@@ -14,6 +12,8 @@ from reference.drafters.tree import independent, without_replacement, without_re
 from reference.verifiers.k_seq import k_seq
 from reference.verifiers.recursive_rejection import recursive_rejection
 from specverify.laws.tables import table_pair
+from test_support.laws.rational import P, examples, law_of, pmf
+from test_support.reference.multi_draft_rules import accepted, counts, one_level, pairs
 
 CERTAIN = pmf(1, 0, 0)
 

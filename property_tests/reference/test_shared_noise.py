@@ -8,24 +8,8 @@ from functools import partial
 
 import numpy as np
 import pytest
-from edge_cloud_processes import Running, http_draft, http_session, http_target
-from edge_cloud_sessions import (
-    GOLDEN,
-    DrawsAgain,
-    Unasked,
-    Unreliable,
-    accepted_law,
-    alone,
-    edge_of,
-    joint_law,
-    loses_zeros,
-    play,
-    scripts,
-    session,
-)
 from hypothesis import given
 from hypothesis import strategies as st
-from rational import P, Q, always, distance, examples, law_of, pmf, project
 
 from reference import Sampled, Task, accepted_ratio, as_pmf, confidence, constant, generate, residual
 from reference.algorithms import edge_cloud_gumbel
@@ -45,6 +29,22 @@ from specverify.laws.law import target_law
 from specverify.laws.strategies import prompts, tasks
 from specverify.laws.tables import table_pair
 from specverify.statistics import FitVerdict, confirmed_fit, goodness_of_fit, samples_for, stage_level
+from test_support.laws.rational import P, Q, always, distance, examples, law_of, pmf, project
+from test_support.reference.edge_cloud_processes import Running, http_draft, http_session, http_target
+from test_support.reference.edge_cloud_sessions import (
+    GOLDEN,
+    DrawsAgain,
+    Unasked,
+    Unreliable,
+    accepted_law,
+    alone,
+    edge_of,
+    joint_law,
+    loses_zeros,
+    play,
+    scripts,
+    session,
+)
 
 weights = st.lists(st.integers(0, 6), min_size=3, max_size=4).filter(any)
 pairs = st.tuples(weights, weights).filter(lambda pair: len(pair[0]) == len(pair[1]))

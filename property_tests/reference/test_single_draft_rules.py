@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rational import P, Q, always, as_law, distance, examples, first_token, law_of, pmf, project, vector
 
 from reference import Task, chain, generate, overlap, total_variation
 from reference.algorithms import (
@@ -28,6 +27,19 @@ from specverify.laws.enumeration import decoder_law
 from specverify.laws.law import target_law
 from specverify.laws.strategies import prompts, tasks
 from specverify.laws.tables import table_pair
+from test_support.laws.rational import (
+    P,
+    Q,
+    always,
+    as_law,
+    distance,
+    examples,
+    first_token,
+    law_of,
+    pmf,
+    project,
+    vector,
+)
 
 CANONICAL = Task(always(P), always(Q), horizon=2)
 weights = st.lists(st.integers(0, 6), min_size=3, max_size=4).filter(any)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
-from narrated import BONUS, OUTER, SECOND, THIRD, TO_THE_END, Done, coin, played
-from rational import P, Q, pmf
 
 from reference import Verified, chain, residual
 from reference.verifiers.accept_or_replace import accept_or_replace
@@ -16,6 +14,8 @@ from reference.verifiers.greedy_match import greedy_match
 from reference.verifiers.match_argmax_then_sample import match_argmax_then_sample
 from reference.verifiers.sample_and_match import sample_and_match
 from reference.verifiers.speculative_sampling import speculative_sampling
+from test_support.laws.rational import P, Q, pmf
+from test_support.reference.narrated import BONUS, OUTER, SECOND, THIRD, TO_THE_END, Done, coin, played
 
 CHAIN = chain((0, 1), (Q, None))
 """Token 0 drawn from Q, then token 1 by a drafter that draws nothing."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from fractions import Fraction
 
 from hypothesis import given
-from rational import P, Q, always, examples, law_of, pmf, project
 
 from reference import Draft
 from reference.verifiers.recursive_rejection import in_random_order, recursive_rejection, try_at_random
 from specverify.laws.draws import Narrated, Tape
 from specverify.laws.strategies import pmf_pairs
+from test_support.laws.rational import P, Q, always, examples, law_of, pmf, project
 
 OTHER = pmf(".1", ".1", ".8")
 

@@ -11,7 +11,6 @@ from typing import NamedTuple
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rational import P, Q, always, as_law, distance, examples, law_of, pmf, project, vector
 
 from reference import (
     Drafter,
@@ -38,6 +37,7 @@ from specverify.laws.enumeration import decoder_law
 from specverify.laws.law import target_law
 from specverify.laws.strategies import pmf_pairs, prompts, tasks
 from specverify.laws.tables import table_pair
+from test_support.laws.rational import P, Q, always, as_law, distance, examples, law_of, pmf, project, vector
 
 THIRD, HALF = Fraction(1, 3), Fraction(1, 2)
 pairs = st.integers(2, 4).flatmap(pmf_pairs)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
-from rational import P, Q, always, law_of
 
 from reference import Task
 from reference.algorithms import swift
@@ -13,6 +12,7 @@ from reference.algorithms.swift import RELEASED, Search, candidates, layer_draft
 from specverify.laws.enumeration import decoder_law
 from specverify.laws.law import target_law
 from specverify.laws.tables import table_pair
+from test_support.laws.rational import P, Q, always, law_of
 
 F = Fraction
 FEW = ((F(1, 2), 1), (-1, 3))

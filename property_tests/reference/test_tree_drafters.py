@@ -9,7 +9,6 @@ from itertools import product
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rational import P, Q, always, pmf
 
 from reference import Draft, Task, argmax
 from reference.algorithms import eagle_2
@@ -22,6 +21,7 @@ from reference.kv_cache import tree_depths
 from reference.trees import check_draft, path_tokens, regular_tree
 from specverify.laws.draws import Tape
 from specverify.laws.strategies import prompts, tasks
+from test_support.laws.rational import P, Q, always, pmf
 
 F = Fraction
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from narrated import BONUS, LAST, OUTER, SECOND, THIRD, TO_THE_END, Done, coin, played
-from rational import P, Q, always, law_of, pmf
 
 from reference import Draft, Verified, accept_probability, chain
 from reference.transport import candidate_set_law, optimal_plan
@@ -15,6 +13,8 @@ from reference.verifiers.k_seq import acceptance, k_seq, least_rho, leftover
 from reference.verifiers.optimal_transport import optimal_transport
 from reference.verifiers.recursive_rejection import recursive_rejection, try_in_turn
 from reference.verifiers.traversal import traversal
+from test_support.laws.rational import P, Q, always, law_of, pmf
+from test_support.reference.narrated import BONUS, LAST, OUTER, SECOND, THIRD, TO_THE_END, Done, coin, played
 
 TALL, HALVES = pmf(".1", ".5", ".4"), pmf(0, ".5", ".5")
 SIBLINGS = Draft((0, 1), (-1, -1), (Q, Q))

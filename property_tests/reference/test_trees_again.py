@@ -5,7 +5,18 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
-from plain_loops import ROWS, coin, drawn, norm, point, rounds_of, rounds_of_loop, small_tasks, surplus
+
+from test_support.reference.plain_loops import (
+    ROWS,
+    coin,
+    drawn,
+    norm,
+    point,
+    rounds_of,
+    rounds_of_loop,
+    small_tasks,
+    surplus,
+)
 
 F = Fraction
 LOW = (*small_tasks(("generic", "zeros"), horizon=3), *small_tasks(("generic", "peaked"), vocabulary=3, horizon=2))

@@ -9,11 +9,11 @@ from pathlib import Path
 import jsonschema
 import programs
 import pytest
-from page_elements import Page, text_of
 from typer.testing import CliRunner
 
 from specverify.cli import app
 from specverify.report.runs.as_json import run_schema
+from test_support.report.page_elements import Page, text_of
 
 SAMPLERS = Path(programs.__file__).parent
 FORMATS = {"--output": "html", "--junit": "xml", "--json": "run.json", "--markdown": "md", "--sarif": "sarif"}

@@ -8,7 +8,6 @@ from xml.etree import ElementTree as ET
 
 import jsonschema
 import pytest
-import runs
 
 from reference import Claim
 from specverify.base.verdict import Evidence, Status, Verdict
@@ -19,6 +18,7 @@ from specverify.report.runs.as_markdown import fenced, plain, run_as_markdown
 from specverify.report.runs.as_sarif import run_as_sarif
 from specverify.report.runs.loading import said_of
 from specverify.report.runs.panels import outcomes_panel
+from test_support.report import runs
 
 KINDS = tuple(runs.TEXTS)
 STRING = {"type": "string"}

@@ -6,11 +6,11 @@ import re
 from itertools import pairwise
 
 import pytest
-import runs
-from page_elements import Page, text_of
 
 from specverify.report.page.document import page, style
 from specverify.report.page.markup import element, readable
+from test_support.report import runs
+from test_support.report.page_elements import Page, text_of
 
 KINDS = tuple(runs.TEXTS)
 

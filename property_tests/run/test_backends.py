@@ -11,11 +11,11 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from campaigns import HERE, blocks_in, plan_in, run
 from typer.testing import CliRunner
 
 from specverify.base.parallel import WorkerDied, as_finished, in_parallel, shared_among
 from specverify.cli import app
+from test_support.samplers.campaigns import HERE, blocks_in, plan_in, run
 
 NAMES = "reference:speculative-sampling", "mutant:inverted-ratio"
 
@@ -136,7 +136,7 @@ def test_a_worker_that_dies_again_and_again_is_waited_for_no_longer_than_is_said
 
 @pytest.mark.thorough
 def test_foreign_code_stays_here(cluster, monkeypatch):
-    monkeypatch.chdir(Path(__file__).parent)
+    monkeypatch.chdir(Path(__file__).parents[2] / "test_support" / "users")
     code, said = invoke("verify", "misbehaving:right", *named(cluster))
     assert code == 2
     assert "misbehaving:right is examined in processes of this machine, expected --backend loky" in said

@@ -180,7 +180,7 @@ def test_a_function_that_hangs_at_once_is_unknown_too():
     command = ["-m", "specverify", "verify", "decoders:hangs", "--check", "law_is_target", "--timeout", "0.5"]
     result = subprocess.run(
         [sys.executable, *command],
-        cwd=ROOT / "property_tests" / "reference",
+        cwd=ROOT / "test_support" / "users",
         env={"PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,

@@ -8,7 +8,6 @@ import re
 
 import pytest
 from rich.console import Console
-from screen import screen
 from typer.main import get_command
 from typer.testing import CliRunner
 
@@ -17,6 +16,7 @@ from specverify.cli import app, options, word_commands
 from specverify.report.wrapping import wrapped
 from specverify.trust.kill_page import kill_table
 from specverify.trust.kills import ControlRow, KillMatrix, MatrixCell, MutantRow
+from test_support.run.screen import screen
 
 COLUMNS = 80
 COPIED = "  Again specverify replay "

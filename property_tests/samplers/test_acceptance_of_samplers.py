@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from black_boxes import LAW, P, right
 
 from specverify.base.verdict import Status
 from specverify.report.runs.panels import panels_of
 from specverify.testing import UnusableSubject, check_sampler
+from test_support.samplers.black_boxes import LAW, P, right
 
 Q = P[::-1]
 ACCEPTED = float(np.minimum(P, Q).sum())

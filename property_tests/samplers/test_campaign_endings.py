@@ -11,10 +11,10 @@ import time
 from contextlib import contextmanager
 
 import pytest
-from campaigns import HERE, blocks_in, found_in, plan_in, run, stored_so_far
 from joblib.externals.loky import get_reusable_executor
 
 from specverify.run import campaigns as campaigns_of_runs
+from test_support.samplers.campaigns import HERE, blocks_in, found_in, plan_in, run, stored_so_far
 
 SPACE = 49_152
 """Bytes that hold the tables of a campaign and some of its blocks, but not three."""

@@ -8,7 +8,8 @@ import sys
 import time
 
 import pytest
-from campaigns import HERE, blocks_in, plan_in, run, stored_so_far
+
+from test_support.samplers.campaigns import HERE, blocks_in, plan_in, run, stored_so_far
 
 
 @pytest.fixture(autouse=True)

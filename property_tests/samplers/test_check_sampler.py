@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 
-import black_boxes as boxes
 import numpy as np
 import pytest
-from black_boxes import LAW, P, right, sampler_of
-from statistical import at_most
 
 from specverify.base.verdict import Status
 from specverify.statistics import perturbed
 from specverify.testing import SpeculationRefuted, UnusableSubject, check_sampler
+from test_support.samplers import black_boxes as boxes
+from test_support.samplers.black_boxes import LAW, P, right, sampler_of
+from test_support.statistics.statistical import at_most
 
 QUICK = {"tolerance": 0.1, "on_fail": None}
 

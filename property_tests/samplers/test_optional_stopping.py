@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from statistical import at_least, at_most
 
 from specverify.base.verdict import Status
 from specverify.checks.samplers.law import MISS
 from specverify.run.samplers import SamplingPlan, planned_law, sampled_verdicts
 from specverify.statistics import anytime_detectable_tv
 from specverify.subjects.sampler import Sampler
+from test_support.statistics.statistical import at_least, at_most
 
 LAWS = {"uniform": np.full(4, 0.25), "peaked": np.array([0.7, 0.2, 0.06, 0.04])}
 

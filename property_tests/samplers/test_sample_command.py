@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from specverify.cli import app
 from specverify.report.data import schema
 
-HERE = Path(__file__).parent
+HERE = Path(programs.__file__).parent
 
 
 @pytest.fixture(scope="module")

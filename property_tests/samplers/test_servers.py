@@ -7,13 +7,13 @@ import time
 from math import log
 from pathlib import Path
 
-import fake_servers
 import pytest
-from fake_servers import FAKES, TEXTS, Model, P, Refused, fake_server, serve
 from typer.testing import CliRunner
 
 from specverify.cli import app
 from specverify.foreign import completions
+from test_support.samplers import fake_servers
+from test_support.samplers.fake_servers import FAKES, TEXTS, Model, P, Refused, fake_server, serve
 
 QUESTION = {"ask": "sample", "prompt": [2], "max_tokens": 2, "seed": 5, "n": 3, "temperature": 1.0}
 TELLING = [name for name, fake in FAKES.items() if fake.tells]

@@ -13,18 +13,6 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import binom, chi2, ncx2, poisson
-from statistical import (
-    GEOMETRIC,
-    PEAKED,
-    UNIFORM,
-    WIDE,
-    at_least,
-    at_most,
-    distance,
-    draws,
-    exhaustive,
-    probabilities,
-)
 
 from specverify.statistics import (
     calibrated_level,
@@ -35,6 +23,18 @@ from specverify.statistics import (
     perturbed,
     samples_for,
     samples_needed,
+)
+from test_support.statistics.statistical import (
+    GEOMETRIC,
+    PEAKED,
+    UNIFORM,
+    WIDE,
+    at_least,
+    at_most,
+    distance,
+    draws,
+    exhaustive,
+    probabilities,
 )
 
 # The level

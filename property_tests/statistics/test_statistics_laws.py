@@ -9,15 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from statistical import (
-    GEOMETRIC,
-    UNIFORM,
-    WIDE,
-    at_most,
-    distance,
-    draws,
-    exhaustive,
-)
 
 from specverify.statistics import (
     calibrated_level,
@@ -32,6 +23,15 @@ from specverify.statistics import (
     samples_for,
     samples_needed,
     tv_certificate,
+)
+from test_support.statistics.statistical import (
+    GEOMETRIC,
+    UNIFORM,
+    WIDE,
+    at_most,
+    distance,
+    draws,
+    exhaustive,
 )
 
 # Pooling

@@ -5,10 +5,10 @@
 from __future__ import annotations
 
 import pytest
-from right_caches import CAPACITY, PAGE, Paged, Static, statuses
 
 from specverify.base.verdict import Status
 from specverify.testing import SpeculationRefuted, UnusableSubject, check_cache
+from test_support.subjects.right_caches import CAPACITY, PAGE, Paged, Static, statuses
 
 
 class CropsOneTooFew(Static):

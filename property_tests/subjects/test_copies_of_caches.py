@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from right_caches import CAPACITY, PAGE, Paged, Static, statuses
 
 from specverify.base.verdict import Status
 from specverify.testing import SpeculationRefuted, check_cache
+from test_support.subjects.right_caches import CAPACITY, PAGE, Paged, Static, statuses
 
 
 class SharesItsBuffer(Static):

@@ -23,6 +23,7 @@ from specverify.subjects.subject import Subject, UnusableSubject
 
 ROOT = Path(__file__).parents[2]
 CORE = Path(specverify.__file__).parent
+BORROWED = f"from {__name__} import FAKE as ENGINE"
 PAPERS = CORE / "reference"
 """Where a wheel has the package of the papers, which name where their code was released."""
 WORDS = {
@@ -189,10 +190,10 @@ def test_saying_what_engines_there_are_imports_none():
         ("fake", "import nothing_of_the_kind", "ModuleNotFoundError: No module named 'nothing_of_the_kind'"),
         ("fake", "", "AttributeError: .* has no attribute 'ENGINE'"),
         ("fake", "ENGINE = 1", "it is a int, expected a specverify.engines.Engine"),
-        ("other", "from test_engine_folders import FAKE as ENGINE", "it has the prefix 'fake', expected that of its"),
-        ("reference", "from test_engine_folders import FAKE as ENGINE", "a prefix is lower case, .* not reference"),
-        ("Fake Engine", "from test_engine_folders import FAKE as ENGINE", "a prefix is lower case"),
-        ("hf", "from test_engine_folders import FAKE as ENGINE", "several packages claim the prefix, expected one"),
+        ("other", BORROWED, "it has the prefix 'fake', expected that of its"),
+        ("reference", BORROWED, "a prefix is lower case, .* not reference"),
+        ("Fake Engine", BORROWED, "a prefix is lower case"),
+        ("hf", BORROWED, "several packages claim the prefix, expected one"),
     ],
 )
 def test_an_engine_that_cannot_be_used_is_named_where_it_is_asked_for_and_listed(

@@ -7,7 +7,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from own_run import run_in
+
+from test_support.testing.own_run import run_in
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "pytest.md"

@@ -6,9 +6,9 @@ import subprocess
 import sys
 
 import pytest
-from own_run import run_in
 
 from specverify.pytest_plugin import summary_lines
+from test_support.testing.own_run import run_in
 
 MODULE = '''
 import numpy as np

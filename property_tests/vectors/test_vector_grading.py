@@ -9,7 +9,6 @@ from pathlib import Path
 import jsonschema
 import numpy as np
 import pytest
-from answering import in_group, results, right
 from typer.testing import CliRunner
 
 from specverify.cli import app
@@ -18,6 +17,7 @@ from specverify.vectors.grading import grade
 from specverify.vectors.judging import equal_laws
 from specverify.vectors.sampled import judged_counts
 from specverify.vectors.vector import Outcome, Result
+from test_support.vectors.answering import in_group, results, right
 
 pytestmark = pytest.mark.xdist_group("vectors")
 
