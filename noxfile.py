@@ -105,6 +105,7 @@ def shipped(session: nox.Session) -> None:
 
 PAGES = {
     "llama": "llama-cpp-python-0.3.36",
+    "llamacpp": "xllamacpp-2026.10.11549",
     "lucidrains": "speculative-decoding-0.2.0",
     "mlx": "mlx-lm-0.32.2",
     "onnxruntime": "onnxruntime-genai-0.18.0",
@@ -114,9 +115,9 @@ PAGES = {
 """Engine -> its page in docs/findings; its versions stand in tools/surveys/requirements."""
 
 
-TOGETHER = ("vllm",)
+TOGETHER = ("llamacpp", "vllm")
 """Engines that take so long to start that their rows share processes."""
-TESTED = {"lucidrains": "test_ablation.py", "vllm": "test_stand_ins.py"}
+TESTED = {"lucidrains": ("test_ablation.py",), "vllm": ("test_stand_ins.py", "test_exact.py")}
 """Engine -> tests that need it."""
 
 
@@ -149,10 +150,11 @@ def engines(session: nox.Session) -> None:
         together = ["--together"] if name in TOGETHER else []
         session.run("python", "tools/surveys/survey.py", name, *together, "--write", page, env=environment)
         if name == "vllm":
+            session.run("python", "tools/surveys/vllm_exact.py", "--write", page, env=environment)
             session.run("python", "tools/surveys/vllm_options.py", page, env=environment)
         if name in TESTED:
-            tests = f"tools/surveys/{TESTED[name]}"
-            session.run("pytest", tests, "-o", "addopts=", env=environment)  # its plugins are not installed
+            tests = [f"tools/surveys/{test}" for test in TESTED[name]]
+            session.run("pytest", *tests, "-o", "addopts=", env=environment)  # its plugins are not installed
 
 
 @nox.session

@@ -1,7 +1,7 @@
 """Make the tiny models that engines are examined with, in the formats of those that need a file.
 
-<<<<<<< HEAD:engine_surveys/make_models.py
-    python engine_surveys/make_models.py onnxruntime|openvino|llama|llamacpp
+<<<<<<< HEAD:tools/surveys/make_models.py
+    python tools/surveys/make_models.py onnxruntime|openvino|llama|llamacpp
 =======
     python tools/surveys/make_models.py onnxruntime|openvino|llama
 >>>>>>> main:tools/surveys/make_models.py

@@ -24,6 +24,7 @@ from specverify.subjects.decoding import Row
 
 COARSE: Final = 0.15
 COARSER: Final = 0.25
+FINER: Final = 0.1
 FINE: Final = 0.07
 
 
@@ -48,13 +49,15 @@ OPTIONS: Final[Mapping[str, Asked]] = {
     "typical-p 0.6": Asked(request(typical_p=0.6)),
     "top-n-sigma 1": Asked(request(top_n_sigma=1.0)),
     "xtc": Asked(request(horizon=3, xtc_probability=0.5, xtc_threshold=0.12), detect=COARSER),
+    "xtc, one token": Asked(request(horizon=1, xtc_probability=0.5, xtc_threshold=0.12)),
+    "xtc always": Asked(request(horizon=3, xtc_probability=1.0, xtc_threshold=0.12), detect=COARSER),
     "dynamic temperature": Asked(request(top_k=4, dynatemp_range=0.6)),
     "temperature before top-p": Asked(request(temperature=1.5, top_p=0.6, samplers=("temperature", "top_p"))),
     "all penalties": Asked(
         request(horizon=4, top_k=2, repeat_penalty=1.3, presence_penalty=0.8, frequency_penalty=0.4)
     ),
     "penalties of the last three": Asked(request(horizon=4, top_k=2, repeat_penalty=2.0, repeat_last_n=3)),
-    "mirostat 2": Asked(request(mirostat=2, mirostat_tau=1.2, mirostat_eta=0.3), detect=COARSER),
+    "mirostat 2": Asked(request(horizon=4, mirostat=2, mirostat_tau=1.5, mirostat_eta=1.0), detect=FINER),
     "logit bias": Asked(request(horizon=4, top_k=2, logit_bias=((0, 2.0), (6, False)))),
     "no end": Asked(request(horizon=4, top_k=2, ignore_eos=True)),
     "grammar": Asked(request(horizon=3, letters=(0, 1, 6)), detect=FINE),
@@ -62,7 +65,7 @@ OPTIONS: Final[Mapping[str, Asked]] = {
     "streamed": Asked(NARROW, Drawing(streamed=True)),
     "others beside": Asked(NARROW, Drawing(beside=True), COARSER),
     "others beside, mirostat 2": Asked(
-        request(mirostat=2, mirostat_tau=1.2, mirostat_eta=0.3), Drawing(beside=True), COARSER
+        request(horizon=4, mirostat=2, mirostat_tau=1.5, mirostat_eta=1.0), Drawing(beside=True), FINER
     ),
     "others beside, grammar": Asked(request(letters=(0, 1, 6)), Drawing(beside=True)),
     "one token": Asked(request(horizon=1)),

@@ -28,9 +28,9 @@ from specverify.subjects.subject import Forward, Observed, Subject, Watched
 
 EXACT_WAYS: Final[Mapping[str, Way]] = {
     "draft": Way(DRAFT),
-    "draft, probabilistic": Way(PROBABLE),
     "n-gram": Way(NGRAM),
     "EAGLE": WAYS["EAGLE"],
+    "draft, probabilistic": Way(PROBABLE),
 }
 EXACT_OPTIONS: Final = (
     "top-k 2",
