@@ -33,7 +33,7 @@ BREAKS = {
     "sampler": Edit(
         "vllm.v1.sample.rejection_sampler:rejection_sample",
         "target_probs = target_logits.softmax(",
-        "target_probs = (0.8 * target_logits).softmax(",
+        "target_probs = (0.3 * target_logits).softmax(",
     ),
     "cache slot": Edit(
         "vllm.v1.worker.block_table:BlockTable.compute_slot_mapping",
