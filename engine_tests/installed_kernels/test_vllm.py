@@ -71,5 +71,5 @@ def test_the_second_runner_holds_as_far_as_samples_show(rule: Any, device: torch
     module = vllm_kernels.without_libdevice(rejection_sampler_utils) if quick else rejection_sampler_utils
     kernel = vllm_kernels.second_runner(module, block=rule == "block")
     sizes = dict(gammas=(1,) if quick else (1, 2), vocabularies=() if quick else (1025, 8193))
-    precision = dict(tv=0.2, rows_per_call=98) if quick else dict(tv=1e-3, rows_per_call=2**14)
+    precision = dict(tv=0.2, largest_call=98) if quick else dict(tv=1e-3, largest_call=2**14)
     assert not refuted(kernel, uniforms="seed", ends="emitted", rule=rule, device=device, **sizes, **precision)

@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
-from engine_tests.verifiers.test_bare_verifiers import verdicts_of
+from engine_tests.subjects.test_verifier import verdicts_of
 from specverify.base.verdict import Status
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.refusals import NeedsValue

@@ -13,7 +13,7 @@ from specverify.cli import app
 from specverify.laws.llama import next_logits
 from test_support.servers import faults, llama_server
 
-TEXT = ("--prompt", "3 4 5", "--max-tokens", "4", "--eos", str(llama_server.END), "--tolerance", "0.1")
+TEXT = ("--prompt", "3 4 5", "--max-tokens", "4", "--eos", str(llama_server.END), "--tv", "0.1")
 """Four new tokens: the server drafts none for the last token of a text."""
 OWN = (*TEXT, "--logprobs", "--rounding", "1e-4")
 DRAFTS = ["none", "greedy", "probabilistic"]
@@ -83,7 +83,7 @@ def test_options_are_part_of_the_law_that_it_tells(servers, tmp_path):
 
 
 def test_a_chat_is_judged_by_its_first_token(servers, tmp_path):
-    chat = ("--prompt", "abc", "--eos", str(llama_server.END), "--logprobs", "--rounding", "1e-4", "--tolerance", "0.1")
+    chat = ("--prompt", "abc", "--eos", str(llama_server.END), "--logprobs", "--rounding", "1e-4", "--tv", "0.1")
     code, verdicts, said = sampled(tmp_path, f"{servers['greedy']}/v1/chat/completions", *chat)
     assert code == 0, said
     assert verdicts["samples_fit_law"]["status"] == "holds"

@@ -45,6 +45,8 @@ FIGURES: Mapping[str, Figure] = {
     "pairs": _counted("pairs of texts that should be one"),
     "followed": _counted("outcomes of draws among many that were looked at, drawn and followed"),
     "replays": _counted("runs with the same draws in another state of the world"),
+    "coupled_runs": _counted("runs as the program is, each beside an examined one with the same random numbers"),
+    "coupled_ties": _counted("such pairs that ended differently where rounding may decide either way"),
     "probe": _counted("calls that draw, seen from outside: a list"),
     "rows": _counted("the tests of a sample: a list"),
     "activity": _counted("how much was drafted and accepted, in words: a list"),

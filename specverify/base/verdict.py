@@ -74,6 +74,7 @@ class Verdict(NamedTuple):
     figures: Mapping[str, Any] = {}
     """Those of its cases, merged as ``figures.FIGURES`` declares, and of all together: ``cases``, how many larger ones
     were ``skipped``, whether all are ``rational``, from which probability on ``replays`` notice (``noticed_above``),
+    and ``coupled_runs`` (``coupled_noticed_above``),
     ``notes`` about the process."""
     seconds: float = 0.0
 

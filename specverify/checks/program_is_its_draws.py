@@ -16,6 +16,7 @@ from zlib import crc32
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.calls_at_size import small_calls
 from specverify.checks.check import Case, Check, Conditions, cases_of, in_scenarios, needs_variants, only_sampled
+from specverify.checks.coupled_runs import RUNS, CoupledRuns, coupled
 from specverify.checks.explaining.counterexamples import described
 from specverify.checks.moved_replays import (
     BY_ENGINES,
@@ -41,6 +42,7 @@ from specverify.subjects.subject import EngineProgram, GivenCall, InScenario, In
 PATHS = 40
 TAPES = 4
 REPLAYS_IN_A_SCENARIO = 4
+COUPLED_IN_A_SCENARIO = 4
 PATHS_WITH_VALUES = 2
 PATHS_THAT_RAISE = 8
 UNLIKE = "it does something else with random numbers that have values than with the unknown ones that they stand for"
@@ -49,6 +51,10 @@ SEEDED = (
     "({unseeded}): the first are the same in each of its calls, and a law found here would be that of all seeds. Make "
     "what stays as it is, such as the weights of a model, before the call, or set no seed inside it; or let samples "
     "decide (sampled=True)"
+)
+PARTED = (
+    "run as it is and examined with the same random numbers, it does not do the same ({where}): {parted}. Either it "
+    "does something else when it is examined, or a rule of interception is wrong: let samples decide (sampled=True)"
 )
 OF_ITSELF = (
     "let it not ask what its numbers are made of (their type, say), nor keep any from call to call; or let samples "
@@ -111,6 +117,8 @@ def examine_foreign(subject: Subject, here: InScenario, conditions: Conditions) 
             raise
         return _said_of_values(Examination("", rational=False), unlike, described(here))
     examination = _said(subject, *result, described(here))
+    if not examination.unknown:
+        examination = _said_of_couples(examination, coupled(run, COUPLED_IN_A_SCENARIO, seed), described(here))
     if examination.unknown or valued is None:
         return examination
     try:
@@ -134,14 +142,20 @@ def examine_program(subject: Subject, program: EngineProgram, conditions: Condit
         if made is not None:
             with made() as run:
                 replays, result = _in_the_open(run, min(program.replays, conditions.replays), conditions.seed)
-            where = f"{described(program)}, {which}"
-            examinations.append(_said_of_seeds(_said(subject, replays, result, where), replays, where))
+                where = f"{described(program)}, {which}"
+                examination = _said_of_seeds(_said(subject, replays, result, where), replays, where)
+                if not examination.unknown:
+                    couples = coupled(run, min(RUNS, program.replays, conditions.replays), conditions.seed)
+                    examination = _said_of_couples(examination, couples, where)
+            examinations.append(examination)
             if examinations[-1].unknown:
                 return examinations[-1]
     figures = {
         "replays": min(item.figures["replays"] for item in examinations),
         "probe": [line for item in examinations for line in item.figures["probe"]],
         "miss": MISS,
+        "coupled_runs": min(item.figures["coupled_runs"] for item in examinations),
+        "coupled_ties": sum(item.figures["coupled_ties"] for item in examinations),
     }
     return examinations[0]._replace(figures=figures)
 
@@ -187,6 +201,15 @@ def _said(subject: Subject, replays: Replays, found: Found, where: str) -> Exami
     way = (BITS if replays.given else carried) + WAY_OUT
     statement = f"{what} ({where}): {'; '.join(filter(None, why))}. {way}"
     return Examination(statement, unknown=True, rational=False, figures={**figures, "function_of_draws": False})
+
+
+def _said_of_couples(held: Examination, couples: CoupledRuns, where: str) -> Examination:
+    """Return what is said of a program that was run as it is beside examined runs with the same numbers."""
+    figures = {**held.figures, "coupled_runs": couples.runs, "coupled_ties": len(couples.ties)}
+    if not couples.parted:
+        return held._replace(figures=figures)
+    said = PARTED.format(where=where, parted=couples.parted)
+    return Examination(said, unknown=True, rational=False, figures={**figures, "function_of_draws": False})
 
 
 def _said_of_seeds(held: Examination, replays: Replays, where: str) -> Examination:

@@ -47,6 +47,12 @@ def _check_temperature(value: float, name: str) -> None:
     check_number(value, name, "a finite number of at least 0", lambda number: 0 <= number < math.inf)
 
 
+def _renamed(value: float | None) -> None:
+    """Stop for the old name of ``--tv``."""
+    if value is not None:
+        stop("there is no option --tolerance, write --tv")
+
+
 def sample_command(
     subject: Annotated[
         str,
@@ -94,9 +100,8 @@ def sample_command(
     ] = None,
     model: Annotated[str, typer.Option(help="The model that an endpoint is asked for.")] = "",
     eos: Annotated[str | None, typer.Option(help="The token that ends a sample early, an id or a word.")] = None,
-    tolerance: Annotated[
-        float, option("Total variation within which it holds.", "--tolerance", check_probability, "the tolerance")
-    ] = 0.05,
+    tv: Annotated[float, option("Total variation within which it holds.", "--tv", check_probability, "tv")] = 0.05,
+    tolerance: Annotated[float | None, typer.Option("--tolerance", hidden=True, callback=_renamed)] = None,
     alarm: AlarmOption = 1e-6,
     most_samples: Annotated[
         int | None, option("Samples at most.", "--most-samples", check_count, "the number of samples", 64)
@@ -133,7 +138,7 @@ def sample_command(
     wanted = Wanted(_ids_or_text(prompt), max_tokens, tempered, model, _id_or_word(eos), logprobs, options)
     theirs = options | sampling_options(reference_settings or (), "--set-reference")
     usual = PER_TOKEN * max_tokens if logprobs else PER_TOKEN if reference else 1e-6
-    plan = SamplingPlan(tolerance, alarm, most_samples, largest_call, usual if rounding is None else rounding, seed)
+    plan = SamplingPlan(tv, alarm, most_samples, largest_call, usual if rounding is None else rounding, seed)
     limits = Limits(timeout, None if memory is None else int(memory * 2**30))
     verdicts: list[Verdict] = []
     forced = [(f" after {prefix}", prefix) for prefix in _prefixes(after or (), wanted.prompt, law)] or [("", ())]

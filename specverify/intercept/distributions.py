@@ -2,7 +2,7 @@
 
 **Ends.** Draws at an end are those at which a token of probability 0 gets out. What is returned here a generator can
 return. It was found out by giving the generators states from which they return it
-(``property_tests/intercept/test_boundary_values.py``), and by their documentation:
+(``property_tests/intercept/test_distributions.py``), and by their documentation:
 
     uniform        torch, NumPy, random    0 and 1 - 2**-bits; the significands have 53, 24, 11 (half) and 8 (bfloat16)
     exponential    NumPy Generator         0 and 44.4, by the inverse 36.7; RandomState and random: -0.0 and 36.7
@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from specverify.intercept.caller import caller
+from specverify.intercept.cpython.patches import full
 from specverify.intercept.refusals import NeedsValue
 from specverify.intercept.symbolic.continuous import MOST_OUTCOMES
 from specverify.intercept.symbolic.uniform import refusal
@@ -254,7 +255,7 @@ def one_of(draws: Draws, site: Site, number: int) -> int:
     """Draw one of ``number`` equally likely outcomes; refuses more than ``MOST_OUTCOMES``."""
     if number > MOST_OUTCOMES:
         raise refusal("too-many-outcomes", f"{site[0]} has {number} outcomes, more than can be enumerated")
-    return draws.categorical(np.full(number, 1.0 / number), site)
+    return draws.categorical(full(number, 1.0 / number), site)
 
 
 def masses(p: Any, number: int) -> Any:
@@ -262,9 +263,9 @@ def masses(p: Any, number: int) -> Any:
     if number <= 0:
         raise ValueError("a must be a positive integer or not empty")
     if p is None:
-        return np.full(number, 1.0 / number)
+        return full(number, 1.0 / number)
     rounding.saw(getattr(p, "dtype", None))
-    pmf = np.asarray(p, dtype=np.float64)
+    pmf = p if type(p) is np.ndarray and p.dtype.char == "d" else np.asarray(p, dtype=np.float64)
     if pmf.shape != (number,):
         raise ValueError("'a' and 'p' must have same size")
     total = pmf.sum()

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from importlib import import_module
 from typing import Any
 
 from specverify.intercept.caller import caller
+from specverify.intercept.coupled import Coupled
 from specverify.intercept.cpython.aliases import aliases_answered
 from specverify.intercept.cpython.patches import threads_enter, threads_replaced
 from specverify.intercept.distributions import Boundary, Forced, boundary_of
 from specverify.intercept.numpy import numpy_answered_by, numpy_replaced
 from specverify.intercept.python import math_answers, random_answered_by, random_replaced
+from specverify.intercept.recorder import Recorder, records_in
 from specverify.intercept.refusals import NeedsValue, open_block
-from specverify.intercept.run import Block
+from specverify.intercept.run import Block, mode_with
 from specverify.intercept.streams import nobody_answers
 from specverify.intercept.symbolic.arrays import lookups_at_large
 from specverify.intercept.symbolic.buffers import arrays_answer
@@ -35,14 +37,20 @@ def answered_everywhere(draws: Draws, forced_uniform: Forced = None) -> Iterator
 
     ``forced_uniform`` gives every uniform that value instead: 0, or 1 for the largest float below it. A ``Boundary``
     tells which. Raises ``NeedsValue`` at the end for what was drawn without being answered, also where it was swallowed
-    on its way.
+    on its way. Where ``draws``
+    is a ``Recorder`` nothing is answered, and what is drawn is recorded.
     """
+    if isinstance(draws, Recorder):
+        with _recorded(draws):
+            yield
+        return
     boundary = boundary_of(forced_uniform)
     torch, jax = ("torch" in sys.modules, "jax" in sys.modules)
     if torch:
         import sympy  # noqa: F401, PLC0415 - torch imports it in the middle of a call, and it calls random as it loads
     with (
         open_block() as block,
+        mode_with(coupled=draws) if isinstance(draws, Coupled) else nullcontext(),
         nullcontext(Unanswered(draws, block)) as asked,
         random_answered_by(asked, boundary),
         numpy_answered_by(asked, boundary),
@@ -100,6 +108,30 @@ class Unanswered:
             raise NotAFunctionOfItsDraws(f"a random number that an earlier call drew ({drawn}) decides in a later one")
         with nobody_answers():
             return self._draws.categorical(pmf, site)
+
+
+@contextmanager
+def _recorded(recorder: Recorder) -> Iterator[None]:
+    """Let a program draw for itself and record what it draws."""
+    if "jax" in sys.modules:
+        with suppress(ImportError, AttributeError):  # another version
+            import_module("specverify.intercept.jax.calls")
+    recording: Any = nullcontext()
+    written: Any = nullcontext()
+    if "torch" in sys.modules:
+        recording = import_module("specverify.intercept.torch.recording").Recording(recorder)
+        written = import_module("specverify.intercept.torch.calls").as_written()
+    with (
+        open_block() as block,
+        records_in(recorder),
+        random_replaced(),
+        numpy_replaced(),
+        aliases_answered(),
+        threads_enter(block, lambda: recording),
+        written,
+        recording,
+    ):
+        yield
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from specverify.intercept.caller import caller
-from specverify.intercept.cpython.patches import methods_replaced, once, own_methods, replaced
+from specverify.intercept.cpython.patches import count_nonzero, methods_replaced, once, own_methods, replaced
 from specverify.intercept.distributions import (
     DISTRIBUTIONS,
     FOLLOWED_AT_ONCE,
@@ -44,6 +44,7 @@ from specverify.intercept.distributions import (
     seed_name,
     shuffled,
 )
+from specverify.intercept.recorder import Recorder
 from specverify.intercept.refusals import in_housekeeping
 from specverify.intercept.run import PROCESS
 from specverify.intercept.streams import Answers, Call, answering, answers_of
@@ -115,7 +116,7 @@ class NumpyGenerator:
     def __init__(self, answers: Answers, real: Any) -> None:
         """Stand for ``real`` among ``answers``."""
         self._answers, self._real = answers, real
-        self._kind = next(kind for kind in REAL if isinstance(real, kind))
+        self._kind = np.random.RandomState if isinstance(real, np.random.RandomState) else np.random.Generator
         self._name = answers.name(real, f"np.random.{self._kind.__name__}")
 
     def _asked(self, function: str, advance: Callable[[], Any], parameters: Any = None) -> tuple[Call, Site]:
@@ -196,17 +197,24 @@ class NumpyGenerator:
     def choice(self, a: Any, size: Any = None, replace: bool = True, p: Any = None, axis: int = 0,
                shuffle: bool = True) -> Any:  # fmt: skip
         more = {"axis": axis, "shuffle": shuffle} if self._kind is np.random.Generator else {}
-        number, name = int(a) if np.ndim(a) == 0 else np.shape(a)[axis], f"{self._name}.choice"
+        dimensions = 0 if type(a) is int else np.ndim(a)
+        number, name = int(a) if dimensions == 0 else np.shape(a)[axis], f"{self._name}.choice"
         check_numbers(name, size)
         check_outcomes(name, number)
-        if np.ndim(a) == 0 and p is None:
+        if dimensions == 0 and p is None:
             _check_enumerated(name, number)
-        draws, site = self._asked("choice", self._call("choice", a, size, replace, p, **more))
-        pmf = masses(p, number)
-        if replace and np.ndim(a) == 1 and number > _POOL and np.asarray(a).dtype != object:  # which may have no order
+        if p is not None and replace and size is None:  # the library looks one double up, if the weights are right
+            pmf = masses(p, number)
+            advance = self._call(_DOUBLE[self._kind])
+        else:
+            pmf, advance = None, self._call("choice", a, size, replace, p, **more)
+        draws, site = self._asked("choice", advance)
+        if pmf is None:
+            pmf = masses(p, number)
+        if replace and dimensions == 1 and number > _POOL and np.asarray(a).dtype != object:  # which may have no order
             a, which = np.unique(a, return_inverse=True)
             number, pmf = len(a), np.bincount(which, pmf)
-        _check_enumerated(name, int(np.count_nonzero(pmf)))
+        _check_enumerated(name, int(count_nonzero(pmf)))
         count = 1 if size is None else math.prod(np.atleast_1d(size).tolist())
         if replace:
             result = [draws.categorical(pmf, (*site, position)) for position in range(count)]
@@ -216,10 +224,10 @@ class NumpyGenerator:
             raise refusal("parameters", f"{site[0]} is asked for an order that is not random")
         else:
             result = one_by_one(draws, site, pmf, count)
-        if size is None and np.ndim(a) == 0:
+        if size is None and dimensions == 0:
             return np.int64(result[0])
         places = result[0] if size is None else np.array(result, dtype=np.int64).reshape(size)
-        return np.take(np.arange(number) if np.ndim(a) == 0 else np.asarray(a), places, axis)
+        return np.take(np.arange(number) if dimensions == 0 else np.asarray(a), places, axis)
 
     def binomial(self, n: Any, p: Any, size: Any = None) -> Any:
         check_numbers(f"{self._name}.binomial", size)
@@ -310,7 +318,8 @@ class NumpyGenerator:
         return _into(out, whole)
 
     def random(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:
-        return _into(out, self.uniforms("random", _of_out(out, size), digits=np.dtype(dtype).name))
+        digits = "float64" if dtype is np.float64 else np.dtype(dtype).name
+        return _into(out, self.uniforms("random", _of_out(out, size), digits=digits))
 
     def random_sample(self, size: Any = None) -> Any:
         return self.uniforms("random_sample", size)
@@ -385,6 +394,8 @@ def _answered(kind: type, function: str) -> Callable[..., Any]:
             return real(self, *args, **kwargs)
         if in_housekeeping():
             return answers.set_by_program(self, lambda: real(self, *args, **kwargs))
+        if isinstance(answers, Recorder):
+            return answers.call(LIBRARY, function, real, self, args, kwargs)
         generator = NumpyGenerator(answers, self)
         law = LAWS.get(function)
         answer = getattr(generator, function, None) if law is None else partial(law, generator)

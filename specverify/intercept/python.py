@@ -28,6 +28,7 @@ from specverify.intercept.caller import caller
 from specverify.intercept.cpython import patches
 from specverify.intercept.cpython.patches import once, replaced
 from specverify.intercept.distributions import FOLLOWED_AT_ONCE, Forced, heads, one_by_one, one_of, seed_name
+from specverify.intercept.recorder import Recorder
 from specverify.intercept.refusals import NeedsValue, give, in_housekeeping
 from specverify.intercept.run import PROCESS
 from specverify.intercept.streams import Answers, Call, answering, answers_of
@@ -70,7 +71,7 @@ def _asked(generator: Any, function: str, advance: Callable[[], Any]) -> tuple[C
 
 
 def _answers() -> Answers:
-    answers = answering(LIBRARY)
+    answers: Answers | None = answering(LIBRARY)
     assert answers is not None
     return answers
 
@@ -191,6 +192,8 @@ def _inside(name: str, answer: Callable[..., Any], real: Callable[..., Any]) -> 
             if name == "seed":
                 answers.call_it(self, _seed_shown(*args, **kwargs))
             return answers.set_by_program(self, lambda: real(self, *args, **kwargs))
+        if isinstance(answers, Recorder):
+            return answers.call(LIBRARY, name, real, self, args, kwargs)
         return answer(self, *args, **kwargs)
 
     return method

@@ -128,6 +128,8 @@ class Mode(NamedTuple):
     """Whether outcomes among many are kept open: a real vocabulary."""
     short: bool = False
     """Whether the rows of the call are floats of 16 bits."""
+    coupled: Any = None
+    """What gives every random number the value that a plain run recorded."""
 
 
 _ORDINARY = Mode()

@@ -21,13 +21,15 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Hashable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
+from itertools import count
 from typing import Any
 
 import numpy as np
 
 from specverify.intercept.audit import Draw, Origin
 from specverify.intercept.cpython import generator_states
+from specverify.intercept.cpython.patches import asarray
 from specverify.intercept.distributions import Forced, boundary_of
 from specverify.intercept.refusals import NeedsValue, current
 from specverify.intercept.run import PROCESS, RUNS
@@ -92,6 +94,8 @@ class Streams:
 
 # Answers
 
+_BY_IDENTITY = frozenset({random.Random, np.random.MT19937, np.random.PCG64})
+"""Types of generators that are equal to themselves alone."""
 _ONE_DOUBLE = {"choices", "rand", "random", "random_sample", "uniform"}
 """Functions that give the next double of the stream as it is."""
 
@@ -104,45 +108,52 @@ class Answers:
         self.draws, self.boundary = draws, boundary_of(forced)
         self._streams = Streams()
         self._owner = owner
-        self._names: dict[int, tuple[Any, str]] = {id(owner): (owner, name)}
-        self._before: dict[int, tuple[Any, Any]] = {}
+        self._own_name = name
+        self._names: dict[int, tuple[Any, str]] = {}
+        self._before: dict[Hashable, tuple[Any, Any]] = {}
         """Generators whose state was changed, and what it was before."""
-        self._left: dict[int, tuple[Any, Any]] = {}
+        self._left: dict[Hashable, tuple[Any, Any]] = {}
         """Generators that are looked after, by their streams, and the state in which they should be found."""
-        for generator in (
-            owner,
-            *(generator for generator, _ in PROCESS.watched if _of_numpy(generator) == _of_numpy(owner)),
-        ):
-            self._left[_stream(generator)] = (generator, generator_states.read(generator))
+        self._left[_stream(owner)] = (owner, generator_states.read(owner))
+        for generator, _ in PROCESS.watched:
+            if _of_numpy(generator) == _of_numpy(owner):
+                self._left[_stream(generator)] = (generator, generator_states.read(generator))
 
     def name(self, generator: Any, otherwise: str) -> str:
         """Return what a generator is called in sites."""
+        if generator is self._owner:
+            return self._own_name
         return self._names.get(id(generator), (generator, otherwise))[1]
 
     def call_it(self, generator: Any, name: str) -> None:
         """Give a generator a name."""
-        self._names[id(generator)] = (generator, name)
+        if generator is self._owner:
+            self._own_name = name
+        else:
+            self._names[id(generator)] = (generator, name)
 
     def asked(self, generator: Any, site: Site, function: str, advance: Callable[[], Any]) -> Call:
         """Return what answers one call of ``function``, and move the real generator on by ``advance``."""
-        self._keep(generator)
+        stream = self._keep(generator)
         state = generator_states.read(generator)
-        done = False
-        with suppress(Exception), nobody_answers():  # arguments that only answered calls take: it stays as it was
-            advance()
+        try:
+            with nobody_answers():
+                advance()
             done = True
+        except Exception:  # noqa: BLE001 - of arguments that only answered calls take: it stays as it was
+            done = False
         if state is not None:
-            self._left[_stream(generator)] = (generator, after := generator_states.read(generator))
+            self._left[stream] = (generator, after := generator_states.read(generator))
             if done and after == state:  # nothing was drawn of what is certain: the state is that of the next call
                 state = None
         return Call(self._streams, self.draws, state and (type(generator).__name__, state), site, function)
 
     def set_by_program(self, generator: Any, change: Callable[[], Any]) -> Any:
         """Do what the program asks for: seed a generator, or put back a state; nothing is drawn."""
-        self._keep(generator)
+        stream = self._keep(generator)
         with nobody_answers():
             result = change()
-        self._left[_stream(generator)] = (generator, generator_states.read(generator))
+        self._left[stream] = (generator, generator_states.read(generator))
         return result
 
     def check(self) -> None:
@@ -160,17 +171,23 @@ class Answers:
             if state is not None and generator_states.read(generator) != state:
                 generator_states.write(generator, state)
 
-    def _keep(self, generator: Any) -> None:
-        if _stream(generator) in self._before:
-            return
-        self._before[_stream(generator)] = (generator, generator_states.read(generator))
-        if generator is self._owner:
-            generator_states.write(generator, generator_states.state_in_world(generator, generator_states.start()))
+    def _keep(self, generator: Any) -> Hashable:
+        """Keep the state that a generator had before the block, and return the key of its stream."""
+        stream = _stream(generator)
+        if stream not in self._before:
+            self._before[stream] = (generator, generator_states.read(generator))
+            if generator is self._owner:
+                generator_states.write(generator, generator_states.state_in_world(generator, generator_states.start()))
+        return stream
 
 
-def _stream(generator: Any) -> int:
-    """Return what tells one stream from another: generators of NumPy that share their bits are one."""
-    return id(generator if isinstance(generator, random.Random) else generator_states.bits_of(generator))
+def _stream(generator: Any) -> Hashable:
+    """Return the key of a stream: generators of NumPy that share their bits have one stream.
+
+    The key is the object itself where its type compares by identity: each call of ``id`` raises an audit event.
+    """
+    source = generator if isinstance(generator, random.Random) else generator_states.bits_of(generator)
+    return source if type(source) in _BY_IDENTITY else id(source)
 
 
 def _of_numpy(generator: Any) -> bool:
@@ -183,7 +200,7 @@ class Call:
     def __init__(self, streams: Streams, draws: Draws, state: Hashable | None, site: Site, function: str) -> None:
         """``state`` is that of the generator before the call; None if nothing else can have it."""
         self._streams, self._draws, self._state, self._function = streams, draws, state, function
-        self._places = iter(range(2**62))
+        self._places = count()
         self.site = site
 
     def uniform(self, site: Site, digits: str = "double") -> Uniform:
@@ -204,7 +221,7 @@ class Call:
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
         """Return the next outcome that the call gives."""
-        draw = self._draw(site, (self._function, np.asarray(pmf).tobytes()))
+        draw = self._draw(site, (self._function, asarray(pmf).tobytes()))
         outcome: int = Categorical(self._draws, pmf, site, draw=draw).value()
         return outcome
 
@@ -231,9 +248,9 @@ def nobody_answers() -> AbstractContextManager[None]:
     return _NOBODY
 
 
-def answering(library: str) -> Answers | None:
-    """Return who answers the calls of a library now."""
-    result: list[Answers | None] = RUNS.answers.get(library, [])
+def answering(library: str) -> Any:
+    """Return who answers the calls of a library now, ``Answers`` or a ``Recorder``; None if nobody does."""
+    result: list[Any] = RUNS.answers.get(library, [])
     return result[-1] if result else None
 
 

@@ -23,7 +23,15 @@ _PASSED: Final = 4
 
 
 class Sizes(NamedTuple):
-    """Sizes to examine in addition to the default ones; 0 adds none."""
+    """Sizes that an engine is asked for beside those that are met by default; 0 asks for no more.
+
+    Every engine made for a scenario meets texts of 132 tokens, prompts that end at and beside the powers of two up to
+    128, and batches of nine rows. The situations of a size have one path each, so large ones are cheap.
+
+    Examples:
+        >>> Sizes(horizon=256, vocabulary=151_936).rows
+        0
+    """
 
     horizon: int = 0
     """New tokens."""
@@ -35,6 +43,11 @@ class Sizes(NamedTuple):
     """Drafts of a round, which ``scenario.gamma`` tells what makes the engine."""
     vocabulary: int = 0
     """Tokens of the vocabulary, in a text of a few certain rows."""
+    least_vocabulary: int = 0
+    """The fewest tokens of every situation, 2 to 8, for an engine that needs more than the two of the smallest, such as
+    an end of its own."""
+    ranks: int = 0
+    """Ranks of ``promises={"ranks"}``; 2 if left out."""
 
 
 NO_SIZES: Final = Sizes()

@@ -140,7 +140,7 @@ def _preface() -> list[str]:
         "  a draft that an edge commits unverified counts too.",
         "* **is another row**: limits in which it has the rounds of another row, tokens and accepted drafts of",
         "  each, or at least its text. Every one of them is tried in rationals by",
-        "  `test_systems_page.py::test_a_row_is_another_one_in_its_limit`; tests of one are named.",
+        "  `test_systems.py::test_a_row_is_another_one_in_its_limit`; tests of one are named.",
         "* **proved for all V and gamma**: the theorem of `proofs/` that the row is an instance of, or why there is",
         f"  none. {len(covered_rows())} of {len(ALGORITHMS)} rows are covered; [proofs](proofs.md) states them.",
         "  Theorems whose name ends in `_law` give the law of a biased row, the others losslessness for the target",

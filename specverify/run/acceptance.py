@@ -40,15 +40,15 @@ class Acceptance(NamedTuple):
     """``verdicts(others)``: ``others()``, with what was counted, and the verdict on the law of acceptance."""
 
 
-def acceptance_of(name: str, law: Any, alarm: float, tolerance: float, most_samples: int) -> Acceptance:
-    """Return a counter of accepted drafts; unless ``law`` is None, it tests them at a fourth of the alarm.
+def acceptance_of(name: str, law: Any, alarm: float, tv: float, most_samples: int) -> Acceptance:
+    """Return what counts accepted drafts and, unless ``law`` is None, judges them by it at a fourth of the alarm.
 
     Raises ``ValueError`` if ``law`` is no pmf of numbers.
     """
     if law is None:
         return _counted(name, None, alarm)
     known = known_law(law, "acceptance")
-    plan = plan_law(known, alarm=alarm / 4, error=alarm, tolerance=tolerance, most_samples=most_samples)
+    plan = plan_law(known, alarm=alarm / 4, error=alarm, tv=tv, most_samples=most_samples)
     return _counted(name, plan, alarm)
 
 

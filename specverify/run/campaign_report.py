@@ -50,7 +50,7 @@ def said_of_campaign(results: Path) -> RunSaid:
     facts = {
         "false-alarm budget of the campaign": f"{plan.alarm:g}",
         "subjects that share it": str(len(asked)),
-        "tolerance": f"{plan.tolerance:g}",
+        "tv": f"{plan.tv:g}",
         "samples of a block": str(campaign.block),
         "seed": str(plan.seed),
     }

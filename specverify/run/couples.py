@@ -40,7 +40,7 @@ def watch(
     cell: CellOf,
     alarm: float,
     error: float,
-    tolerance: float,
+    tv: float,
     most_couples: int,
     *,
     alone: bool,
@@ -48,7 +48,7 @@ def watch(
 ) -> Watch:
     """Return the consumer of batches; ``alarm`` is that of each test, ``alone`` states that calls have one row."""
     rows, calls = (
-        IndependencePlan(what, check, cell, alarm, error, tolerance, most_couples)
+        IndependencePlan(what, check, cell, alarm, error, tv, most_couples)
         for what, check in (
             ("rows of one call", "rows_are_independent"),
             ("rows of two calls", "calls_are_independent"),

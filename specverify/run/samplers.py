@@ -38,10 +38,10 @@ from specverify.subjects.sampler import Sampler, answered, drawn
 FIRST_CALL = 32
 LARGEST_CALL = 4096
 MOST_SAMPLES = 10**6
-"""Where nobody says how many may be drawn, and the tolerance needs more."""
+"""Where nobody says how many may be drawn, and ``tv`` needs more."""
 PILOT = 1000
 OF_COUPLES = 4
-"""Dependence is looked for at so many times the tolerance of the law: two rows are a couple, two couples a sample."""
+"""Dependence is looked for at so many times the tv of the law: two rows are a couple, two couples a sample."""
 POSITIONS = 4
 CONFIRMING = 128
 """Couples after which copies have been noticed: each two of them are evidence of log 2, where they differ."""
@@ -50,9 +50,9 @@ CONFIRMING = 128
 class SamplingPlan(NamedTuple):
     """The alarm, the detectable total variation, and the limits of a run."""
 
-    tolerance: float = 0.05
+    tv: float = 0.05
     alarm: float = 1e-6
-    """Probability that a right sampler is refuted, and that a wrong one beyond the tolerance holds: each at most."""
+    """Probability that a right sampler is refuted, and that a wrong one beyond ``tv`` holds: each at most."""
     most_samples: int | None = None
     largest_call: int = LARGEST_CALL
     rounding: float = 1e-6
@@ -76,8 +76,8 @@ class Judge(NamedTuple):
 
 
 def check_plan(plan: SamplingPlan) -> None:
-    """Raise ``ValueError`` for an invalid plan."""
-    check_probability(plan.tolerance, "tolerance")
+    """Raise ``ValueError`` for a plan that cannot be."""
+    check_probability(plan.tv, "tv")
     check_probability(plan.alarm, "alarm")
     if plan.most_samples is not None:
         check_count(plan.most_samples, "most_samples", least=2 * FIRST_CALL)
@@ -114,7 +114,7 @@ def sampled_verdicts(
         if reference is None
         else _of_reference(sampler.name, plan, reference, seeds)
     )
-    told = acceptance_of(sampler.name, acceptance, whole, plan.tolerance, judge.most_samples)
+    told = acceptance_of(sampler.name, acceptance, whole, plan.tv, judge.most_samples)
     judge = judge._replace(
         status=partial(together, judge.status, told.status), verdicts=partial(told.verdicts, judge.verdicts)
     )
@@ -163,13 +163,13 @@ def joint_verdicts(judge: Judge, watched: Watch, notes: Sequence[str]) -> Sequen
 def planned_law(plan: SamplingPlan, law: Any, draft: Any = None) -> tuple[LawPlan, CellOf]:
     """Return the test of a law, fixed before the first sample, and the cells of couples."""
     known = known_law(law)
-    needed = samples_to_hold(known.masses, plan.tolerance - known.unnamed, plan.alarm, MOST_SAMPLES)
+    needed = samples_to_hold(known.masses, plan.tv - known.unnamed, plan.alarm, MOST_SAMPLES)
     outcomes = [known.outcome(index) for index in range(len(known.masses))]
     chosen = plan_law(
         known,
         alarm=plan.alarm / 3,
         error=plan.alarm,
-        tolerance=plan.tolerance,
+        tv=plan.tv,
         most_samples=plan.most_samples or _planned(needed),
         rounding=plan.rounding,
         draft=None if draft is None else _aligned(known_law(draft, "the draft's law"), known),
@@ -205,9 +205,9 @@ def _of_reference(name: str, plan: SamplingPlan, reference: Sampler, seeds: Iter
     pilot = [row for size in _pieces(number, plan.largest_call) for row in drawn(reference, next(seeds), size)]
     counts = Counter(pilot)
     shares = np.array(list(counts.values())) / len(pilot)
-    needed = 2 * samples_to_hold(shares, plan.tolerance, plan.alarm / 2, MOST_SAMPLES)
+    needed = 2 * samples_to_hold(shares, plan.tv, plan.alarm / 2, MOST_SAMPLES)
     most = plan.most_samples or _planned(needed)
-    chosen = plan_reference(pilot, alarm=plan.alarm / 3, error=plan.alarm, tolerance=plan.tolerance, most_samples=most)
+    chosen = plan_reference(pilot, alarm=plan.alarm / 3, error=plan.alarm, tv=plan.tv, most_samples=most)
     cell = cells_of(list(counts), shares.tolist())
     theirs = watched_couples(reference.name, plan, cell, most)
     found = reference_begun()
@@ -241,10 +241,10 @@ def watched_couples(
     most_samples: int,
     begun: tuple[IndependenceFound, IndependenceFound] = (IndependenceFound(), IndependenceFound()),
 ) -> Watch:
-    """Return the consumer of batches that tests couples, from ``begun`` on."""
-    tolerance = min(OF_COUPLES * plan.tolerance, 0.5)
+    """Return what is told of every batch and judges its couples, from ``begun`` on."""
+    tv = min(OF_COUPLES * plan.tv, 0.5)
     alone = plan.largest_call == 1
-    return watch(name, cell, plan.alarm / 3, plan.alarm, tolerance, most_samples // 2, alone=alone, begun=begun)
+    return watch(name, cell, plan.alarm / 3, plan.alarm, tv, most_samples // 2, alone=alone, begun=begun)
 
 
 def _margins(outcomes: Sequence[Tokens | str]) -> dict[str, Any]:

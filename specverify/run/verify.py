@@ -362,4 +362,5 @@ def verdict_of(subject: str, check: Check, status: Status, statement: str) -> Ve
 
 def _merged(figures: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     result = merged_figures(figures)
-    return result | ({"noticed_above": noticed(result["replays"])} if "replays" in result else {})
+    above = {"noticed_above": "replays", "coupled_noticed_above": "coupled_runs"}
+    return result | {name: noticed(result[runs]) for name, runs in above.items() if runs in result}

@@ -89,13 +89,13 @@ def bounding(masses: Array, samples: int) -> tuple[Coarsening, float, float]:
     return Coarsening("bounding", labels, made), unseen, float(noise[separate - 1])
 
 
-def samples_to_hold(masses: Array, tolerance: float, error: float, most: int) -> int:
-    """Return at how many samples a correct sampler is expected to be within ``tolerance``, at most ``most``."""
+def samples_to_hold(masses: Array, tv: float, error: float, most: int) -> int:
+    """Return at how many samples a correct sampler is expected to be within ``tv``, at most ``most``."""
 
     def enough(samples: int) -> bool:
         _, unseen, noise = bounding(masses, samples)
         variance = ONE_SAMPLE * samples
-        return 1.1 * noise + unseen + crossing(variance, variance, math.log(error)) / samples <= tolerance
+        return 1.1 * noise + unseen + crossing(variance, variance, math.log(error)) / samples <= tv
 
     samples = 64
     while samples < most and not enough(samples):

@@ -15,8 +15,11 @@ from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from functools import cache
 from numbers import Real
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from specverify.intercept.symbolic.deferred import Categorical, Deferred, Law, chosen, is_open, known
 from specverify.laws import rounding
@@ -98,6 +101,7 @@ def in_order(answer: Any) -> Any:
 
 
 _UNORDERED = (Mapping, AbstractSet)
+_INTEGERS = frozenset({int, np.int64, np.int32})
 
 
 def type_and_answer(answer: Any) -> str:
@@ -108,6 +112,8 @@ def type_and_answer(answer: Any) -> str:
 
 def number_of(token: Any, who: str) -> Any:
     """Return an emitted number, as an integer if its value is one; raises ``TypeError`` for anything else."""
+    if type(token) in _INTEGERS:
+        return int(token)
     check_type(token, who)
     if math.prod(getattr(token, "shape", ())) != 1:  # a row within a row, or nothing
         raise TypeError
@@ -132,7 +138,14 @@ def check_type(answer: Any, who: str) -> None:
 
 
 def _kind(answer: Any) -> str:
-    return str(getattr(answer, "dtype", "")).rpartition(".")[2]
+    """Return the name of the type of the numbers in an array; nothing for what is no array."""
+    dtype = getattr(answer, "dtype", None)
+    return "" if dtype is None else _name_of_type(dtype)
+
+
+@cache
+def _name_of_type(dtype: Any) -> str:
+    return str(dtype).rpartition(".")[2]
 
 
 def drawn_row(draws: Draws, pmf: Any) -> Any:

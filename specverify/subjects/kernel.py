@@ -45,23 +45,35 @@ FLOATS = ("float64", "float32", "bfloat16", "float16")
 NAMED = ("lengths", "cu_num_draft_tokens", "out", "out_lengths")
 
 
-class Convention(NamedTuple):
-    """What cannot be read off the parameters of a kernel."""
+class KernelConvention(NamedTuple):
+    """What cannot be read off the parameters of a kernel.
+
+    Examples:
+        >>> KernelConvention(uniforms="seed", library="torch", dtype="bfloat16").padding
+        -1
+    """
 
     uniforms: Uniforms = "[0, 1)"
+    """Where its random numbers come from: arguments in one of two intervals, a seed and an offset, or itself."""
     recovery: Recovery = "inverse cdf"
+    """How the last token is drawn where the random numbers are arguments."""
     rule: Rule = "token"
+    """What a coin decides: one draft (2211.17192), or that the block up to it is accepted (2403.10444)."""
     ends: Ends = "padding"
+    """What tells where a row of the answer ends: padding, or a number beside it, of tokens or of accepted drafts."""
     padding: int = -1
-    """Behind the tokens of a row of the answer."""
+    """The token id behind the tokens of a row of the answer."""
     draft_padding: int = -1
-    """Behind the drafts of a row, where rows have different numbers of them."""
+    """The token id behind the drafts of a row, where rows have different numbers of them."""
     offset_step: int = 1
-    """From the offset of a call to that of the next."""
-    library: Library = "numpy"
+    """From the offset of a call to that of the next, with ``uniforms="seed"``."""
+    library: Library | None = None
+    """Of its arrays. None: torch where its code names torch, or where its module imports torch and its code does not
+    name NumPy; NumPy elsewhere."""
     dtype: str = "float32"
     """Of p and q, and of the uniforms unless it has sixteen bits."""
     device: Any = None
+    """Where its arrays are; None is the default device of the library."""
 
 
 class Kernel(NamedTuple):
@@ -69,7 +81,7 @@ class Kernel(NamedTuple):
 
     call: Callable[..., Any]
     name: str
-    convention: Convention
+    convention: KernelConvention
     named: frozenset[str]
     """Which of ``NAMED`` it has parameters for."""
     places: tuple[str, ...] = ()
@@ -103,13 +115,15 @@ class Kernel(NamedTuple):
     @property
     def xp(self) -> Any:
         """The namespace of its arrays."""
-        return import_module(MODULES.get(self.convention.library, "jax.numpy"))
+        return import_module(MODULES.get(self.convention.library or "numpy", "jax.numpy"))
 
 
-def kernel_of(call: Any, name: str, **convention: Any) -> Kernel:
-    """Return the kernel; raises ``ValueError`` for an invalid option, or parameters that do not fit."""
+def kernel_of(call: Any, name: str, given: KernelConvention) -> Kernel:
+    """Return the kernel; raises ``ValueError`` for a convention that is none, or parameters that do not fit."""
     check_callable(call, "the kernel")
-    given = Convention(**convention)
+    if not isinstance(given, KernelConvention):
+        raise argument_error("convention", given, "a KernelConvention, such as KernelConvention(uniforms='seed')")
+    given = given._replace(library=given.library or "numpy")
     kinds = {"uniforms": Uniforms, "recovery": Recovery, "rule": Rule, "ends": Ends, "library": Library}
     for option, choices in kinds.items():
         check_choice(getattr(given, option), option, get_args(choices))
@@ -117,7 +131,7 @@ def kernel_of(call: Any, name: str, **convention: Any) -> Kernel:
         if not isinstance(getattr(given, option), int):
             raise argument_error(option, getattr(given, option), "an integer")
     try:
-        xp = import_module(MODULES.get(given.library, "jax.numpy"))
+        xp = import_module(MODULES.get(given.library or "numpy", "jax.numpy"))
     except ImportError as error:
         hint = " (pip install -c constraints.txt torch)" if given.library == "torch" else ""
         raise ValueError(f"library is {given.library!r}, expected one that is installed: {error}{hint}") from None

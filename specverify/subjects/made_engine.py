@@ -43,6 +43,7 @@ from specverify.subjects.call_arguments import run_seeds, sample_seeds, takes_pr
 from specverify.subjects.engine import DETECT, LOSSLESS, SAMPLED, Decode, opened, tokens_of, watched
 from specverify.subjects.engine_forms import UNLIKE_PROMPTS, EngineForm, ProbedCall, form_of_calls
 from specverify.subjects.observer import Observer
+from specverify.subjects.rank_groups import ALONE, Group
 from specverify.subjects.requests import (
     MANY_ROWS,
     MOST_ROWS,
@@ -74,6 +75,8 @@ class EngineScenario(NamedTuple):
     """The token that ends a text, and is its last one; None where none does: always, but for ``Made(stops=True)``."""
     gamma: int | None = None
     """Drafts of a round, where the caller asked for so many with ``Sizes(gamma=)``; else the engine's own choice."""
+    group: Group = ALONE
+    """The ranks of the engine, this one among them: one rank, but for ``promises={"ranks"}``."""
 
 
 class Made(NamedTuple):
@@ -626,8 +629,8 @@ def alphabet_hint(make: Make | WithVocabulary) -> str:
         if not _outside(given._replace(vocabulary=vocabulary)):
             return (
                 f"The smallest of its scenarios have the vocabulary {set(range(given.vocabulary))}, and there {wrong}. "
-                "If it needs more tokens (an end of its own, ids with a meaning), say check_engine(make, "
-                f"vocabulary={vocabulary}): then every scenario has at least so many"
+                "If it needs more tokens (an end of its own, ids with a meaning), write check_engine(make, "
+                f"sizes=Sizes(least_vocabulary={vocabulary})): then every scenario has at least so many"
             )
     return ""
 

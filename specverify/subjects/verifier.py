@@ -49,7 +49,7 @@ from specverify.subjects.arrays import SMALL_DRAFT, SMALL_P, SMALL_Q, BareVerifi
 from specverify.subjects.calls import Convert, called
 from specverify.subjects.deep import deep_of
 from specverify.subjects.emitted import drawn_row, emitted_row
-from specverify.subjects.remembered import answer_of, remembered
+from specverify.subjects.remembered import answer_of, answers_of_law, remembered
 from specverify.subjects.seeded import seeded
 from specverify.subjects.subject import Context, Intercepted, SampledSetting, Subject, Variant
 
@@ -146,14 +146,22 @@ def build(verify: BareVerifier, gamma: int, task: Task, answered: Context = answ
 
     ``answered(draws)`` is the context of the call; by default it intercepts random calls.
     """
+    answers: dict[tuple[Tokens, Tokens], Callable[[Draws], Any]] = {}
 
     def decide(draws: Draws, state: State, draft: Draft) -> Any:
+        asked = state.tokens, draft.tokens
+        if asked in answers:
+            return answers[asked](draws)
         p, q = pmf_rows(task, state.tokens, draft)
         if not draft.tokens:
             return drawn_row(draws, p[0])
         given, convert = {"p": p, "q": q, "draft_tokens": np.array(draft.tokens)}, arrays_of(verify, _attempt)
         read = partial(emitted_row, drafts=len(draft.tokens))
-        return answer_of(draws, answered, verify, given, partial(called, convert, given, verify, read))
+        call = partial(called, convert, given, verify, read)
+        if answered is not remembered:
+            return answer_of(draws, answered, verify, given, call)
+        answers[asked] = answers_of_law(verify, given, call)
+        return answers[asked](draws)
 
     return rounds(task, gamma, decide)
 

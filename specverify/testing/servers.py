@@ -32,12 +32,28 @@ def server_sampler(
 ) -> Callable[[int, int], list[dict[str, Any]]]:
     """Return ``sample(seed, n)``, which asks a server for n completions in one request.
 
-    ``url`` is that of ``/v1/completions`` or of another path that answers so. ``top`` is the number of the likeliest
-    tokens that are asked for. With ``stream`` the chunks are kept, one request for each completion. ``options`` are
-    fields of the request. Each answer has ``tokens`` and, as far as the server tells them, ``logprobs``,
-    ``top_logprobs``, ``text``, ``chunks``, ``finish_reason`` and ``usage``. Where no token ids are told, tokens have
-    the number of their text. Raises ``ValueError`` for arguments that cannot be; ``sample`` raises ``UnusableSubject``
-    for an answer that cannot be read.
+    Args:
+        url: Of ``/v1/completions``, or of another path that answers so.
+        prompt: A text or token ids.
+        max_tokens: New tokens of a completion.
+        model: The model that the server is asked for.
+        top: Number of the likeliest tokens that are asked for at each place.
+        stream: Whether to keep the chunks of a stream; then each completion is a request of its own.
+        options: Fields of the request, such as ``{"temperature": 0.7}``.
+
+    Returns:
+        A sampler for ``check_sampler``. Each answer has ``tokens`` and, as far as the server returns them,
+        ``logprobs``, ``top_logprobs``, ``text``, ``chunks``, ``finish_reason`` and ``usage``. Where the server returns
+        no token ids, tokens have the number of their text. It raises ``UnusableSubject`` for an answer that cannot be
+        read.
+
+    Raises:
+        ValueError: For arguments that cannot be.
+
+    Examples:
+        >>> sample = server_sampler("http://localhost:8000/v1/completions", (3, 1, 4), max_tokens=2)
+        >>> callable(sample)  # the server is asked when the sampler is called
+        True
     """
     if not isinstance(url, str) or not url.startswith(("http://", "https://")):
         raise argument_error("url", url, "the URL of a server of completions")
@@ -59,7 +75,7 @@ def server_sampler(
             usage = {"stream": True, "stream_options": {"include_usage": True}}
             return [_streamed(url, {**fields, **usage, "seed": seed + place, "n": 1}) for place in range(number)]
         with _opened(url, {**fields, "seed": seed, "n": number}) as body:
-            answer = json.load(body)
+            answer = _decoded(url, body.read())
         return _answers(url, answer, number)
 
     return sample
@@ -76,6 +92,13 @@ def _opened(url: str, fields: Mapping[str, Any]) -> Any:
         raise UnusableSubject(f"{url} answered {error.code}: {said}") from None
     except (OSError, ValueError) as error:
         raise UnusableSubject(f"{url} does not answer: {error}") from None
+
+
+def _decoded(url: str, data: bytes | str) -> Any:
+    try:
+        return json.loads(data)
+    except ValueError:
+        raise UnusableSubject(f"{url} answered {shown(data[:300])}, expected JSON") from None
 
 
 def _answers(url: str, answer: Any, number: int) -> list[dict[str, Any]]:
@@ -135,7 +158,7 @@ def _streamed(url: str, fields: Mapping[str, Any]) -> dict[str, Any]:
             data = line.decode("utf-8").strip().removeprefix("data:").strip()
             if not data or data == "[DONE]" or data.startswith(":"):
                 continue
-            event = json.loads(data)
+            event = _decoded(url, data)
             usage = value_at(event, "usage")
             if isinstance(usage, Mapping) and isinstance(usage.get("completion_tokens"), int):
                 result["usage"] = {"completion_tokens": usage["completion_tokens"]}

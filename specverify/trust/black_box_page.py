@@ -70,7 +70,7 @@ def until_refuted(bug: Bug, seed: int, concentrations: Sequence[float] = CONCENT
 
 
 def _by_checks(bug: Bug, acceptance: Array | None = None) -> str:
-    plan = SamplingPlan(tolerance=0.02, alarm=ALARM)
+    plan = SamplingPlan(tv=0.02, alarm=ALARM)
     verdicts = sampled_verdicts(Sampler("it", partial(told, bug)), plan, law=law(), acceptance=acceptance)
     refuted = [verdict.check for verdict in verdicts if verdict.status is Status.REFUTED]
     samples = next(item for item in verdicts if item.check == "samples_fit_law").figures["samples"]

@@ -96,15 +96,35 @@ def calibrate(
 ) -> Calibration:
     """Return the false-alarm rate of a test and the total variation that it detects.
 
-    ``statistic(sample)`` gets ``samples`` outcomes of ``law`` (a pmf ``[k]``, or probabilities by sequence) as indices:
-    int64 ``[samples]`` in random order, or with ``takes="counts"`` the count of each, ``[k]``. With ``two_samples`` it
-    also gets a second, right sample of that size for comparison. An alarm is a return value above ``threshold``;
-    without a threshold, an ``AssertionError`` or False.
+    The false alarms of right samples are counted. Then laws are bisected that are wrong in two ways: half of the
+    outcomes too likely, which is as hard to see as any, and garbage, a uniformly random outcome now and then.
 
-    ``declared`` is the rate stated by the author of the test. The false alarms of ``runs`` right samples are counted.
-    Then the size of two kinds of errors is bisected, with ``runs_of_wrong`` each: half of the outcomes too likely,
-    which is as hard to detect as any error, and garbage, an occasional uniformly random outcome. Raises ``ValueError``
-    for invalid arguments, and the errors of the statistic.
+    Args:
+        statistic: ``statistic(sample)`` gets outcomes as their numbers: int64 ``[samples]`` in random order, or with
+            ``takes="counts"`` how often each came, ``[k]``. It alarms if its result is above ``threshold``; without
+            one, if it raises ``AssertionError`` or returns False.
+        law: The right law of the outcomes: a pmf ``[k]``, or probabilities by sequence.
+        samples: Outcomes of one sample.
+        threshold: The largest result that is no alarm.
+        takes: ``"samples"`` or ``"counts"``.
+        two_samples: Whether the statistic gets a second, right sample of that size to compare with.
+        declared: The false-alarm rate that the author of the test states.
+        runs: Right samples whose false alarms are counted.
+        runs_of_wrong: Samples of each wrong law, at least 10.
+        seed: Seed of all samples.
+
+    Returns:
+        The false-alarm rate with its 99 percent interval, and the total variations that pass and that are refuted.
+
+    Raises:
+        ValueError: For arguments that cannot be. Whatever else the statistic raises is raised.
+
+    Examples:
+        >>> def my_test(sample):
+        ...     return abs(sample.mean() - 0.75) < 0.1
+        >>> result = calibrate(my_test, [0.25, 0.75], samples=100, runs=20, runs_of_wrong=10)
+        >>> 0 <= result.alarms <= 20
+        True
     """
     check_callable(statistic, "statistic", arguments=1 + bool(two_samples))
     check_count(samples, "samples")

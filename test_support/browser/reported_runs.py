@@ -17,7 +17,7 @@ from test_support.report import runs
 SAMPLERS = Path(programs.__file__).parent
 PLAN = """
 results = "campaign.sqlite"
-tolerance = 0.05
+tv = 0.05
 block = 640
 blocks = 12
 """

@@ -7,14 +7,19 @@ from typing import Any
 
 from specverify.base.verdict import Status
 from specverify.report.prose import failure, scope, strength
-from specverify.testing import check_kernel
+from specverify.testing import KernelConvention, check_kernel
 
 BOUNDARY, ROUNDED = "support_at_boundary_draws", "support_at_rounded_rows"
 
 
 def refuted(kernel: Any, **options: Any) -> dict[str, str]:
-    """Return the statement of every check that refutes; every other must hold. All of it is written out."""
-    verdicts = check_kernel(kernel, library="torch", on_fail=None, timeout=6000, **options)
+    """Return the statement of every check that refutes; every other must hold. All of it is written out.
+
+    Options that are fields of ``KernelConvention`` are the convention of the kernel.
+    """
+    fields = {name: options.pop(name) for name in KernelConvention._fields if name in options}
+    convention = KernelConvention(library="torch", **fields)
+    verdicts = check_kernel(kernel, convention, on_fail=None, timeout=6000, **options)
     for verdict in verdicts:
         line = f"{verdict.status} {verdict.check} {strength(verdict)}, {scope(verdict)}, {verdict.seconds:.0f} s"
         sys.stdout.write(f"{line}: {verdict.statement}\n")

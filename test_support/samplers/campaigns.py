@@ -16,7 +16,7 @@ HERE = Path(programs.__file__).parent
 PLAN = """
 results = "results.sqlite"
 alarm = 1e-6
-tolerance = {tolerance}
+tv = {tv}
 block = {block}
 blocks = {blocks}
 {more}
@@ -30,10 +30,10 @@ timeout = {timeout}
 """
 
 
-def plan_in(folder, *names, tolerance=0.05, blocks=12, block=640, timeout=60, more=""):
+def plan_in(folder, *names, tv=0.05, blocks=12, block=640, timeout=60, more=""):
     folder.mkdir(exist_ok=True)
     (folder / "law.json").write_text(json.dumps(programs.law()), "utf-8")
-    text = PLAN.format(tolerance=tolerance, blocks=blocks, block=block, more=more)
+    text = PLAN.format(tv=tv, blocks=blocks, block=block, more=more)
     text += "".join(SUBJECT.format(name=name, timeout=timeout) for name in names)
     (folder / "plan.toml").write_text(text, "utf-8")
     return folder / "plan.toml"

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from specverify.testing import check_cache
+from specverify.testing import CacheOperations, check_cache
 
 CAPACITY, PAGE = 32, 4
 
@@ -61,7 +61,8 @@ class Paged(Static):
         return iter([int(self.pool[PAGE * self.table[at // PAGE] + at % PAGE]) for at in range(self.held)])
 
 
-def statuses(make, **options):
+def statuses(make, fork=None):
     """Return check -> status."""
-    found = check_cache(make, length=len, capacity=CAPACITY, on_fail=None, **options)
+    operations = CacheOperations(length=len, fork=fork)
+    found = check_cache(make, operations, capacity=CAPACITY, on_fail=None)
     return {verdict.check: verdict.status for verdict in found}

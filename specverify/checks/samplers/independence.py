@@ -39,7 +39,7 @@ class IndependencePlan(NamedTuple):
     cell: CellOf
     alarm: float
     error: float
-    tolerance: float
+    tv: float
     most_couples: int
 
 
@@ -95,12 +95,12 @@ def couples_in(rows: Sequence[Tokens], lag: int) -> tuple[Sequence[Tokens], Sequ
 
 
 def independence_status(plan: IndependencePlan, found: IndependenceFound) -> Status:
-    """Return REFUTED, HOLDS within the tolerance, or UNKNOWN so far."""
+    """Return REFUTED, HOLDS within ``tv``, or UNKNOWN so far."""
     if evidence(found.evidence) >= -math.log(plan.alarm):
         return Status.REFUTED
     if _is_constant(found):
         return Status.NOT_APPLICABLE
-    return Status.HOLDS if _dependence(plan, found) <= plan.tolerance else Status.UNKNOWN
+    return Status.HOLDS if _dependence(plan, found) <= plan.tv else Status.UNKNOWN
 
 
 def independence_verdict(name: str, plan: IndependencePlan, found: IndependenceFound, notes: Sequence[str]) -> Verdict:
@@ -115,7 +115,7 @@ def independence_verdict(name: str, plan: IndependencePlan, found: IndependenceF
         Status.HOLDS: f"{plan.what}: dependence of total variation {bound:.3f} at most, in {CELLS} x {CELLS} cells",
         Status.NOT_APPLICABLE: f"{plan.what}: hardly anything varies in {couples} couples, so nothing can depend",
         Status.UNKNOWN: f"{plan.what}: {couples} couples leave a dependence of {bound:.3f} possible, "
-        f"the tolerance is {plan.tolerance:g}: more samples would tell",
+        f"tv is {plan.tv:g}: more samples would tell",
     }[status]
     example = Counterexample((f"{couples} couples, {plan.what}",), alike) if status is Status.REFUTED else None
     figures = {"samples": couples, "tv_at_most": bound, "notes": list(notes)}

@@ -1,4 +1,4 @@
-"""Whether a black box has the known law: refuted, within a tolerance, or undecided so far."""
+"""Whether a black box has the law that is known: refuted, within ``tv``, or undecided so far."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class LawPlan(NamedTuple):
     """Probability of the outcomes that share a cell of ``bound``: what moves among them is not seen."""
     alarm: float
     error: float
-    """Probability with which a sampler beyond ``tolerance`` ever holds."""
-    tolerance: float
+    """Probability with which a sampler beyond ``tv`` ever holds."""
+    tv: float
     most_samples: int
     rounding: float
 
@@ -50,7 +50,7 @@ def plan_law(
     *,
     alarm: float,
     error: float,
-    tolerance: float,
+    tv: float,
     most_samples: int,
     rounding: float = 1e-6,
     draft: Array | None = None,
@@ -59,7 +59,7 @@ def plan_law(
     """Return the plan."""
     bound, unseen, _ = bounding(law.masses, most_samples)
     views = coarsenings(law.masses, most_samples, draft, more)
-    return LawPlan(law, views, bound, min(unseen + law.unnamed, 1.0), alarm, error, tolerance, most_samples, rounding)
+    return LawPlan(law, views, bound, min(unseen + law.unnamed, 1.0), alarm, error, tv, most_samples, rounding)
 
 
 def law_begun(plan: LawPlan) -> LawFound:
@@ -109,10 +109,10 @@ def _observed(plan: LawPlan, found: LawFound) -> float:
 
 
 def law_status(plan: LawPlan, found: LawFound) -> Status:
-    """Return REFUTED, HOLDS within the tolerance, or UNKNOWN so far."""
+    """Return REFUTED, HOLDS within ``tv``, or UNKNOWN so far."""
     if log_evidence(plan, found) >= -math.log(plan.alarm):
         return Status.REFUTED
-    return Status.HOLDS if law_bounds(plan, found).upper <= plan.tolerance else Status.UNKNOWN
+    return Status.HOLDS if law_bounds(plan, found).upper <= plan.tv else Status.UNKNOWN
 
 
 def law_verdicts(name: str, plan: LawPlan, found: LawFound) -> Sequence[Verdict]:
@@ -121,7 +121,7 @@ def law_verdicts(name: str, plan: LawPlan, found: LawFound) -> Sequence[Verdict]
     figures = {"samples": found.samples, "tv_at_most": bounds.upper, "tv_at_least": bounds.lower}
     said = {
         Status.REFUTED: f"it has not the law: e-value {_power_of_ten(surprise)}, alarm {plan.alarm:.1g}",
-        Status.HOLDS: f"TV at most {bounds.upper:.4f}, tolerance {plan.tolerance:g}, error {plan.error:.1g}",
+        Status.HOLDS: f"TV at most {bounds.upper:.4f}, tv {plan.tv:g}, error {plan.error:.1g}",
         Status.UNKNOWN: _undecided(plan, found, bounds),
     }
     law = Verdict(
@@ -154,7 +154,7 @@ def _support_verdict(name: str, plan: LawPlan, found: LawFound) -> Verdict:
         statement = f"{tokens} was emitted {times} times in {found.samples} samples, the law gives it probability 0"
         example = Counterexample((f"{found.samples} samples",), statement)
     else:
-        status = Status.HOLDS if unseen <= plan.tolerance else Status.UNKNOWN
+        status = Status.HOLDS if unseen <= plan.tv else Status.UNKNOWN
         statement = f"none of {found.samples} samples has probability 0: such outcomes have less than {unseen:.2g}"
     figures = {"samples": found.samples, "tv_at_most": unseen}
     return Verdict(
@@ -163,11 +163,11 @@ def _support_verdict(name: str, plan: LawPlan, found: LawFound) -> Verdict:
 
 
 def _undecided(plan: LawPlan, found: LawFound, bounds: Interval) -> str:
-    ways = ["most_samples"] if plan.unseen < plan.tolerance else []
+    ways = ["most_samples"] if plan.unseen < plan.tv else []
     unseen = f", of which {plan.unseen:.2g} is of outcomes too rare to be counted singly" if plan.unseen > 1e-4 else ""
     return (
         f"{found.samples} samples do not refute it, but leave a TV of {bounds.upper:.4f} possible{unseen}; "
-        f"the tolerance is {plan.tolerance:g}: give a larger {' or '.join([*ways, 'tolerance'])}"
+        f"tv is {plan.tv:g}: give a larger {' or '.join([*ways, 'tv'])}"
     )
 
 

@@ -44,7 +44,7 @@ class ReferencePlan(NamedTuple):
     frequent: frozenset[Tokens]
     alarm: float
     error: float
-    tolerance: float
+    tv: float
     most_samples: int
 
 
@@ -64,11 +64,11 @@ def views(longest: int = POSITIONS) -> dict[str, View]:
 
 
 def plan_reference(
-    pilot: Sequence[Tokens], *, alarm: float, error: float, tolerance: float, most_samples: int
+    pilot: Sequence[Tokens], *, alarm: float, error: float, tv: float, most_samples: int
 ) -> ReferencePlan:
     """Return the plan; ``pilot`` is a sample of the plain sampler that is not judged."""
     frequent = frozenset(tokens for tokens, count in Counter(pilot).items() if count >= FREQUENT)
-    return ReferencePlan(frequent, alarm, error, tolerance, most_samples)
+    return ReferencePlan(frequent, alarm, error, tv, most_samples)
 
 
 def reference_begun() -> ReferenceFound:
@@ -122,10 +122,10 @@ def reference_bounds(plan: ReferencePlan, found: ReferenceFound) -> Interval:
 
 
 def reference_status(plan: ReferencePlan, found: ReferenceFound) -> Status:
-    """Return REFUTED, HOLDS within the tolerance, or UNKNOWN so far."""
+    """Return REFUTED, HOLDS within ``tv``, or UNKNOWN so far."""
     if log_evidence(found) >= -math.log(plan.alarm):
         return Status.REFUTED
-    return Status.HOLDS if reference_bounds(plan, found).upper <= plan.tolerance else Status.UNKNOWN
+    return Status.HOLDS if reference_bounds(plan, found).upper <= plan.tv else Status.UNKNOWN
 
 
 def reference_verdict(name: str, plan: ReferencePlan, found: ReferenceFound) -> Verdict:
@@ -136,9 +136,9 @@ def reference_verdict(name: str, plan: ReferencePlan, found: ReferenceFound) -> 
         Status.REFUTED: f"it has another law than the reference: e-value 10^{surprise / math.log(10):.1f}, "
         f"alarm {plan.alarm:.1g}",
         Status.HOLDS: f"total variation from the reference at most {bounds.upper:.4f}, error {plan.error:.1g}, "
-        f"tolerance {plan.tolerance:g}",
+        f"tv {plan.tv:g}",
         Status.UNKNOWN: f"{found.samples} samples of each do not tell them apart, but leave a total variation of "
-        f"{bounds.upper:.4f} possible; the tolerance is {plan.tolerance:g}: give a larger most_samples or tolerance",
+        f"{bounds.upper:.4f} possible; tv is {plan.tv:g}: give a larger most_samples or tv",
     }[status]
     example = _example(found, refuting) if status is Status.REFUTED else None
     figures = {

@@ -37,6 +37,10 @@ _STATE = {
 _ADDRESSES = vars(np.random.BitGenerator)["ctypes"]
 """Likewise."""
 
+_OF_NUMPY: Any = np.random.mtrand._rand._bit_generator  # noqa: SLF001 - np.random's functions draw from it
+_OF_RANDOM: Any = random.seed.__self__  # type: ignore[attr-defined]
+"""The generators that the functions of both modules draw from."""
+
 _HEAD = object.__basicsize__
 """Bytes of a generator of ``random`` before its twister: the place of the next word, and the words."""
 
@@ -59,6 +63,8 @@ def read(generator: Any) -> Hashable | None:
     if isinstance(generator, random.Random):
         return None if isinstance(generator, random.SystemRandom) else _of_random(generator)
     bits = bits_of(generator)
+    if bits is _OF_NUMPY:
+        return _windows()[0].raw  # type: ignore[no-any-return]  # the bytes
     if type(bits) is np.random.MT19937:
         return ctypes.string_at(_memory(bits), TWISTER)
     if type(bits) in _pcgs():
@@ -126,9 +132,19 @@ def _pcgs() -> frozenset[type]:
 
 
 def _of_random(generator: _random.Random) -> Hashable:
+    if generator is _OF_RANDOM and _windows()[1] is not None:
+        return _windows()[1].raw  # type: ignore[no-any-return]  # the bytes
     if _twister_is_known():
         return ctypes.string_at(id(generator) + _HEAD, TWISTER)
     return _random.Random.getstate(generator)
+
+
+@cache
+def _windows() -> tuple[Any, Any]:
+    """Return the memory of the generators that every run looks at, of NumPy and ``random``; they live as long as it."""
+    window = ctypes.c_char * TWISTER
+    known = _twister_is_known()
+    return window.from_address(_memory(_OF_NUMPY)), window.from_address(id(_OF_RANDOM) + _HEAD) if known else None
 
 
 @cache

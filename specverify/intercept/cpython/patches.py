@@ -56,7 +56,19 @@ from typing import Any, NamedTuple, TypeVar
 from weakref import ReferenceType, ref
 
 import numpy as np
-from numpy import append, array, asarray, broadcast_arrays, broadcast_to, concatenate, empty, expand_dims, moveaxis
+from numpy import (
+    append,
+    array,
+    asarray,
+    broadcast_arrays,
+    broadcast_to,
+    concatenate,
+    count_nonzero,
+    empty,
+    expand_dims,
+    full,
+    moveaxis,
+)
 
 from specverify.intercept.caller import foreign_frame
 from specverify.intercept.refusals import NeedsValue, current
@@ -73,6 +85,7 @@ __all__ = [
     "ceil",
     "concatenate",
     "copysign",
+    "count_nonzero",
     "empty",
     "exp",
     "expand_dims",
@@ -80,6 +93,7 @@ __all__ = [
     "factorial",
     "floor",
     "frexp",
+    "full",
     "inf",
     "isclose",
     "isfinite",

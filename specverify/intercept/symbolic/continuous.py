@@ -35,6 +35,7 @@ from specverify.intercept import audit
 from specverify.intercept.caller import caller
 from specverify.intercept.cpython.patches import inf, isclose, isfinite, isinf, isnan
 from specverify.intercept.refusals import NeedsValue, give
+from specverify.intercept.run import mode
 from specverify.intercept.symbolic.steps import (
     FLOOR,
     LOG,
@@ -364,7 +365,9 @@ class Joined(NamedTuple):
         rounding.known_within(chance.within)
         if not drawn:
             return chance.middle == 1
-        result = uniforms[0].coin(chance.middle)
+        result = uniforms[0].coin(
+            chance.middle, lambda _: int(mode().coupled.holds(uniforms, self, bound, or_equal=or_equal))
+        )
         group.learn(Answer(self, bound, or_equal, result))
         return result
 
@@ -513,7 +516,9 @@ def given(value: Continuous) -> int:
         raise refusal("value-needed", "the value of a random number is needed that was compared together with others")
     look(value.uniform.draw)
     state = os.urandom(8) if origin is None else repr(origin.state).encode()
+    coupled = mode().coupled
     place = known.low + (known.high - known.low) * (zlib.crc32(state) + 0.5) / 2**32
+    place = place if coupled is None else coupled.value(value.uniform)
     result = place
     for step in value.steps:
         result = step.of(result)
@@ -522,7 +527,7 @@ def given(value: Continuous) -> int:
     if not known.low < known.high:
         known.low, known.high = place, math.nextafter(place, 2.0)
     give(f"a number of {number:.0f} outcomes at {caller()}, given as it is")
-    return int(result)
+    return int(result) if coupled is None else int(coupled.whole(value, result))
 
 
 def _outcomes(value: Continuous) -> float:

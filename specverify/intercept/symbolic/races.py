@@ -45,6 +45,7 @@ from specverify.intercept import audit
 from specverify.intercept.audit import Raced, Racer
 from specverify.intercept.cpython.patches import array, exp, expm1, inf, isclose, isnan, log, prod
 from specverify.intercept.refusals import NeedsValue, tried
+from specverify.intercept.run import mode
 from specverify.intercept.symbolic import algebra
 from specverify.intercept.symbolic.algebra import FRESH
 from specverify.intercept.symbolic.continuous import NEAR, SYMBOLIC, Continuous, Extreme, Joined, drawn, few
@@ -75,7 +76,7 @@ class Clock(NamedTuple):
     @property
     def plain(self) -> bool:
         """Whether it is an exponential of its rate, but for less than float64 rounds."""
-        late = self.at_once or abs(self.rate * self.start)
+        late = max(self.at_once, abs(self.rate * self.start))
         return late <= FLOAT64 and abs(self.offset) <= FLOAT64 and self.later(self.end) <= FLOAT64
 
     def later(self, at: float) -> float:
@@ -547,9 +548,9 @@ def _order(scores: Sequence[Any], number: int, place: str, *, first_of_ties: boo
     race, racing, plain = _contest(scores, number, place)
     drawn = _Drawn(racing)
     if plain:
-        result = _by_order(drawn, race, number)
+        result = _by_order(drawn, race, number, scores)
     else:
-        result = [drawn.one(law_of_first(race.clocks, first_of_ties=first_of_ties))]
+        result = [drawn.one(law_of_first(race.clocks, first_of_ties=first_of_ties), scores)]
     for _, uniform, clock in racing:
         uniform.known.raced = Raced(place or audit.place(), log(clock.rate))
     return result if len(result) == number else _and_numbers(scores, result, number)
@@ -560,17 +561,21 @@ class _Drawn(NamedTuple):
 
     racing: Sequence[tuple[int, Uniform, Clock]]
 
-    def one(self, pmf: Any) -> int:
-        uniform = self.racing[0][1]
+    def one(self, pmf: Any, among: Sequence[Any]) -> int:
+        """Return the place of the first of the clocks, or of the largest of the scores, ``among`` which it is."""
+        uniform, coupled = self.racing[0][1], mode().coupled
         uniform.known.asked += 1
+        if coupled is not None:
+            coupled.learn(uniform for _, uniform, _ in self.racing)
+            return int((coupled.first if isinstance(among[0], Runner) else coupled.largest)(pmf, among))
         return uniform.draws.categorical(pmf, ("race", *uniform.known.site, uniform.known.asked))
 
 
-def _by_order(drawn: _Drawn, race: Race, number: int) -> list[int]:
+def _by_order(drawn: _Drawn, race: Race, number: int, scores: Sequence[Any]) -> list[int]:
     """Return the indices of the first ``number`` to ring, or of the last ones."""
     for _, uniform, clock in drawn.racing:
         if uniform.known.runner is None:
-            uniform.known.runner = Runner(clock.rate, flipped=clock.flipped)
+            uniform.known.runner = Runner(clock.rate, flipped=clock.flipped, known=uniform.known)
     runners = {uniform.known.runner: (at, clock) for at, uniform, clock in drawn.racing if uniform.known.runner}
     turned = [runner.flipped != clock.flipped for runner, (_, clock) in runners.items()]
     rates = [clock.rate for _, clock in runners.values()]
@@ -578,7 +583,8 @@ def _by_order(drawn: _Drawn, race: Race, number: int) -> list[int]:
     if any(turned) and not alike:
         raise NeedsValue("second-race", "random noise is used in a second race, with other weights")
     if not agreed(list(runners), rates):
-        return [_reweighted(drawn, list(runners), rates, once=number == 1 and race.first and not any(turned))]
+        once = number == 1 and race.first and not any(turned)
+        return [_reweighted(drawn, list(runners), rates, [scores[at] for at, _, _ in drawn.racing], once=once)]
     left, result, first = list(runners), [], race.first != alike
     for _ in range(min(number, len(left)) if first else len(left)):
         ringing = first_of(left, drawn.one)
@@ -587,7 +593,7 @@ def _by_order(drawn: _Drawn, race: Race, number: int) -> list[int]:
     return result if first else result[::-1][:number]
 
 
-def _reweighted(drawn: _Drawn, runners: list[Runner], rates: list[float], *, once: bool) -> int:
+def _reweighted(drawn: _Drawn, runners: list[Runner], rates: list[float], scores: Sequence[Any], *, once: bool) -> int:
     """Return the index of the first to ring in a second race at other ``rates``, after which nothing more is told.
 
     Raises ``NeedsValue`` unless it is asked who is first, ``once``, and the race before told no more than that.
@@ -600,7 +606,7 @@ def _reweighted(drawn: _Drawn, runners: list[Runner], rates: list[float], *, onc
     raced = [*root.all_behind()]
     before = [runner.rate if runner in raced else 0.0 for runner in runners]
     first = runners.index(root) if root in runners else None
-    result = drawn.one(law_of_second(before, rates, sum(runner.rate for runner in raced), first))
+    result = drawn.one(law_of_second(before, rates, sum(runner.rate for runner in raced), first), scores)
     for runner in raced:
         runner.told = True
     for _, uniform, _ in drawn.racing:
