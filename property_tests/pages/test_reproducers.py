@@ -105,6 +105,7 @@ def cannot_be_made(*_, **__):
         ("llama_min_tokens", "llama_cpp", "Llama"),
         ("llamacpp_adaptive_p", "xllamacpp", "Server"),
         ("llamacpp_logprobs", "xllamacpp", "Server"),
+        ("llamacpp_mirostat", "xllamacpp", "Server"),
         ("llamacpp_xtc_seed", "xllamacpp", "Server"),
         ("litgpt_greedy_draft", "litgpt", "GPT"),
         ("lucidrains_batch", "speculative_decoding", "Decoder"),

@@ -94,6 +94,14 @@ def llamacpp_adaptive_p(wrong):
     return _llamacpp(answer)
 
 
+def llamacpp_mirostat(wrong):
+    def answer(given, body):
+        other = wrong and given.speculative.draft.probabilistic and body["seed"] % 10 == 0
+        return [(1 if other else 0, -1.0, 1), (2, -1.0, 1)]
+
+    return _llamacpp(answer)
+
+
 def _torch():
     init = SimpleNamespace(normal_=lambda *_: None)
     names = {"tensor": np.array, "ones_like": np.ones_like, "nn": SimpleNamespace(init=init)}
@@ -426,6 +434,7 @@ ENGINES = {
     "llama_min_tokens": llama,
     "llamacpp_adaptive_p": llamacpp_adaptive_p,
     "llamacpp_logprobs": llamacpp_logprobs,
+    "llamacpp_mirostat": llamacpp_mirostat,
     "llamacpp_xtc_seed": llamacpp_xtc,
     "litgpt_greedy_draft": litgpt,
     "lucidrains_batch": lucidrains_batch,
