@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from specverify.base.limits import EDGE as LEAST_EDGE
-from specverify.base.limits import SECONDS
+from specverify.base.default_limits import EDGE as LEAST_EDGE
+from specverify.base.default_limits import SECONDS
 from specverify.cli.options import (
     EDGE,
     HOLDS,
