@@ -20,7 +20,10 @@ def round_around(trace: Trace, index: int, wanted: Tokens) -> str:
     prompt, new = trace.texts[index]
     if sum(other == prompt for other, _ in trace.texts) > 1:
         return ""
-    wrong = next((i for i, pair in enumerate(zip(wanted, new, strict=False)) if pair[0] != pair[1]), len(new))
+    shorter = min(len(wanted), len(new))
+    wrong = next((i for i, pair in enumerate(zip(wanted, new, strict=False)) if pair[0] != pair[1]), shorter)
+    ended = trace.eos is not None and wrong == len(wanted) and wanted[-1:] == (trace.eos,)
+    wrong -= ended
     text = prompt + new
     starts = [
         (len(drafted[0]) - len(prompt), drafted)
@@ -36,6 +39,9 @@ def round_around(trace: Trace, index: int, wanted: Tokens) -> str:
     came = new[begin:]
     accepted = next((i for i, draft in enumerate(drafts) if came[i : i + 1] != (draft,)), len(drafts))
     number = f"new token {begin + 1}"
+    if ended and wrong - begin < accepted:
+        behind = f"draft {wrong - begin + 1} is the end token {trace.eos}, and what is behind it is emitted too"
+        return f"round from {number}: drafted {listed_tokens(drafts)}, accepted {accepted}: {behind}"
     return f"round from {number}: drafted {listed_tokens(drafts)}, accepted {accepted} (inferred from the tokens)"
 
 
@@ -60,6 +66,11 @@ def wrong_row(trace: Trace, index: int, wanted: Tokens) -> str:
             )
             whose = f", a text of request {other + 1}" if other is not None else ""
             return f"it is the choice of p after ({listed_tokens(asked)}){whose}"
+    for model, asked in reversed(later):
+        extra = _inserted(asked, text, prompt) if model == "target" else ()
+        if extra and _chosen(trace.target, asked) == token:
+            said = f"it is the choice of p after ({listed_tokens(asked)}), which still holds {listed_tokens(extra)}"
+            return f"{said}: tokens that are no part of the text (a cache that keeps rejected drafts)"
     if len(trace.texts) > 1:
         return _kept_row(trace, text, token, served)
     draft = None if trace.draft is None else _chosen(trace.draft, text)
@@ -71,6 +82,17 @@ def wrong_row(trace: Trace, index: int, wanted: Tokens) -> str:
     if draft == token:
         fitting.append("the draft itself, kept although p has another choice")
     return f"it is {', or '.join(fitting)}" if fitting else ""
+
+
+def _inserted(asked: Tokens, text: Tokens, prompt: Tokens) -> Tokens:
+    """Return the tokens that a text which was asked about has between those of ``text``, behind its prompt."""
+    more = len(asked) - len(text)
+    if more <= 0 or len(text) <= len(prompt):
+        return ()
+    for start in range(len(prompt), len(text)):
+        if asked[:start] == text[:start] and asked[start + more :] == text[start:]:
+            return asked[start : start + more]
+    return ()
 
 
 def _kept_row(trace: Trace, text: Tokens, token: int, served: list[int]) -> str:

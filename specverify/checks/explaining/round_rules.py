@@ -125,6 +125,13 @@ def _short_of_one(rows: Rows, drafts: Tokens, i: int) -> Row:
     return [*left[:-1], left[-1] + 1 - sum(left)]
 
 
+def _rest_on_last_excess(rows: Rows, drafts: Tokens, i: int) -> Row:
+    """Return the same with what is missing on the last token that p has more of than q."""
+    left = [max(a - b, 0 * a) for a, b in zip(rows.p[i], rows.q[i], strict=True)]
+    last = max((token for token, mass in enumerate(left) if mass > 0), default=len(left) - 1)
+    return [mass + (1 - sum(left)) * (token == last) for token, mass in enumerate(left)]
+
+
 def _without_draft(rows: Rows, drafts: Tokens, i: int) -> Row:
     return scaled([0 * mass if token == drafts[i] else mass for token, mass in enumerate(rows.p[i])])
 
@@ -135,6 +142,9 @@ REPLACE_OF_ROW: Mapping[str, RowFormula] = {
     "norm(max(q - p, 0))": lambda rows, drafts, i: excess(rows.q[i], rows.p[i]),
     "norm(|p - q|)": lambda rows, drafts, i: scaled([abs(a - b) for a, b in zip(rows.p[i], rows.q[i], strict=True)]),
     "max(p - q, 0) without its division by the sum: what is missing to 1 goes to the last token": _short_of_one,
+    "max(p - q, 0) without its division by the sum: what is missing to 1 goes to the last token that has mass": (
+        _rest_on_last_excess
+    ),
     "p without the rejected token": _without_draft,
     "the argmax of p": lambda rows, drafts, i: [int(t == _argmax(rows.p[i])) for t in range(len(rows.p[i]))],
     "the argmax of max(p - q, 0)": lambda rows, drafts, i: [
