@@ -69,6 +69,8 @@ def in_scenario(verify, gamma=1, scenario=SMALL):
             {"accept": lambda p, q: q / p},
             "drafts are accepted with probability min(1, q/p), expected min(1, p/q): draft 1",
         ),
+        ({"accept": lambda p, q: (p / q) ** 3}, "drafts are accepted with probability min(1, (p/q)^3), expected min(1"),
+        ({"accept": lambda p, q: p / (q + 0.1)}, "drafts are accepted with probability min(1, p/(q + 0.1)), expected"),
         (
             {"accept": lambda p, q: 1.25 * p / q},
             "drafts are accepted with probability min(1, 1.25 p/q), expected min(1,",
@@ -92,11 +94,11 @@ def test_a_right_round_has_no_fault():
 
 
 def test_what_no_formula_fits_is_told_in_numbers_alone():
-    sentence = fault_of_rounds(in_scenario(verifier(accept=lambda p, q: (p / q) ** 3))).sentence
+    sentence = fault_of_rounds(in_scenario(verifier(accept=lambda p, q: 0.1 + 0.5 * p * q))).sentence
     assert sentence.startswith(
-        "draft 1, token 1 (p = 0.429, q = 0.667) is accepted with probability 0.266 (test_first_"
+        "draft 1, token 0 (p = 0.571, q = 0.333) is accepted with probability 0.195 (test_first_"
     )
-    assert sentence.endswith("expected 0.643 = min(1, p/q)")
+    assert sentence.endswith("expected 1 = min(1, p/q)")
 
 
 def test_drafts_that_count_behind_a_rejection_are_told():

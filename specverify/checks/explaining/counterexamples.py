@@ -412,7 +412,7 @@ def _models_of_decoder(here: InScenario, path: Path[Any]) -> Models | None:
         decision.site[:1] in {("draft",), ("accept",)} for decision in path.decisions
     ):
         return None
-    return Models(here.task.target, here.task.draft, here.prompt, here.scenario.horizon, roles=ROLES)
+    return Models(here.task.target, here.task.draft, here.prompt, here.scenario.horizon, roles=ROLES, guesses=False)
 
 
 def or_none(explain: Callable[Given, Found], *given: Given.args, **named: Given.kwargs) -> Found | None:

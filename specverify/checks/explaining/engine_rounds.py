@@ -42,10 +42,11 @@ class EngineRounds(NamedTuple):
 
 def engine_rounds(all_paths: Sequence[NewPath]) -> EngineRounds:
     """Return many paths of an engine as rounds."""
-    if not any(name == "draft" for _, _, models in all_paths for _, name, _ in models.queries):
+    names = {name for _, _, models in all_paths for _, name, _ in models.queries}
+    if names and "draft" not in names:
         all_paths = [(items, new, models._replace(q=None)) for items, new, models in all_paths]
     guesses = any(_begins_with_test(items) for items, _, _ in all_paths)
-    all_paths = [(items, new, models._replace(guesses=guesses)) for items, new, models in all_paths]
+    all_paths = [(items, new, models._replace(guesses=guesses and models.guesses)) for items, new, models in all_paths]
     best = _settled(all_paths)
     if any(models.q is not None for _, _, models in all_paths):
         learned = _settled([(items, new, models._replace(q=None)) for items, new, models in all_paths])

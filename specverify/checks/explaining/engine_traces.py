@@ -58,6 +58,8 @@ def wrong_row(trace: Trace, index: int, wanted: Tokens) -> str:
     served = [number for number, (_, asked) in enumerate(trace.queries) if asked == prompt]
     later = trace.queries[served[-1] :] if served else ()
     own = prompt[:1] if len(trace.texts) == 1 else prompt
+    if trace.draft is not None and ("draft", text) in later and _chosen(trace.draft, text) == token:
+        return f"it is the draft, which p does not choose: p has {wanted[wrong]} there"
     strange = [asked for model, asked in later if model == "target" and asked[: len(own)] != own]
     for asked in reversed(strange):
         if len(asked) == len(text) and _chosen(trace.target, asked) == token:

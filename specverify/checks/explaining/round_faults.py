@@ -399,31 +399,44 @@ def _name(all_given: Sequence[GivenDrafts], part: str) -> str:
         if all(_fits(value, formula(given.rows, given.drafts, i), given.slack) for given, i, value in seen):
             fitting.append(name)
     if part == "accept" and not fitting:
-        return _lenience(seen)
+        return _family(seen)
     several_tokens = any(len(given.rows.p[0]) > 2 for given in all_given)  # with two tokens many formulas are one
     return fitting[0] if len(fitting) == 1 or (fitting and several_tokens) else ""
 
 
-def _lenience(seen: Sequence[tuple[GivenDrafts, int, Any]]) -> str:
-    """Return ``with probability min(1, c p/q)`` where one constant fits everything."""
-    factors = []
+def _family(seen: Sequence[tuple[GivenDrafts, int, Any]]) -> str:
+    """Return the acceptance of a family with one free number, where one number fits everything."""
+    open_ones = []
     for given, i, value in seen:
-        p, q = given.rows.p[i][given.drafts[i]], given.rows.q[i][given.drafts[i]]
-        if 0 < value < 1 - 1e-6 and p > 0 and q > 0:
-            factors.append(value * q / p)
-    if len(factors) < 2:
+        p, q = (float(row[given.drafts[i]]) for row in (given.rows.p[i], given.rows.q[i]))
+        if 1e-6 < value < 1 - 1e-6 and p > 0 and q > 0 and abs(p - q) > 1e-6:
+            open_ones.append((p, q, float(value)))
+    if len(open_ones) < 2:
         return ""
-    factor = factors[0]
-    fits = all(
-        _fits(
-            value,
-            min(1, factor * given.rows.p[i][given.drafts[i]] / given.rows.q[i][given.drafts[i]]),
-            4 * given.slack * max(1, float(factor)),
-        )
-        for given, i, value in seen
-        if given.rows.q[i][given.drafts[i]] > 0
-    )
-    return f"with probability min(1, {short(factor)} p/q)" if fits else ""
+    for said, solve, formula in _FAMILIES:
+        number = solve(*open_ones[0])
+        if number > 0 and all(_fits_family(one, number, formula) for one in seen):
+            return said.format(c=short(number))
+    return ""
+
+
+def _fits_family(one: tuple[GivenDrafts, int, Any], number: float, formula: Callable[..., float]) -> bool:
+    given, i, value = one
+    p, q = (float(row[given.drafts[i]]) for row in (given.rows.p[i], given.rows.q[i]))
+    return q <= 0 or abs(float(value) - min(1.0, formula(p, q, number))) <= 8 * given.slack * max(1.0, number)
+
+
+_FAMILIES: tuple[tuple[str, Callable[..., float], Callable[..., float]], ...] = (
+    ("with probability min(1, {c} p/q)", lambda p, q, value: value * q / p, lambda p, q, c: c * p / q),
+    (
+        "with probability min(1, (p/q)^{c})",
+        lambda p, q, value: math.log(value) / math.log(p / q),
+        lambda p, q, c: (p / q) ** c,
+    ),
+    ("with probability min(1, p/(q + {c}))", lambda p, q, value: p / value - q, lambda p, q, c: p / (q + c)),
+    ("with probability min(1, p/q + {c})", lambda p, q, value: value - p / q, lambda p, q, c: p / q + c),
+)
+"""Words, the number that fits one acceptance, and the acceptance by it."""
 
 
 def _depends_on_later(all_given: Sequence[GivenDrafts]) -> str:

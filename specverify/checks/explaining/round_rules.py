@@ -6,6 +6,7 @@ by a draw from norm(max(p - q, 0)), and after the last draft comes a bonus token
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -145,6 +146,19 @@ REPLACE_OF_ROW: Mapping[str, RowFormula] = {
     "max(p - q, 0) without its division by the sum: what is missing to 1 goes to the last token that has mass": (
         _rest_on_last_excess
     ),
+    "p on the tokens with p > q (p itself, not p - q)": lambda rows, drafts, i: scaled(
+        [a if a > b else 0 * a for a, b in zip(rows.p[i], rows.q[i], strict=True)]
+    ),
+    "norm(max(p/q - 1, 0))": lambda rows, drafts, i: scaled(
+        [max(a / b - 1, 0) if b > 0 else a for a, b in zip(rows.p[i], rows.q[i], strict=True)]
+    ),
+    "softmax(p - q)": lambda rows, drafts, i: scaled(
+        [math.exp(float(a) - float(b)) for a, b in zip(rows.p[i], rows.q[i], strict=True)]
+    ),
+    "the tokens with p > q, all alike": lambda rows, drafts, i: scaled(
+        [int(a > b) for a, b in zip(rows.p[i], rows.q[i], strict=True)]
+    ),
+    "all tokens alike": lambda rows, drafts, i: scaled([1 for _ in rows.p[i]]),
     "p without the rejected token": _without_draft,
     "the argmax of p": lambda rows, drafts, i: [int(t == _argmax(rows.p[i])) for t in range(len(rows.p[i]))],
     "the argmax of max(p - q, 0)": lambda rows, drafts, i: [
