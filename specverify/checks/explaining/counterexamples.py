@@ -69,7 +69,9 @@ def law_counterexample(here: InScenario, law: Mapping[Any, Any], expected: Mappi
     read = next((reading.fault for reading in readings if reading.fault), "")
     if difference is None:
         return example if fault is None else example._replace(fault=fault.sentence)
-    named = fault.sentence if fault else f"{read}: {difference.fault}" if read else difference.fault
+    row = here.variant.label.partition(", ")[2]
+    where = f"{row}: " if row.startswith("row") else ""
+    named = fault.sentence if fault else where + (f"{read}: {difference.fault}" if read else difference.fault)
     return example._replace(fault=named, rows=difference.rows)
 
 
