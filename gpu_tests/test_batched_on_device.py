@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 import torch
-from batches import Inputs, differing, dyadic, on_device
 
 from reference import Batch, greedy_batched, verify_batched
+from test_support.gpu.batches import Inputs, differing, dyadic, on_device
 
 SHAPES = [(1, 2), (2, 1), (3, 0), (3, 3), (11, 2), (300, 4)]
 DTYPES = {"float64": torch.float64, "float32": torch.float32, "bfloat16": torch.bfloat16}

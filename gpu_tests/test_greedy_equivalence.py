@@ -15,11 +15,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-import tiny_models
 import torch
-from cached_models import PLANTS, Plant, cut, whole_logits
-from configurations import CONFIGURATIONS, DRAFTERS, WITH_DRAFTER, WITHOUT_DRAFTER, some_configurations
-from texts import (
+
+from reference import Decoder, LanguageModel, Sampled, Task, Tokens, generate, warped
+from reference.algorithms import speculative_sampling
+from specverify.engines.huggingface.models import SAMPLED_ARCHITECTURES, build_model
+from test_support.gpu import tiny_models
+from test_support.gpu.cached_models import PLANTS, Plant, cut, whole_logits
+from test_support.gpu.configurations import CONFIGURATIONS, DRAFTERS, WITH_DRAFTER, WITHOUT_DRAFTER, some_configurations
+from test_support.gpu.texts import (
     CLEAR,
     Setting,
     Text,
@@ -31,12 +35,8 @@ from texts import (
     skip_unless_padding_is_finite,
     texts_of,
 )
-from ties import Ledger, measure
-from tiny_models import ABSOLUTE_OR_ROTARY, ANY_MASK, ATTENTIONS
-
-from reference import Decoder, LanguageModel, Sampled, Task, Tokens, generate, warped
-from reference.algorithms import speculative_sampling
-from specverify.engines.huggingface.models import SAMPLED_ARCHITECTURES, build_model
+from test_support.gpu.ties import Ledger, measure
+from test_support.gpu.tiny_models import ABSOLUTE_OR_ROTARY, ANY_MASK, ATTENTIONS
 
 VOCABULARY = 7
 HORIZON = 9

@@ -15,13 +15,24 @@ from pathlib import Path
 import pytest
 import torch
 import transformers
-from cache_comparison import VISIBLE, difference, fresh, relative_difference
-from cache_kinds import HAS_FP8, KINDS, kind
-from cache_rounds import DRAFTS, EMITTED, GAMMAS, KNOWN, SIDES, VERDICTS, Outcome, before_pruning, rounds, worst
-from caches import Held, Kind
-from tiny_models import CONVOLUTION, FULL, RECURRENT, WINDOWS, model_of
 
 from reference.kv_cache import window_crop
+from test_support.gpu.cache_comparison import VISIBLE, difference, fresh, relative_difference
+from test_support.gpu.cache_kinds import HAS_FP8, KINDS, kind
+from test_support.gpu.cache_rounds import (
+    DRAFTS,
+    EMITTED,
+    GAMMAS,
+    KNOWN,
+    SIDES,
+    VERDICTS,
+    Outcome,
+    before_pruning,
+    rounds,
+    worst,
+)
+from test_support.gpu.caches import Held, Kind
+from test_support.gpu.tiny_models import CONVOLUTION, FULL, RECURRENT, WINDOWS, model_of
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "kv-caches.md"
 BEGIN, END = "<!-- generated: tables -->", "<!-- end of generated tables -->"

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from cache_machine import CacheMachine, run
-from caches import Held, Rows
 from hypothesis import Verbosity
+
+from test_support.gpu.cache_machine import CacheMachine, run
+from test_support.gpu.caches import Held, Rows
 
 MACHINES = [
     ("llama", "DynamicCache(), reference"),

@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 
 import pytest
 import torch
-from cache_comparison import VISIBLE
-from cache_rounds import DRAFTS, EMITTED, KNOWN
-from tiny_models import VOCABULARY
 from transformers import DynamicCache
 
 from reference import crop, keep_lengths, tokens_to_feed
 from specverify.engines.huggingface.models import SAMPLED_ARCHITECTURES, build_model
 from specverify.engines.huggingface.watch import in_float64
+from test_support.gpu.cache_comparison import VISIBLE
+from test_support.gpu.cache_rounds import DRAFTS, EMITTED, KNOWN
+from test_support.gpu.tiny_models import VOCABULARY
 
 BOUND = 1e-12
 ROUNDS = [(gamma, accepted) for gamma in range(len(DRAFTS) + 1) for accepted in range(gamma + 1)]

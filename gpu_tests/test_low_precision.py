@@ -14,11 +14,12 @@ from typing import Any
 
 import pytest
 import torch
-from batched_speculation import forced_logits
-from batches import tell
-from cached_models import NO_PLANT, PLANTS, Plant, cut, greedy, whole_logits
-from configurations import CONFIGURATIONS, some_configurations
-from texts import (
+
+from test_support.gpu.batched_speculation import forced_logits
+from test_support.gpu.batches import tell
+from test_support.gpu.cached_models import NO_PLANT, PLANTS, Plant, cut, greedy, whole_logits
+from test_support.gpu.configurations import CONFIGURATIONS, some_configurations
+from test_support.gpu.texts import (
     HORIZON,
     Setting,
     Text,
@@ -29,8 +30,8 @@ from texts import (
     settings,
     texts_of,
 )
-from ties import Divergence, Ledger, Measured, Rounding, classify, measure
-from tiny_models import ABSOLUTE_OR_ROTARY, ARCHITECTURES, ATTENTIONS, WIDE_VOCABULARY, in_float64
+from test_support.gpu.ties import Divergence, Ledger, Measured, Rounding, classify, measure
+from test_support.gpu.tiny_models import ABSOLUTE_OR_ROTARY, ARCHITECTURES, ATTENTIONS, WIDE_VOCABULARY, in_float64
 
 SEEDS = range(4)
 ENOUGH = 2

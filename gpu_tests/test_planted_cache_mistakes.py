@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 
 import pytest
 import torch
-from cache_comparison import VISIBLE, bound, difference, fresh, own_layers, relative_difference
-from cache_kinds import DYNAMIC, STATIC, kind
-from cache_pruning import crop_layer
-from cache_rounds import DRAFTS, EMITTED, KNOWN, before_pruning, rounds
-from caches import Held, Kind
-from tiny_models import FULL, RECURRENT, WINDOWS, model_of
 
 from reference.kv_cache import crop
+from test_support.gpu.cache_comparison import VISIBLE, bound, difference, fresh, own_layers, relative_difference
+from test_support.gpu.cache_kinds import DYNAMIC, STATIC, kind
+from test_support.gpu.cache_pruning import crop_layer
+from test_support.gpu.cache_rounds import DRAFTS, EMITTED, KNOWN, before_pruning, rounds
+from test_support.gpu.caches import Held, Kind
+from test_support.gpu.tiny_models import FULL, RECURRENT, WINDOWS, model_of
 
 
 def planted(good: Kind, prune: Callable[[Kind, Held, int], None], **changes: Any) -> Kind:

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import torch
-from batches import Inputs, by_row, in_chunks, on_device, row_of, tell
-from float32_rounding import BFLOAT16_ROUNDING, DTYPES, EPS, weight_errors
 
 from reference import Verified, verify_batched
+from test_support.gpu.batches import Inputs, by_row, in_chunks, on_device, row_of, tell
+from test_support.gpu.float32_rounding import BFLOAT16_ROUNDING, DTYPES, EPS, weight_errors
 
 
 class Paired(NamedTuple):

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import torch
-from batches import pace, tell
-from float32_rounding import DTYPES, VOCABULARIES
 
 from reference import verify_batched
 from specverify.statistics import ConfirmedFit, FitVerdict, confirmed_fit, divide_alarm, samples_for, stage_level
+from test_support.gpu.batches import pace, tell
+from test_support.gpu.float32_rounding import DTYPES, VOCABULARIES
 
 ALARM = divide_alarm(1e-6, len(VOCABULARIES) * len(DTYPES))
 MISS = 1e-3

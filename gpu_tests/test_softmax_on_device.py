@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from batches import tell
-from float32_rounding import BFLOAT16_ROUNDING, DTYPES, EPS, VOCABULARIES, weight_errors
 
 from reference import softmax
+from test_support.gpu.batches import tell
+from test_support.gpu.float32_rounding import BFLOAT16_ROUNDING, DTYPES, EPS, VOCABULARIES, weight_errors
 
 Kernel = Callable[[torch.Tensor, float], torch.Tensor]
 PMF_KERNELS: dict[str, Kernel] = {

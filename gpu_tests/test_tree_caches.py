@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from cache_comparison import VISIBLE, bound
-from cache_kinds import DYNAMIC, STATIC
-from cache_rounds import KNOWN
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tiny_models import FULL, WINDOWS, model_of
-from tree_caches import Choices, accepted_difference, feed_tree, logits_difference
 
 from reference.kv_cache import crop, keep_path, tree_depths, tree_mask, tree_path
+from test_support.gpu.cache_comparison import VISIBLE, bound
+from test_support.gpu.cache_kinds import DYNAMIC, STATIC
+from test_support.gpu.cache_rounds import KNOWN
+from test_support.gpu.tiny_models import FULL, WINDOWS, model_of
+from test_support.gpu.tree_caches import Choices, accepted_difference, feed_tree, logits_difference
 
 TREES: dict[str, tuple[int, ...]] = {
     "a chain": (-1, 0, 1, 2),

@@ -6,7 +6,7 @@ install_reference_finder()
 
 
 def __getattr__(name: str) -> str:
-    """Return ``__version__``, which is looked up when it is asked for: that takes a tenth of a short command's time."""
+    """Return ``__version__``, looked up on first use: the lookup takes a tenth of a short command's time."""
     if name != "__version__":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415

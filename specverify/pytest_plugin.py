@@ -19,7 +19,7 @@ import pytest
 
 if TYPE_CHECKING:
     from specverify.base.verdict import Verdict
-    from specverify.testing.plans import Judging
+    from specverify.testing.plans import CheckOptions
 
 PROPERTY = "specverify"
 """Under this name a report carries its verdicts, also from one process to another."""
@@ -94,7 +94,7 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     budget, before = item.config.getoption("--specverify-budget"), item.config.stash.get(spent, 0.0)
     if budget is not None and before >= budget and _check_of(item) is not None:
         raise SpeculationUndecided(f"not run: the {budget:g} s of --specverify-budget were over")
-    more: Judging = {} if budget is None else {"timeout": max(budget - before, 1e-3)}
+    more: CheckOptions = {} if budget is None else {"timeout": max(budget - before, 1e-3)}
     if shares in item.config.stash:
         more["alarm"] = item.config.stash[shares]
     tokens, started = (heard.set(result.append), offered.set(more)), time.perf_counter()

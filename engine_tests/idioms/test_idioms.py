@@ -10,15 +10,15 @@ from collections import Counter
 from functools import partial
 
 import pytest
-from idioms_page import begin_of, end_of, laws_of, of_law, on_page
-from judged import rejection_law
-from tables import IDIOMS
-from verdicts import told
-from world import distance, sample
 
 from specverify.base.verdict import Status
-from specverify.intercept.outside import look_around
+from specverify.intercept.cpython.sandbox import look_around
 from specverify.statistics import FitVerdict, confirmed_fit, samples_for, stage_level
+from test_support.idioms.judged import rejection_law
+from test_support.idioms.tables import IDIOMS
+from test_support.idioms.verdicts import told
+from test_support.idioms.world import distance, sample
+from tools.pages.idioms_page import begin_of, end_of, laws_of, of_law, on_page
 
 ALARM, MISS = 1e-6, 1e-3
 """False-alarm probability of all samples of right idioms together, and of a miss of one twin."""

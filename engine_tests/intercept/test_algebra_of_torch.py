@@ -9,18 +9,18 @@ from __future__ import annotations
 import math
 
 import pytest
-import samplers
 import torch
-from drawing_calls import LINES, cases, judged, pairs_of
-from test_bare_verifiers import verdicts_of
 from torch.nn.utils.rnn import pad_sequence
-from torch_under_test import TORCH
 
+from engine_tests.subjects.test_verifier import verdicts_of
 from specverify.base.verdict import Status
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.symbolic.uniform import NeedsValue
+from specverify.intercept.refusals import NeedsValue
 from specverify.laws.draws import Tape
 from specverify.statistics import FitVerdict
+from test_support.intercept.drawing_calls import LINES, cases, judged, pairs_of
+from test_support.intercept.torch_under_test import TORCH
+from test_support.verifiers import samplers
 
 
 def exponentials():

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from reference import Sampled
-from specverify.intercept.boundary import Boundary
+from specverify.intercept.distributions import Boundary
 from specverify.intercept.everywhere import answered_everywhere
 
 WORDS = 624

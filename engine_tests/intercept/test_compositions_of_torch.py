@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import pytest
 import torch
-from compositions import FAR, REFUSED, ROWS, answered_law, bound_of, composition, furthest, values
 
-from specverify.intercept.symbolic.uniform import NeedsValue
+from specverify.intercept.refusals import NeedsValue
+from test_support.intercept.compositions import (
+    FAR,
+    REFUSED,
+    ROWS,
+    answered_law,
+    bound_of,
+    composition,
+    furthest,
+    values,
+)
 
 
 def of(number, x):

@@ -10,8 +10,7 @@ import torch
 
 import specverify
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.refusals import Declined
-from specverify.intercept.symbolic.uniform import NeedsValue
+from specverify.intercept.refusals import Declined, NeedsValue
 from specverify.laws.draws import Tape
 
 INTERCEPT = Path(specverify.__file__).parent / "intercept"

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.symbolic.uniform import NeedsValue
+from specverify.intercept.refusals import NeedsValue
 from specverify.laws.draws import Tape
 from specverify.laws.enumeration import program_law
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import torch
-from torch_laws import close, law_of
+
+from test_support.intercept.torch_laws import close, law_of
 
 P = torch.tensor([0.2, 0.3, 0.5], dtype=torch.float64)
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.symbolic.deferred import NeedsValue
+from specverify.intercept.refusals import NeedsValue
 from specverify.laws.enumeration import program_law
 from specverify.subjects.batches import Row, _read
 from specverify.subjects.emitted import emitted_row, ends_left_open

@@ -6,7 +6,8 @@ import random
 
 import pytest
 import torch
-from compositions import answered_law
+
+from test_support.intercept.compositions import answered_law
 
 KEEP = 0.3
 MIDDLE = KEEP**2 * (3 - 2 * KEEP)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from torch_laws import law_of
 
 from specverify.intercept.audit import audited
 from specverify.intercept.torch.calls import NeedsValue, answered_by
 from specverify.laws.draws import Tape
 from specverify.laws.paths import paths
+from test_support.intercept.torch_laws import law_of
 
 P = torch.tensor([0.2, 0.3, 0.5], dtype=torch.float64)
 Q = torch.tensor([0.6, 0.3, 0.1], dtype=torch.float64)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from rounding_edges import fine, look_up_error, round_error, worst
 
 from specverify.laws import rounding
+from test_support.laws.rounding_edges import fine, look_up_error, round_error, worst
 
 SIZES = (2, 3, 8, 64, 1024)
 LONG = pytest.mark.skipif(

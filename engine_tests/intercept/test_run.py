@@ -165,7 +165,7 @@ def test_no_other_module_of_interception_holds_state():
         for node in ast.parse(path.read_text("utf-8")).body
         if is_state(node)
     ]
-    assert [place.partition(":")[0] for place in found] == ["run.py", "operations.py"]  # the mode, and a table
+    assert [place.partition(":")[0] for place in found] == ["run.py", "tensors.py"]  # the mode, and a table
     assert is_state(ast.parse("_found: list[int] = []").body[0])
     assert not is_state(ast.parse("FOUND = (1, 2)").body[0])
 

@@ -7,9 +7,9 @@ from contextlib import suppress
 
 import torch
 
-from specverify.intercept.answers import Answers
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.symbolic.uniform import NeedsValue
+from specverify.intercept.refusals import NeedsValue
+from specverify.intercept.streams import Answers
 from specverify.laws.draws import Tape
 
 WEIGHTS = torch.tensor([0.5, 0.25, 0.25])

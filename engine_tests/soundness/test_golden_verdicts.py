@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-import golden_verdicts
-from golden_verdicts import Golden, compare, differences, read, write
+from tools import golden_verdicts
+from tools.golden_verdicts import Golden, compare, differences, read, write
 
 
 def state(**verdicts):

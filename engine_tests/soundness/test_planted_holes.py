@@ -15,25 +15,25 @@ from contextlib import nullcontext
 import numpy as np
 import pytest
 import torch
-from sources_of_randomness import HIDDEN, SOURCES
-from sources_page import RIGHT, WRONG, verdicts
-from test_token_ids_and_dtypes import from_the_target, law_is_target
 
+from engine_tests.soundness.test_token_ids_and_dtypes import from_the_target, law_is_target
 from specverify.base.verdict import Status
 from specverify.checks import compared_laws, moved_replays, program_is_its_draws
 from specverify.checks.check import needs_variants
-from specverify.intercept import aliases, answers, everywhere, generator_states, refusals
+from specverify.intercept import everywhere, refusals, streams
+from specverify.intercept import numpy as numpy_calls
+from specverify.intercept.cpython import aliases, generator_states
+from specverify.intercept.cpython.sandbox import look_around, moved
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.numpy import calls as numpy_calls
-from specverify.intercept.numpy import generator as numpy_generator
-from specverify.intercept.outside import look_around, moved
+from specverify.intercept.refusals import NeedsValue
 from specverify.intercept.run import PROCESS
-from specverify.intercept.symbolic.deferred import NeedsValue
 from specverify.intercept.torch import passes
 from specverify.intercept.torch import streams as torch_streams
 from specverify.laws.draws import Narrated, Tape
 from specverify.run import verify
 from specverify.testing import plans
+from test_support.soundness.sources_of_randomness import HIDDEN, SOURCES
+from tools.pages.sources_page import RIGHT, WRONG, verdicts
 
 WATCHED = np.random.default_rng(11)
 
@@ -96,11 +96,11 @@ def scripted_draws_are_refused():
 
 
 def numpy_states_are_not_compared(patch):
-    patch.setattr(answers.Answers, "check", nothing)
+    patch.setattr(streams.Answers, "check", nothing)
 
 
 def draws_past_the_methods_are_refused():
-    draw = numpy_generator.REAL[np.random.RandomState]["random_sample"]
+    draw = numpy_calls.REAL[np.random.RandomState]["random_sample"]
     return refused(lambda: draw(numpy_calls.OWNER))
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 import pytest
-from sources_of_randomness import HIDDEN, SOURCES
-from sources_page import HEAD, PAGE, RIGHT, WRONG, line, verdicts
 
 from specverify.base.verdict import Status
+from test_support.soundness.sources_of_randomness import HIDDEN, SOURCES
+from tools.pages.sources_page import HEAD, PAGE, RIGHT, WRONG, line, verdicts
 
 NOWHERE = {"a generator written in Python", "a value asked for and the refusal swallowed"}
 """Plain arithmetic: nothing is called."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-from in_scenarios import verdict
 
 from specverify.base.verdict import Status
+from test_support.verifiers.in_scenarios import verdict
 
 
 def by_slice(buffer, found):

@@ -6,10 +6,15 @@ import math
 from fractions import Fraction
 
 import numpy as np
-from rational import P, Q, as_law, distance, law_of, vector
 
-from errata.record import Verdict, erratum
-from errata.toolbox import (
+from reference import Task, flip, one_hot, overlap, residual, total_variation
+from reference.algorithms import dynamic_k
+from reference.lengths.gating import Gate, is_hard
+from specverify.laws.enumeration import decoder_law
+from specverify.laws.law import target_law
+from specverify.laws.tables import table_pair
+from test_support.errata.record import Verdict, erratum
+from test_support.errata.toolbox import (
     bias,
     normal_logits,
     ratio,
@@ -20,12 +25,7 @@ from errata.toolbox import (
     tokens_per_round,
     with_overlap,
 )
-from reference import Task, flip, one_hot, overlap, residual, total_variation
-from reference.algorithms import dynamic_k
-from reference.lengths.gating import Gate, is_hard
-from specverify.laws.enumeration import decoder_law
-from specverify.laws.law import target_law
-from specverify.laws.tables import table_pair
+from test_support.laws.rational import P, Q, as_law, distance, law_of, vector
 
 F = Fraction
 

@@ -6,10 +6,7 @@ import math
 from fractions import Fraction
 
 import numpy as np
-from rational import P, Q, always, law_of, pmf
 
-from errata.record import Verdict, erratum
-from errata.toolbox import bias, lengths, mean, ratio, rule_law, sampled_law, tokens_per_round, with_overlap
 from reference import (
     ALGORITHMS,
     Sampled,
@@ -25,6 +22,18 @@ from reference.edge_cloud.wire import encode
 from reference.lengths.gating import Gate, entropy, is_hard, margin
 from reference.verifiers.speculative_sampling import speculative_sampling
 from specverify.laws.tables import table_pair
+from test_support.errata.record import Verdict, erratum
+from test_support.errata.toolbox import (
+    bias,
+    lengths,
+    mean,
+    ratio,
+    rule_law,
+    sampled_law,
+    tokens_per_round,
+    with_overlap,
+)
+from test_support.laws.rational import P, Q, always, law_of, pmf
 
 F = Fraction
 

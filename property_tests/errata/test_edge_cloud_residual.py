@@ -5,21 +5,21 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-from rational import P, Q, distance, pmf
 from scipy.optimize import linprog
 
-from errata.record import Verdict, erratum
-from errata.toolbox import (
-    bias,
-    ratio,
-    rational_pairs,
-    rule_law,
-)
 from reference import Task, one_hot, overlap, total_variation
 from reference.algorithms import edge_cloud_scalar_q, edge_cloud_two_phase
 from specverify.laws.enumeration import decoder_law
 from specverify.laws.law import target_law
 from specverify.laws.tables import table_pair
+from test_support.errata.record import Verdict, erratum
+from test_support.errata.toolbox import (
+    bias,
+    ratio,
+    rational_pairs,
+    rule_law,
+)
+from test_support.laws.rational import P, Q, distance, pmf
 
 F = Fraction
 

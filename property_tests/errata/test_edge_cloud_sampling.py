@@ -5,10 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-from rational import P, law_of, pmf
 
-from errata.record import Verdict, erratum
-from errata.toolbox import bias, ratio, sampled_law
 from reference import (
     chain,
     flip,
@@ -20,6 +17,9 @@ from reference import (
     warped,
 )
 from reference.verifiers.speculative_sampling import speculative_sampling
+from test_support.errata.record import Verdict, erratum
+from test_support.errata.toolbox import bias, ratio, sampled_law
+from test_support.laws.rational import P, law_of, pmf
 
 F = Fraction
 

@@ -7,10 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from rational import P, Q, as_law, distance, law_of, pmf, vector
 
-from errata.record import Verdict, erratum
-from errata.toolbox import bias, lengths, mean, normal_logits, ratio, rule_law, share_of, softmax_two_ways
 from reference import (
     Task,
     Verified,
@@ -29,6 +26,9 @@ from reference.verifiers.speculative_sampling import speculative_sampling
 from specverify.laws.enumeration import decoder_law
 from specverify.laws.law import target_law
 from specverify.laws.tables import table_pair
+from test_support.errata.record import Verdict, erratum
+from test_support.errata.toolbox import bias, lengths, mean, normal_logits, ratio, rule_law, share_of, softmax_two_ways
+from test_support.laws.rational import P, Q, as_law, distance, law_of, pmf, vector
 
 F = Fraction
 

@@ -6,11 +6,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from rational import pmf
 
-from errata.record import Verdict, erratum
-from errata.toolbox import entropy
 from reference import check_pmf, softmax, top_k, top_p
+from test_support.errata.record import Verdict, erratum
+from test_support.errata.toolbox import entropy
+from test_support.laws.rational import pmf
 
 F = Fraction
 

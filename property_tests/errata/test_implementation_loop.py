@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from rational import P, Q, pmf
 
-from errata.attention import after, apart, feed
-from errata.record import Verdict, erratum
-from errata.toolbox import bias, ratio, rule_law
 from reference import Sampled, Task, crop, generate, keep_lengths, one_hot, residual, tokens_to_feed
 from reference.algorithms import speculative_sampling
+from test_support.errata.attention import after, apart, feed
+from test_support.errata.record import Verdict, erratum
+from test_support.errata.toolbox import bias, ratio, rule_law
+from test_support.laws.rational import P, Q, pmf
 
 TEXT = (0, 3, 1, 2, 2, 0, 1)
 

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from rational import always, distance, first_token, law_of, pmf, vector
-
-from errata.record import Verdict, erratum
-from errata.toolbox import bias, lengths, mean
 from reference import (
     Sampled,
     Task,
@@ -27,6 +23,9 @@ from reference.verifiers.sample_and_match import sample_and_match
 from specverify.laws.enumeration import decoder_law
 from specverify.laws.law import target_law
 from specverify.laws.tables import one_hot_rows, table_pair
+from test_support.errata.record import Verdict, erratum
+from test_support.errata.toolbox import bias, lengths, mean
+from test_support.laws.rational import always, distance, first_token, law_of, pmf, vector
 
 F = Fraction
 THREE = pmf(".4", ".3", ".3")

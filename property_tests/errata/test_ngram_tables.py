@@ -6,11 +6,10 @@ import random
 from collections import Counter
 from fractions import Fraction
 
-from rational import always, law_of, pmf
-
-from errata.record import Verdict, erratum
 from reference import chain, ngram_table
 from reference.verifiers.sample_and_match import sample_and_match
+from test_support.errata.record import Verdict, erratum
+from test_support.laws.rational import always, law_of, pmf
 
 F = Fraction
 SENTENCES = ("The capital of France is Paris .", "The capital of Germany is Berlin .")

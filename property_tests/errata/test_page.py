@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from errata.page import MODULES, page, rows_of
-from errata.record import DOCUMENTS, ERRATA, QUOTES, Erratum, Verdict
+from test_support.errata.record import DOCUMENTS, ERRATA, QUOTES, Erratum, Verdict
+from tools.pages.errata_page import MODULES, page, rows_of
 
 ROOT = Path(__file__).parents[2]
 

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from rational import P, Q, always, distance, law_of, pmf, project, vector
 
-from errata.record import Verdict, erratum
-from errata.toolbox import bias, mean, ratio, rational_pairs, rule_law, sampled_law, tokens_per_round, with_overlap
 from reference import (
     ALGORITHMS,
     Task,
@@ -27,6 +24,18 @@ from specverify.laws.draws import Tape
 from specverify.laws.enumeration import decoder_law
 from specverify.laws.law import target_law
 from specverify.laws.tables import one_hot_rows, table_pair
+from test_support.errata.record import Verdict, erratum
+from test_support.errata.toolbox import (
+    bias,
+    mean,
+    ratio,
+    rational_pairs,
+    rule_law,
+    sampled_law,
+    tokens_per_round,
+    with_overlap,
+)
+from test_support.laws.rational import P, Q, always, distance, law_of, pmf, project, vector
 
 
 def first_token_law(decoder, size=3):

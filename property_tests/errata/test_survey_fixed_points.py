@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from rational import always, pmf
-
-from errata.record import Verdict, erratum
 from reference import Sampled, Task, generate, greedy_law, one_hot
 from reference.algorithms import jacobi, lookahead
 from reference.drafters.lookahead import lookahead_drafter
 from specverify.laws.tables import one_hot_rows, table_pair
+from test_support.errata.record import Verdict, erratum
+from test_support.laws.rational import always, pmf
 
 CONSTANT = always(pmf(0, 1))
 

@@ -5,10 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from rational import P, Q, always, distance, law_of, pmf, project, vector
 
-from errata.record import Verdict, erratum
-from errata.toolbox import bias, ratio, rule_law
 from reference import (
     Sampled,
     Task,
@@ -29,6 +26,9 @@ from reference.algorithms.typical_acceptance import typical_threshold
 from specverify.laws.enumeration import decoder_law
 from specverify.laws.law import target_law
 from specverify.laws.tables import table_pair
+from test_support.errata.record import Verdict, erratum
+from test_support.errata.toolbox import bias, ratio, rule_law
+from test_support.laws.rational import P, Q, always, distance, law_of, pmf, project, vector
 
 
 def first_token_law(decoder, size=3):

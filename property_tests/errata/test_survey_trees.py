@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from multi_draft_rules import one_level
-from rational import P, Q, always, law_of, pmf
 from scipy.optimize import linprog
 
-from errata.record import Verdict, erratum
-from errata.toolbox import F, accepted_share, bias, first_of, rational_pairs, share_of
 from reference import Draft, one_hot, overlap, top_tokens
 from reference.coupling import positive_part
 from reference.drafters.sequoia_tree import sequoia_tree, tree_value
@@ -15,6 +11,10 @@ from reference.drafters.tree import excluding, independent, most_likely, without
 from reference.transport import candidate_set_law, optimum
 from reference.verifiers import k_seq, recursive_rejection
 from reference.verifiers.candidate_set import candidate_set
+from test_support.errata.record import Verdict, erratum
+from test_support.errata.toolbox import F, accepted_share, bias, first_of, rational_pairs, share_of
+from test_support.laws.rational import P, Q, always, law_of, pmf
+from test_support.reference.multi_draft_rules import one_level
 
 rejection = recursive_rejection.recursive_rejection
 

@@ -5,10 +5,15 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-from rational import P, Q, always, as_law, distance, law_of, pmf
 
-from errata.record import Verdict, erratum
-from errata.toolbox import (
+from reference import Task, Verified, chain, chain_decoder, constant, flip, model_drafter, overlap, residual
+from reference.algorithms import speculative_sampling
+from reference.verifiers.speculative_sampling import speculative_sampling as verify
+from specverify.laws.enumeration import decoder_law
+from specverify.laws.law import target_law
+from specverify.laws.tables import table_pair
+from test_support.errata.record import Verdict, erratum
+from test_support.errata.toolbox import (
     bias,
     lengths,
     mean,
@@ -17,12 +22,7 @@ from errata.toolbox import (
     rule_law,
     sampled_law,
 )
-from reference import Task, Verified, chain, chain_decoder, constant, flip, model_drafter, overlap, residual
-from reference.algorithms import speculative_sampling
-from reference.verifiers.speculative_sampling import speculative_sampling as verify
-from specverify.laws.enumeration import decoder_law
-from specverify.laws.law import target_law
-from specverify.laws.tables import table_pair
+from test_support.laws.rational import P, Q, always, as_law, distance, law_of, pmf
 
 WIDE, EVEN = (0.9, 0.1), (0.5, 0.5)
 """The pair of most counterexamples to the bound."""

@@ -7,8 +7,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from errata.record import Verdict, erratum
-from errata.toolbox import (
+from test_support.errata.record import Verdict, erratum
+from test_support.errata.toolbox import (
     divergence,
     overlap_share,
     random_pairs,

@@ -7,12 +7,12 @@ from fractions import Fraction
 from functools import cache
 
 import numpy as np
-from rational import P, Q
 from scipy.optimize import brentq
 
-from errata.record import Verdict, erratum
-from errata.toolbox import bias, lengths, mean, sampled_law, speed_up, tokens_per_round, with_overlap
 from reference import overlap, total_variation
+from test_support.errata.record import Verdict, erratum
+from test_support.errata.toolbox import bias, lengths, mean, sampled_law, speed_up, tokens_per_round, with_overlap
+from test_support.laws.rational import P, Q
 
 F = Fraction
 

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-import engine_programs as engines
 import pytest
-import theory_programs as theory
-from test_rows_are_the_programs_of_the_theories import PROMPT, best, disagreements, random_models, verified
 
+from property_tests.formal.test_rows_are_the_programs_of_the_theories import (
+    PROMPT,
+    best,
+    disagreements,
+    random_models,
+    verified,
+)
 from reference import as_pmf
 from reference.algorithms.fly import top_entropy
 from reference.algorithms.relaxed_acceptance import is_near, thinking
 from reference.algorithms.watermarked import reweighted
 from reference.batches import best_slots, of_the_draft
 from reference.types import chain as chain_draft
+from test_support.formal import engine_programs as engines
+from test_support.formal import theory_programs as theory
 
 TABLES = 6
 """Random pairs of models for each case."""

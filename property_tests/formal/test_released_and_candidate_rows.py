@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-import candidate_programs as candidates
 import pytest
-import released_programs as released
-import theory_programs as theory
-from test_rows_are_the_programs_of_the_theories import (
+
+from property_tests.formal.test_rows_are_the_programs_of_the_theories import (
     PROMPT,
     best,
     chain,
@@ -19,8 +17,6 @@ from test_rows_are_the_programs_of_the_theories import (
     regular,
     verified,
 )
-from theory_programs import Chain, Tree
-
 from reference import argmax, as_pmf
 from reference.algorithms.canonical_selection import selection
 from reference.algorithms.fly import top_entropy
@@ -31,6 +27,10 @@ from reference.drafters.sequences import forgetful
 from reference.transport import candidate_set_law, optimal_plan
 from reference.trees import deterministic_draft, merged
 from reference.verifiers.gumbel_coupling import draft_given_target
+from test_support.formal import candidate_programs as candidates
+from test_support.formal import released_programs as released
+from test_support.formal import theory_programs as theory
+from test_support.formal.theory_programs import Chain, Tree
 
 TABLES = 6
 """Random pairs of models for each case."""

@@ -11,8 +11,6 @@ from fractions import Fraction
 from functools import cache, partial
 
 import pytest
-import theory_programs as theory
-from theory_programs import Chain, Tree
 
 from reference import ALGORITHMS, Task, argmax, as_pmf
 from reference.algorithms.cactus import raised
@@ -22,6 +20,8 @@ from reference.pmf import top_tokens
 from reference.verifiers.gumbel_coupling import draft_given_target
 from reference.verifiers.k_seq import least_rho
 from specverify.laws.enumeration import program_law
+from test_support.formal import theory_programs as theory
+from test_support.formal.theory_programs import Chain, Tree
 
 ROWS = {row.name: row for row in ALGORITHMS}
 PROMPT = (0, 1)

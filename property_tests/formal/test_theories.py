@@ -16,8 +16,8 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
-from test_rows_are_the_programs_of_the_theories import random_models, row_law
 
+from property_tests.formal.test_rows_are_the_programs_of_the_theories import random_models, row_law
 from reference import ALGORITHMS
 from specverify.report.formal_proofs import covered_rows, theorems, uncovered_rows
 

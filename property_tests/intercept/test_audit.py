@@ -12,9 +12,9 @@ import pytest
 
 from specverify.intercept import audit
 from specverify.intercept.audit import audited
-from specverify.intercept.numpy.calls import numpy_answered_by
-from specverify.intercept.python.calls import random_answered_by
-from specverify.intercept.symbolic.deferred import NeedsValue
+from specverify.intercept.numpy import numpy_answered_by
+from specverify.intercept.python import random_answered_by
+from specverify.intercept.refusals import NeedsValue
 from specverify.laws.draws import Tape
 from specverify.laws.enumeration import program_law
 from specverify.laws.paths import paths

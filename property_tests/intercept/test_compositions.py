@@ -4,9 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from compositions import ENDS, FAR, REFUSED, RELATIONS, ROWS, answered_law, bound_of, composition, furthest, values
 
-from specverify.intercept.symbolic.uniform import NeedsValue
+from specverify.intercept.refusals import NeedsValue
+from test_support.intercept.compositions import (
+    ENDS,
+    FAR,
+    REFUSED,
+    RELATIONS,
+    ROWS,
+    answered_law,
+    bound_of,
+    composition,
+    furthest,
+    values,
+)
 
 
 def decided(chain, uniforms, bound):

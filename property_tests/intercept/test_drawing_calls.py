@@ -7,7 +7,11 @@ import re
 
 import numpy as np
 import pytest
-from drawing_calls import (
+
+from specverify.intercept import distributions
+from specverify.intercept.refusals import NeedsValue
+from specverify.statistics import FitVerdict, perturbed
+from test_support.intercept.drawing_calls import (
     LINES,
     PLANNED,
     cases,
@@ -19,11 +23,7 @@ from drawing_calls import (
     really,
     unanswered_law,
 )
-from numpy_and_random import NUMPY, RANDOM
-
-from specverify.intercept.symbolic import finite
-from specverify.intercept.symbolic.deferred import NeedsValue
-from specverify.statistics import FitVerdict, perturbed
+from test_support.intercept.numpy_and_random import NUMPY, RANDOM
 
 
 def of_kinds(*kinds):
@@ -108,8 +108,8 @@ def test_another_law_does_not_fit(call):
 
 
 def test_a_wrong_answer_does_not_fit(monkeypatch):
-    right = finite.binomial_pmf
-    monkeypatch.setattr(finite, "binomial_pmf", lambda trials, chance: right(trials, chance / 2))
+    right = distributions.binomial_pmf
+    monkeypatch.setattr(distributions, "binomial_pmf", lambda trials, chance: right(trials, chance / 2))
     line, call = the_line(NUMPY, "rng.binomial(2, 0.25)")
     assert fits(NUMPY, line, call, law_of(NUMPY, line, call)) is FitVerdict.REFUTED
 

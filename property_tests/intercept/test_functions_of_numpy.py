@@ -9,9 +9,9 @@ from functools import partial
 import numpy as np
 import pytest
 
-from specverify.intercept import float_calls
+from specverify.intercept.cpython import patches
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.symbolic.uniform import NeedsValue
+from specverify.intercept.refusals import NeedsValue
 from specverify.laws.enumeration import program_law
 
 RNG = np.random.default_rng(0)
@@ -23,7 +23,7 @@ def law(compute):
             found = np.asarray(compute())
             return found.tolist() if found.ndim == 0 else tuple(found.tolist())
 
-    return dict(float_calls.again(partial(program_law, program)).probabilities)
+    return dict(patches.again(partial(program_law, program)).probabilities)
 
 
 def numbers(count=2):

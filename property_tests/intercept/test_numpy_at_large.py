@@ -6,12 +6,12 @@ import random
 
 import numpy as np
 import pytest
-from at_large import kept_open
 
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.symbolic.deferred import NeedsValue
+from specverify.intercept.refusals import NeedsValue
 from specverify.intercept.symbolic.large import at_large
 from specverify.laws.draws import Tape
+from test_support.laws.at_large import kept_open
 
 SIZE = 300
 WEIGHTS = np.random.default_rng(0).exponential(size=SIZE)

@@ -8,14 +8,14 @@ import statistics
 
 import numpy as np
 import pytest
-from answered_laws import law_of
 
 from specverify.base.verdict import Status
 from specverify.checks import check_named
-from specverify.intercept.symbolic.uniform import NeedsValue
+from specverify.intercept.refusals import NeedsValue
 from specverify.laws.scenarios import SCENARIOS
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.verifier import verifier_subject
+from test_support.intercept.answered_laws import law_of
 
 RNG = np.random.default_rng(0)
 

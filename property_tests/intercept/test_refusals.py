@@ -10,13 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import refusals_page
 
 import specverify
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.refusals import REASONS
-from specverify.intercept.symbolic.uniform import NeedsValue
+from specverify.intercept.refusals import REASONS, NeedsValue
 from specverify.laws.draws import Tape
+from tools.pages import refusals_page
 
 ROOT = Path(specverify.__file__).parent
 RNG = np.random.default_rng(0)

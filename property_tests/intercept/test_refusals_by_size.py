@@ -18,7 +18,7 @@ PROGRAM = """
 import json, resource, sys
 {imports}
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.symbolic.uniform import NeedsValue
+from specverify.intercept.refusals import NeedsValue
 from specverify.laws.draws import Tape
 
 CALLS = json.loads(sys.argv[1])

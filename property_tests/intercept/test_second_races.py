@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import chisquare
 
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.symbolic.deferred import NeedsValue
+from specverify.intercept.refusals import NeedsValue
 from specverify.laws.enumeration import program_law
 
 RNG = np.random.default_rng(11)

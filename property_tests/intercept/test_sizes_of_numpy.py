@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.stats
-from answered_laws import law_of
+
+from test_support.intercept.answered_laws import law_of
 
 RNG = np.random.default_rng(0)
 DRAWN = {

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.symbolic.uniform import NeedsValue
+from specverify.intercept.refusals import NeedsValue
 from specverify.laws.draws import Tape
 
 RNG = np.random.default_rng(0)

@@ -8,7 +8,7 @@ from weakref import ref
 import numpy as np
 import pytest
 
-from specverify.intercept.outside import look_around
+from specverify.intercept.cpython.sandbox import look_around
 
 
 class Weakly(np.random.Generator):

@@ -9,7 +9,6 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 import pytest
-from rational import law_of, pmf
 from scipy.stats import chi2, chi2_contingency
 
 from reference import ALGORITHMS, Sampled, Task, generate
@@ -21,6 +20,7 @@ from specverify.laws.law import target_law
 from specverify.laws.tables import table_pair
 from specverify.statistics import goodness_of_fit
 from specverify.subjects.algorithm import PROMPT, float_task
+from test_support.laws.rational import law_of, pmf
 
 IMPROBABLE = 1e-9
 TARGETS = pmf("1/2", "1/4", "1/4"), pmf("1/4", 0, "3/4")

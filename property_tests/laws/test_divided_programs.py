@@ -6,7 +6,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from rational import P, always, pmf
 
 from reference import Task
 from reference.algorithms import speculative_sampling
@@ -18,6 +17,7 @@ from specverify.laws.paths import Undecided
 from specverify.run.verify import Checklist, run_check
 from specverify.statistics import goodness_of_fit
 from specverify.subjects.external import external_subject
+from test_support.laws.rational import P, always, pmf
 
 IMPROBABLE = 1e-9
 SAMPLED = check_named("samples_fit_law")

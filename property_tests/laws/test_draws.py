@@ -7,13 +7,13 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rational import P, law_of, pmf
 
 from reference import flip, generate
 from reference.algorithms import speculative_sampling
 from specverify.laws.draws import FromHypothesis, Narrated, NotAFunctionOfItsDraws, Replayed, Tape, support
 from specverify.laws.paths import paths
 from specverify.laws.strategies import pmfs, prompts, tasks
+from test_support.laws.rational import P, law_of, pmf
 
 
 def two_draws(draws):

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rational import P, Q, as_law, examples, law_of, pmf, project
 
 from reference import ALGORITHMS, Decoder, Round, State, Task
 from reference.algorithms import nasd_seed_rule, speculative_sampling
@@ -19,6 +18,7 @@ from specverify.laws.paths import estimated_paths, first_outcomes, heaviest_path
 from specverify.laws.rounding import FLOAT64
 from specverify.laws.strategies import pmfs, prompts, tasks
 from specverify.laws.tables import as_float64, table_pair
+from test_support.laws.rational import P, Q, as_law, examples, law_of, pmf, project
 
 HALF = pmf("1/2", "1/2")
 

@@ -8,7 +8,6 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from shares import share_of
 
 from reference import ALGORITHMS
 from specverify.base.identifier import unpack_replay
@@ -20,6 +19,7 @@ from specverify.report.prose import failure, first_sentence
 from specverify.run.replays import again
 from specverify.run.verify import Checklist, run_case, run_check, verify_subject
 from specverify.subjects.algorithm import algorithm_subject
+from test_support.shares import share_of
 
 OF_DECODERS = tuple(
     check for check in EXACT_CHECKS if any(check.obstacle(algorithm_subject(row)) is None for row in ALGORITHMS)

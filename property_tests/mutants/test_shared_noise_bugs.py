@@ -5,14 +5,6 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
-from edge_cloud_sessions import (
-    GOLDEN,
-    Unasked,
-    accepted_law,
-    joint_law,
-    session,
-)
-from rational import P, Q, always, as_law, distance, law_of, project
 
 from reference import Task, constant
 from reference.algorithms import edge_cloud_gumbel
@@ -26,6 +18,14 @@ from reference.verifiers.sample_and_match import sample_and_match
 from specverify.laws.enumeration import decoder_law
 from specverify.laws.law import target_law
 from specverify.laws.tables import table_pair
+from test_support.laws.rational import P, Q, always, as_law, distance, law_of, project
+from test_support.reference.edge_cloud_sessions import (
+    GOLDEN,
+    Unasked,
+    accepted_law,
+    joint_law,
+    session,
+)
 
 
 def place_in_round(noise, start):

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from starts import text_of, written
 
 from specverify.checks import CHECKS
 from specverify.promises import PROMISED
+from tools.pages.starts import text_of, written
 
 ROOT = Path(__file__).parents[2]
 PAGES = ("README.md", "docs/check-your-code.md", "docs/api/reference.md", "docs/checks.md", "docs/glossary.md")
 DEFINED_ALONE = {
     "def test_my_rejection_sampler": "a right sampler takes tens of seconds: the page of shipped verifiers counts them",
-    "def make(scenario)": "MyEngine is the reader's; property_tests/subjects/test_made_engines.py makes engines so",
+    "def make(scenario)": "MyEngine is the reader's; property_tests/subjects/test_made_engine.py makes engines so",
     "def test_my_server": "called in test_readme.py, with what it prints",
     "def one_round": "called in test_readme.py, with what it prints",
 }

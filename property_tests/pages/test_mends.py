@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SURVEYS = str(ROOT / "engine_surveys")
+SURVEYS = str(ROOT / "tools" / "surveys")
 TEXT = """
 SCALE = 2
 

@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 
 import pytest
-from picture import picture
 from typer.testing import CliRunner
 
 from specverify.checks import Conditions
@@ -18,6 +17,7 @@ from specverify.subjects.subject import Method
 from specverify.testing import SpeculationRefuted
 from specverify.trust.black_box_mutants import MUTANTS, decode
 from specverify.trust.black_box_page import law
+from tools.pages.picture import picture
 
 ROOT = Path(__file__).parents[2]
 CODE = "docs/check-your-code.md"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,18 +13,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/released.md").read_text("utf-8")
 
 
-@pytest.fixture(autouse=True)
-def among_the_shipped(monkeypatch):
-    monkeypatch.syspath_prepend(ROOT / "shipped_tests")
-    before = set(sys.modules)
-    yield
-    for name in set(sys.modules) - before:
-        if name in {"beside", "released", "released_page", "sources"}:
-            del sys.modules[name]
-
-
 def test_what_is_written_replaces_its_number_and_nothing_else():
-    from released_page import BEGIN, END, HEAD, written
+    from tools.pages.released_page import BEGIN, END, HEAD, written
 
     first = written(f"intro\n{BEGIN}{END}", {2: "| 2 | b |", 1: "| 1 | a |"}, {2: "### 2. b\n\ntold\n", 1: ""})
     assert first == f"intro\n{BEGIN}{HEAD}| 1 | a |\n| 2 | b |\n{END}\n### 2. b\n\ntold\n"
@@ -35,13 +24,13 @@ def test_what_is_written_replaces_its_number_and_nothing_else():
 
 
 def test_a_law_cut_short_is_that_of_the_first_tokens():
-    from beside import beginnings
+    from test_support.shipped.beside import beginnings
 
     assert beginnings({(0, 1): 0.25, (0, 2): 0.25, (1, 1): 0.5}, 1) == {(0,): 0.5, (1,): 0.5}
 
 
 def test_a_first_token_of_the_target_comes_before_what_the_row_says():
-    from beside import after_first
+    from test_support.shipped.beside import after_first
 
     def target(tokens):
         import numpy as np
@@ -54,7 +43,8 @@ def test_a_first_token_of_the_target_comes_before_what_the_row_says():
 
 def test_a_row_that_is_not_lossless_stands_with_its_declared_law():
     import numpy as np
-    from beside import Beside, expected_law
+
+    from test_support.shipped.beside import Beside, expected_law
 
     task = Task(lambda _: np.array([0.5, 0.5]), lambda _: np.array([1.0, 0.0]), horizon=2)
     law = expected_law(Beside("resample-from-target", {"gamma": 1}), None, task, (0,))

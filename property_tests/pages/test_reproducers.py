@@ -12,7 +12,8 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-import stand_ins
+
+from test_support.pages import stand_ins
 
 FOLDER = Path(__file__).parents[2] / "docs" / "findings" / "reproducers"
 FIXED, PRESENT, UNTESTED = 0, 1, 125

@@ -15,7 +15,7 @@ import pytest
 from specverify.checks import CHECKS
 
 ROOT = Path(__file__).parents[2]
-FOUND = runpy.run_path(str(ROOT / "engine_surveys" / "reproducers.py"))
+FOUND = runpy.run_path(str(ROOT / "tools" / "surveys" / "reproducers.py"))
 CAUSES, PAGES, FINDINGS = FOUND["causes"](), FOUND["pages"](), ROOT / "docs" / "findings"
 PAGE = (FINDINGS / "reproducers.md").read_text("utf-8")
 PROSE = {"README.md", "reproducers.md", "transformers-5.23.0.md", "transformers-5.23.0-options.md"}

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 import pytest
-from starts import BLOCK, PAGES, SAID, checks_in, executed, raised_by, text_of, written
 from typer.testing import CliRunner
 
 from specverify.cli import app
+from tools.pages.starts import BLOCK, PAGES, SAID, checks_in, executed, raised_by, text_of, written
 
 MENDED = {
     "engine-author": [("else drawn(p))", "else drawn([max(a - b, 0) for a, b in zip(p, q)]))")],

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-SURVEY = runpy.run_path(str(Path(__file__).parents[2] / "engine_surveys" / "survey.py"))
+SURVEY = runpy.run_path(str(Path(__file__).parents[2] / "tools" / "surveys" / "survey.py"))
 
 
 def verdict(name, status):
@@ -109,7 +109,7 @@ def test_what_cannot_be_examined_ends_a_survey(asked, monkeypatch, tmp_path):
 
 
 def test_the_matrix_of_engines_counts_the_rows_of_their_pages():
-    matrix = runpy.run_path(str(Path(__file__).parents[2] / "engine_surveys" / "matrix.py"))["matrix"]()
+    matrix = runpy.run_path(str(Path(__file__).parents[2] / "tools" / "surveys" / "matrix.py"))["matrix"]()
     page = (Path(__file__).parents[2] / "docs" / "engines.md").read_text("utf-8")
     assert f"<!-- matrix -->\n{matrix}<!-- end -->\n" in page
     assert "| [llama-cpp-python-0.3.36](findings/llama-cpp-python-0.3.36.md) | lookup | 17 | 16 | 1 | 0 | 0 |" in page

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from engine_tests.conftest import collect_ignore
+
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("property_tests", "engine_tests", "gpu_tests")
 
@@ -22,6 +24,8 @@ def keep_of(decorator):
 def marked():
     found = {}
     for file in sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("test_*.py")):
+        if file.parent.name in collect_ignore:
+            continue
         for node in ast.walk(ast.parse(file.read_text("utf-8"))):
             for decorator in node.decorator_list if isinstance(node, ast.FunctionDef) else ():
                 if keep_of(decorator) is not None:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from specverify.testing import SpeculationRefuted, check_cache
+from specverify.testing import CacheOperations, SpeculationRefuted, check_cache
 
 W = 8
 
@@ -91,7 +91,7 @@ class WindowOfSeven(Window):
 
 @pytest.mark.parametrize("make", [Window, Ring])
 def test_a_right_window_holds_with_either_length(make):
-    check_cache(make, length=len, window=W)
+    check_cache(make, CacheOperations(length=len), window=W)
 
 
 @pytest.mark.parametrize("make", [GrowsPast, CutByLength, NoSpare, WindowOfSeven])
@@ -153,13 +153,13 @@ class Clamped(State):
 
 
 def test_a_right_state_holds():
-    check_cache(State, read=State.read, recurrent=True)
+    check_cache(State, CacheOperations(read=State.read), recurrent=True)
 
 
 @pytest.mark.parametrize("make", [Halved, OneTooFar, SharedBuffer, Clamped])
 def test_a_wrong_state_is_refuted(make):
     with pytest.raises(SpeculationRefuted, match=r"state|raised"):
-        check_cache(make, read=make.read, recurrent=True)
+        check_cache(make, CacheOperations(read=make.read), recurrent=True)
 
 
 PAGE = 64

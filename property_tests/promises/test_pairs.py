@@ -144,7 +144,7 @@ def sampler(seed_of, drafts=True):
 def test_samplers_are_judged_by_rows_of_one_seed():
     plain = sampler(lambda seed, row: (seed, row), drafts=False)
     right = sampler(lambda seed, row: (seed, row))
-    how = {"reference": plain, "tolerance": 0.3, "promises": {"seed", "seed-as-plain"}, "on_fail": None}
+    how = {"law": plain, "tv": 0.3, "promises": {"seed", "seed-as-plain"}, "on_fail": None}
     assert {v.status for v in check_sampler(right, **how)} == {"holds"}
     for seed_of, check in (
         (lambda seed, row: None, "seed_repeats"),
@@ -163,5 +163,5 @@ def test_a_promise_that_cannot_be_compared_is_unknown():
 def test_names_of_promises_are_looked_at():
     with pytest.raises(ValueError, match="a promise"):
         check_engine(by_global_random, promises={"sead"})
-    with pytest.raises(ValueError, match="reference"):
+    with pytest.raises(ValueError, match="law is "):
         check_sampler(sampler(lambda seed, row: seed), law={(0, 0): 1}, promises={"seed-as-plain"})

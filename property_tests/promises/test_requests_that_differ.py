@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from specverify.testing import Made, UnusableSubject, check_engine
+from specverify.testing import Made, Sizes, UnusableSubject, check_engine
 
-HOW = {"quick": True, "on_fail": None, "checks": ["law_is_target"], "vocabulary": 4}
+HOW = {"quick": True, "on_fail": None, "checks": ["law_is_target"], "sizes": Sizes(least_vocabulary=4)}
 
 
 def processed(row, parameters):

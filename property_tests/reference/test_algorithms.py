@@ -7,7 +7,6 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rational import P, Q, always, as_law, distance, examples, law_of, pmf, project
 
 from reference import (
     ALGORITHMS,
@@ -23,6 +22,7 @@ from specverify.laws.enumeration import decoder_law
 from specverify.laws.law import target_law
 from specverify.laws.strategies import prompts, tasks
 from specverify.laws.tables import one_hot_rows, table_pair
+from test_support.laws.rational import P, Q, always, as_law, distance, examples, law_of, pmf, project
 
 
 def rows(wanted=lambda row: True):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from test_batched import ALMOST_ONE, last_draw, random_inputs
 
+from property_tests.reference.test_batched import ALMOST_ONE, last_draw, random_inputs
 from reference import greedy_batched, inverse_cdf_batched, verify_batched
 
 # Shapes and types

@@ -5,13 +5,13 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
-from rational import P, Q, always, distance, law_of, pmf, project
 
 from reference import Task, chain
 from reference.algorithms import lockstep_batch, scheduled_by_draft, scheduled_verification
 from reference.batches import best_slots, largest, of_the_draft, survivals
 from specverify.laws.law import target_law
 from specverify.laws.tables import table_pair
+from test_support.laws.rational import P, Q, always, distance, law_of, pmf, project
 
 F = Fraction
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from rational import P, Q, always, as_law, pmf
 
 from reference import (
     Sampled,
@@ -25,6 +24,7 @@ from reference import (
 )
 from specverify.laws.strategies import pmfs
 from specverify.laws.tables import as_float64, table_pair
+from test_support.laws.rational import P, Q, always, as_law, pmf
 
 TARGET, DRAFT = table_pair("generic", 3, 7)
 GENERATORS = {

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rational import P, Q, always, examples
 
 from reference import ALGORITHMS, Decoder, Parts, Task, algorithms, assembled, constant, generate
 from reference.algorithms import autoregressive, jacobi, speculative_sampling, triforce, triforce_released
@@ -20,6 +19,7 @@ from specverify.laws.enumeration import decoder_law
 from specverify.laws.law import target_law
 from specverify.laws.strategies import prompts, tasks
 from specverify.mutants.mutant import with_parts
+from test_support.laws.rational import P, Q, always, examples
 
 FLAT = Task(always(P), always(Q), horizon=4)
 CHAINS = [row for row in ALGORITHMS if row.parts is not None]

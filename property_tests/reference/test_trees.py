@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rational import always, pmf
 
 from reference import Draft, Task, chain, chain_decoder, constant, generate, model_drafter
 from reference.algorithms import eagle_2
@@ -27,6 +26,7 @@ from reference.trees import (
 from reference.verifiers.speculative_sampling import speculative_sampling
 from specverify.laws.draws import Tape
 from specverify.laws.strategies import prompts, tasks
+from test_support.laws.rational import always, pmf
 
 
 @st.composite

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rational import pmf
 
 from reference import (
     Task,
@@ -28,6 +27,7 @@ from specverify.laws.enumeration import decoder_law
 from specverify.laws.law import rounding_bound, target_law, total_variation
 from specverify.laws.rounding import FLOAT64
 from specverify.laws.strategies import pmfs
+from test_support.laws.rational import pmf
 
 rows = st.integers(1, 6).flatmap(pmfs)
 shares = st.fractions(0, 1, max_denominator=8)

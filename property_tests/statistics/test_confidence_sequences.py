@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 from scipy.stats import norm
-from statistical import at_most
 
 from specverify.statistics import Interval, rate_sequence, tv_certificate, tv_sequence
 from specverify.statistics.confidence_sequences import TWO_SAMPLES, log_rate_evidence
+from test_support.statistics.statistical import at_most
 
 P = np.array([0.1, 0.2, 0.3, 0.4])
 TRUE = np.array([0.16, 0.23, 0.26, 0.35])

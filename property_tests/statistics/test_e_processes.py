@@ -8,9 +8,9 @@ import math
 import numpy as np
 import pytest
 from scipy.stats import chi2
-from statistical import GEOMETRIC, PEAKED, UNIFORM, at_least, at_most
 
 from specverify.statistics import anytime_detectable_tv, goodness_of_fit, log_e_value, log_product, perturbed
+from test_support.statistics.statistical import GEOMETRIC, PEAKED, UNIFORM, at_least, at_most
 
 P = np.array([0.1, 0.2, 0.3, 0.4])
 LAWS = {"uniform": UNIFORM, "peaked": PEAKED, "geometric": GEOMETRIC}

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 import pytest
-from statistical import at_most
 
 from specverify.statistics.unknown_laws import dependence_gains, evidence, two_sample_gains
+from test_support.statistics.statistical import at_most
 
 P = np.array([0.1, 0.2, 0.3, 0.4])
 RUNS = 1500

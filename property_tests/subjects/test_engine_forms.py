@@ -19,7 +19,7 @@ from specverify.run.verify import Checklist, run_check
 from specverify.subjects.made_engine import SCENARIOS, Made, WithVocabulary, alphabet_hint, made_subject
 from specverify.subjects.requests import AT_ONCE, ENDING_AT_ONCE, IN_TURN
 from specverify.subjects.subject import UnusableSubject
-from specverify.testing import check_engine
+from specverify.testing import Sizes, check_engine
 
 PAD = -100
 
@@ -657,7 +657,7 @@ def test_an_alphabet_that_is_too_small_is_told_with_the_way_out():
     with pytest.raises((UnusableSubject, AssertionError)) as caught:
         check_engine(with_an_end_of_its_own, quick=True, **chosen)
     assert "have the vocabulary {0, 1}, and there it raises IndexError: index 2 is out of bounds" in str(caught.value)
-    assert "say check_engine(make, vocabulary=3)" in str(caught.value)
+    assert "write check_engine(make, sizes=Sizes(least_vocabulary=3))" in str(caught.value)
 
 
 def test_a_token_outside_the_alphabet_is_told_unless_no_alphabet_has_it():
@@ -683,6 +683,6 @@ def test_the_vocabulary_that_is_asked_for_is_that_of_every_scenario():
 @pytest.mark.parametrize("vocabulary", [1, 9, 2.5])
 def test_a_vocabulary_that_cannot_be(vocabulary):
     with pytest.raises(ValueError, match="expected a whole number from 2 to 8"):
-        check_engine(with_an_end_of_its_own, vocabulary=vocabulary)
+        check_engine(with_an_end_of_its_own, sizes=Sizes(least_vocabulary=vocabulary))
     with pytest.raises(ValueError, match="expected it to be left out with two calls"):
-        check_engine(lambda: [0], lambda: [0], vocabulary=3)
+        check_engine(lambda: [0], lambda: [0], sizes=Sizes(least_vocabulary=3))

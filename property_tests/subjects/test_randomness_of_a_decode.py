@@ -33,7 +33,7 @@ def legacy_anew(p, q, draft_tokens):
 
 
 def seed_again(p, q, draft_tokens):
-    np.random.seed(0)  # noqa: NPY002 - what is tested
+    np.random.seed(0)
     return decided(np.random, p, q, draft_tokens.tolist())
 
 

@@ -286,7 +286,7 @@ def test_who_puts_all_tokens_in_order_is_looked_at_where_the_orders_are_few():
     """An order of 33 tokens has no end of paths; the rows that have too many are left out, and counted."""
 
     def in_some_order(weights):
-        order = np.random.permutation(len(weights))  # noqa: NPY002 - by whatever generator
+        order = np.random.permutation(len(weights))
         return int(order[drawn(weights[order])])
 
     def ordered(p, q, draft_tokens):

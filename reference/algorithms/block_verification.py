@@ -33,7 +33,7 @@ ALGORITHM = Algorithm(
             "gamma = 1",
             {"gamma": 1},
             {"gamma": 1},
-            shown_by="test_single_draft_rules.py::test_a_block_of_one_is_speculative_sampling_and_an_empty_one_is_the_target",
+            shown_by="test_block_verification.py::test_a_block_of_one_is_speculative_sampling_and_an_empty_one_is_the_target",
         ),
     ),
 )

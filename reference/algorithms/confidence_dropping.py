@@ -37,7 +37,7 @@ ALGORITHM = Algorithm(
             "threshold = 0",
             {"threshold": 0, "gamma": 2},
             {"gamma": 2},
-            shown_by="test_single_draft_rules.py::test_dropping_nothing_is_speculative_sampling_and_dropping_everything_is_the_target",
+            shown_by="test_block_verification.py::test_dropping_nothing_is_speculative_sampling_and_dropping_everything_is_the_target",
         ),
     ),
 )

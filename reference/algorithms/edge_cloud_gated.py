@@ -117,7 +117,7 @@ ALGORITHM = Algorithm(
             "most < 0",
             {"most": -1, "gamma": 2},
             {"gamma": 2},
-            shown_by="test_gated_commits.py::test_a_gate_that_always_fires_is_verification_round_by_round",
+            shown_by="test_gated.py::test_a_gate_that_always_fires_is_verification_round_by_round",
         ),
     ),
 )

@@ -36,7 +36,7 @@ ALGORITHM = Algorithm(
             "heads that are one q",
             {"gamma": 2},
             {"gamma": 2},
-            shown_by="test_draft_heads.py::test_dependent_heads_of_one_q_are_speculative_sampling_with_it",
+            shown_by="test_head_chain.py::test_dependent_heads_of_one_q_are_speculative_sampling_with_it",
         ),
     ),
 )

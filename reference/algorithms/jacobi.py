@@ -69,7 +69,7 @@ ALGORITHM = Algorithm(
             {"block": 1},
             {"gamma": 0},
             rounds=False,
-            shown_by="test_fixed_point.py::test_a_block_of_one_token_decodes_token_by_token",
+            shown_by="test_lookahead.py::test_a_block_of_one_token_decodes_token_by_token",
         ),
     ),
 )

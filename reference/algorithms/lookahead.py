@@ -33,7 +33,7 @@ ALGORITHM = Algorithm(
             "autoregressive",
             "no window",
             {"width": 0},
-            shown_by="test_fixed_point.py::test_without_a_window_nothing_is_drafted",
+            shown_by="test_lookahead.py::test_without_a_window_nothing_is_drafted",
         ),
     ),
 )

@@ -39,7 +39,7 @@ ALGORITHM = Algorithm(
             {"gamma": 2},
             {"gamma": 2},
             limit=constant_draft,
-            shown_by="test_draft_heads.py::test_one_independent_head_is_speculative_sampling_with_the_head_as_q",
+            shown_by="test_head_chain.py::test_one_independent_head_is_speculative_sampling_with_the_head_as_q",
         ),
     ),
 )

@@ -39,7 +39,7 @@ ALGORITHM = Algorithm(
             "one module",
             {"gamma": 1},
             {"gamma": 1},
-            shown_by="test_draft_heads.py::test_one_module_of_multi_token_prediction_is_speculative_sampling_of_one_draft",
+            shown_by="test_head_chain.py::test_one_module_of_multi_token_prediction_is_speculative_sampling_of_one_draft",
         ),
     ),
 )

@@ -103,7 +103,7 @@ ALGORITHM = Algorithm(
             {"eta": 0, "interval": 1, "gamma": 2},
             {"gamma": 2},
             limit=last_token_draft,
-            shown_by="test_changing_drafters.py::test_learning_nothing_is_speculative_sampling_round_by_round",
+            shown_by="test_changing_table.py::test_learning_nothing_is_speculative_sampling_round_by_round",
         ),
     ),
 )

@@ -42,7 +42,7 @@ ALGORITHM = Algorithm(
             {"gamma": 2, "inner": 1, "forget": 0},
             {"gamma": 2},
             limit=perfect_draft,
-            shown_by="test_cascade_drafters.py::test_a_partial_cache_that_holds_everything_is_never_rejected",
+            shown_by="test_cascade.py::test_a_partial_cache_that_holds_everything_is_never_rejected",
         ),
     ),
 )

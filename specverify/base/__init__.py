@@ -1,1 +1,1 @@
-"""What every room stands on: verdicts as data, replay identifiers, arguments looked at, work shared among processes."""
+"""The foundation of every room: verdicts as data, replay identifiers, validated arguments, parallel work."""

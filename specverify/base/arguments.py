@@ -1,4 +1,7 @@
-"""What callers hand in, looked at before any work begins: every refusal is one sentence, what, got and expected."""
+"""Validation of arguments before any work begins.
+
+Every error is one sentence: what, the value given, the value expected.
+"""
 
 from __future__ import annotations
 
@@ -43,12 +46,12 @@ MOST_SEEDS = 2**63
 
 
 def check_positive(value: Any, name: str, what: str) -> None:
-    """Raise ``ValueError`` unless ``value`` is a positive and finite number of ``what``."""
+    """Raise ``ValueError`` unless ``value`` is a positive, finite number; ``what`` names its unit in the message."""
     check_number(value, name, f"a positive number of {what}", lambda number: 0 < number < math.inf)
 
 
 def check_rounding(value: Any, name: str) -> None:
-    """Raise ``ValueError`` unless ``value`` is a relative error that leaves something of a probability."""
+    """Raise ``ValueError`` unless ``value`` is a relative error of at least 0 and below 1."""
     check_number(value, name, "a relative error of at least 0 and below 1", lambda number: 0 <= number < 1)
 
 
@@ -58,14 +61,14 @@ def check_probability(value: Any, name: str) -> None:
 
 
 def check_count(value: Any, name: str, least: int = 1, most: float = math.inf) -> None:
-    """Raise ``ValueError`` unless ``value`` is a whole number of at least ``least`` and at most ``most``."""
+    """Raise ``ValueError`` unless ``value`` is an integer between ``least`` and ``most``, both included."""
     if type(value) is int and least <= value <= most:
         return  # counts are looked at by the thousand
     check_number(value, name, f"a whole number {range_of(least, most)}", lambda number: _is_whole(number, least, most))
 
 
 def check_seed(value: Any, name: str = "the seed") -> None:
-    """Raise ``ValueError`` unless ``value`` is an integer that every generator takes as a seed."""
+    """Raise ``ValueError`` unless ``value`` is an integer that every library accepts as a seed."""
     if not is_integer(value) or not 0 <= value < MOST_SEEDS:
         raise argument_error(name, value, "a whole number of at least 0 and below 2**63")
 
@@ -77,13 +80,13 @@ def check_seconds(value: Any, name: str = "the time limit", least: float = 1e-3)
 
 
 def check_choice(value: Any, name: str, choices: Collection[Any]) -> None:
-    """Raise ``ValueError`` unless ``value`` is one of ``choices``; the nearest is suggested."""
+    """Raise ``ValueError`` unless ``value`` is one of ``choices``; the message suggests the nearest one."""
     if not any(type(value) is type(choice) and value == choice for choice in choices):
         raise argument_error(name, value, f"one of {', '.join(map(repr, choices))}{nearest(value, choices)}")
 
 
 def nearest(value: Any, choices: Iterable[Any]) -> str:
-    """Return ``, did you mean ...?`` for the choice that is most like ``value``, or nothing if none is."""
+    """Return ``, did you mean ...?`` with the choice most similar to ``value``, or an empty string."""
     words = [choice for choice in choices if isinstance(choice, str)]
     result = difflib.get_close_matches(value, words, n=1, cutoff=0.5) if isinstance(value, str) else []
     return f", did you mean {result[0]}?" if result else ""
@@ -96,7 +99,10 @@ def check_flag(value: Any, name: str) -> None:
 
 
 def check_callable(value: Any, name: str, arguments: int | None = None) -> None:
-    """Raise ``ValueError`` unless ``value`` can be called, with so many arguments where its signature can be read."""
+    """Raise ``ValueError`` unless ``value`` is callable and accepts this number of arguments.
+
+    The number is not checked where the signature cannot be read.
+    """
     number = f" with {arguments} argument{'s' * (arguments != 1)}" if arguments else " without arguments"
     wanted = "" if arguments is None else number
     if not callable(value):
@@ -109,7 +115,7 @@ def check_callable(value: Any, name: str, arguments: int | None = None) -> None:
 
 
 def check_takes(value: Any, name: str, arguments: int, expected: str) -> None:
-    """Raise ``ValueError`` unless ``value`` takes so many arguments, where its signature can be read."""
+    """Raise ``ValueError`` unless ``value`` accepts this number of arguments, where its signature can be read."""
     try:
         signature = inspect.signature(value)
     except (TypeError, ValueError):
@@ -138,7 +144,7 @@ def check_law(law: Any, name: str) -> None:
 
 
 def is_token(value: Any) -> bool:
-    """Return whether ``value`` is a token id: an integer of at least 0, and no ``bool``."""
+    """Return whether ``value`` is a token id: an integer of at least 0 that is not a ``bool``."""
     return is_integer(value) and value >= 0
 
 

@@ -1,4 +1,4 @@
-"""Arrays of any library, on any device, brought to NumPy."""
+"""Conversion of arrays of any library and device to NumPy."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from array_api_compat import is_cupy_array, is_torch_array
 
 
 def host_array(values: Any) -> Any:
-    """Return a NumPy array of ``values``, whatever library they are of and wherever they live; no copy of NumPy's.
+    """Return ``values`` as a NumPy array in host memory. An array of NumPy is returned without a copy.
 
-    NumPy has no bfloat16: its values come as float32.
+    NumPy has no bfloat16: bfloat16 values are returned as float32.
     """
     if is_torch_array(values):
         values = values.detach().cpu()

@@ -1,4 +1,4 @@
-"""Callables of others: as keys, where what is remembered of one must never be taken for another; what they say."""
+"""User callables: keys by identity, and the first line of their docstrings."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ _EQUAL_IF_THE_SAME = (MethodType, BuiltinMethodType)
 
 
 def told_apart(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return what calls ``function``, can be a key, and is equal to nothing that is made of another object.
+    """Return a callable that calls ``function``, is hashable, and is equal only to wrappers of the same object.
 
-    Objects of data classes and named tuples are equal where their fields are, whatever they compute, or cannot be keys.
+    Data classes and named tuples compare equal where their fields do, whatever their code computes, and some are not
+    hashable. A cache keyed by them would mix up two functions.
     """
     equal: object = type(function).__eq__
     if equal is object.__eq__ or isinstance(function, _EQUAL_IF_THE_SAME):
@@ -23,7 +24,7 @@ def told_apart(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def first_line(function: Callable[..., Any], otherwise: str) -> str:
-    """Return the first line of what a callable says of itself; of a partial call, what the function called says."""
+    """Return the first line of a callable's docstring; for ``functools.partial``, that of the wrapped function."""
     while isinstance(function, partial):
         function = function.func
     return (getattr(function, "__doc__", None) or otherwise).strip().partition("\n")[0]

@@ -1,7 +1,7 @@
-"""Edges: faults that only a random number at an end of its interval shows, and how likely each of them is.
+"""Edges: faults that need a random number at an end of its interval, and the probability of each.
 
-An edge is no wrong law: the law of the program is right to within the probability of the edge. It refutes where this
-probability, per draft, is at least that of the option ``edge``, and is a note beside HOLDS where it is below.
+An edge is not a wrong law: the law of the program is right to within the probability of the edge. An edge refutes if
+its probability per draft is at least the option ``edge``; below that it is a note beside HOLDS.
 """
 
 from __future__ import annotations
@@ -16,21 +16,24 @@ MOST_SHOWN: Final = 3
 
 
 def check_edge(value: Any, name: str = "edge") -> None:
-    """Raise ``ValueError`` unless ``value`` is a probability from which on an edge can refute."""
+    """Raise ``ValueError`` unless ``value`` is a probability; edges of at least this probability refute."""
     check_number(value, name, "a probability of at least 0 and below 1", lambda number: 0 <= number < 1)
 
 
 def edge_of(fault: str, when: str, probability: float) -> dict[str, Any]:
     """Return an edge as a JSON-able figure.
 
-    ``fault`` is what goes wrong, ``when`` which random number has which value, ``probability`` an upper bound on how
-    often that happens, per draft.
+    ``fault`` describes the wrong output, ``when`` the random number and its value, ``probability`` an upper bound on
+    the frequency per draft.
     """
     return {"fault": fault, "when": when, "probability": probability, "cases": 1}
 
 
 def merged_edges(one: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return the edges of two lists, those of one random number as one: the likelier, with the number of its cases."""
+    """Return the edges of two lists.
+
+    Edges of the same random number become one: the likelier, with the number of cases.
+    """
     merged = {edge["when"]: edge for edge in one}
     for edge in other:
         known = merged.get(edge["when"])
@@ -50,7 +53,7 @@ def once_in(probability: float) -> str:
 
 
 def edge_lines(edges: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield one line for each edge of a verdict, the likeliest first, and a count of those that are left out."""
+    """Yield one line for each edge of a verdict, the likeliest first, and the number of edges that were left out."""
     ordered = sorted(edges, key=lambda edge: -edge["probability"])
     for edge in ordered[:MOST_SHOWN]:
         cases = f", in {edge['cases']} cases" if edge["cases"] > 1 else ""

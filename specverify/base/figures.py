@@ -1,6 +1,6 @@
-"""What checks count and measure: every figure by its name, and how the figures of several cases become one.
+"""The figures that checks count and measure, by name, and how the figures of several cases merge into one.
 
-A verdict has a few of its own beside them, which nobody merges: see ``verdict.Verdict``.
+Figures that are fields of ``verdict.Verdict`` are not merged here.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from specverify.base.edges import merged_edges
 
 
 class Figure(NamedTuple):
-    """What a figure says, and what it is of two cases together."""
+    """The description of one figure, and the function that merges its values of two cases."""
 
     meaning: str
     merged: Callable[[Any, Any], Any]
@@ -29,12 +29,12 @@ def _largest(meaning: str) -> Figure:
 
 
 def longer(one: Any, other: Any) -> Any:
-    """Return the longer of two lists, the first if they are alike."""
+    """Return the longer of two lists, the first if both have the same length."""
     return one if len(one) >= len(other) else other
 
 
 def each_once(one: Any, other: Any) -> Any:
-    """Return two lists as one, what both have only once."""
+    """Return the elements of two lists as one list without duplicates."""
     return [*one, *(item for item in other if item not in one)]
 
 
@@ -45,6 +45,8 @@ FIGURES: Mapping[str, Figure] = {
     "pairs": _counted("pairs of texts that should be one"),
     "followed": _counted("outcomes of draws among many that were looked at, drawn and followed"),
     "replays": _counted("runs with the same draws in another state of the world"),
+    "coupled_runs": _counted("runs as the program is, each beside an examined one with the same random numbers"),
+    "coupled_ties": _counted("such pairs that ended differently where rounding may decide either way"),
     "probe": _counted("calls that draw, seen from outside: a list"),
     "rows": _counted("the tests of a sample: a list"),
     "activity": _counted("how much was drafted and accepted, in words: a list"),

@@ -1,4 +1,4 @@
-"""Replay identifiers: everything needed to see a failure again, in one word that can be mailed."""
+"""Replay identifiers: one word that holds everything needed to reproduce a failure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LONGEST = 1_000_000
 
 
 class Replay(NamedTuple):
-    """One case of one check: the subject, what was asked, in which variant and scenario or sampled setting."""
+    """One case of one check: the subject, the check, and the variant with its scenario or sampled setting."""
 
     subject: str
     check: str
@@ -36,7 +36,7 @@ def pack_replay(replay: Replay) -> str:
 
 
 def unpack_replay(identifier: str) -> Replay:
-    """Return the case of an identifier. Raises ``ValueError`` in one sentence if it is none."""
+    """Return the case of an identifier. Raises ``ValueError`` in one sentence if the text is no identifier."""
     try:
         padded = identifier + "=" * (-len(identifier) % 4)
         unpacked = zlib.decompressobj()

@@ -1,4 +1,4 @@
-"""Limits where none is given."""
+"""Default limits."""
 
 SECONDS = 600.0
 """Of a subject, for all its checks together."""

@@ -1,7 +1,7 @@
-"""Independent pieces of work, shared among processes and told as they finish or in their order.
+"""Independent pieces of work, shared among processes; results in order, or as they finish.
 
-The processes are those of this machine, or within ``shared_among`` those of a cluster; the work is the same, and so is
-the code that gives it out.
+The processes run on this machine, or inside ``shared_among`` on a cluster. The work and the scheduling code are the
+same.
 """
 
 from __future__ import annotations
@@ -29,15 +29,16 @@ ELSEWHERE = 3600.0
 
 
 class WorkerDied(Exception):  # noqa: N818 - reads as the sentence it is
-    """A process that shared the work ended before the work."""
+    """A worker process ended before its work was done."""
 
 
 def in_parallel(
     works: Sequence[Callable[[], Result]], jobs: int, done: Callable[[int], None] = lambda index: None
 ) -> Iterator[Result]:
-    """Yield the results of ``works`` in order, from ``jobs`` processes, or from this one if it is alone.
+    """Yield the results of ``works`` in order, from ``jobs`` processes, or from this process if ``jobs`` is 1.
 
-    ``done`` is told the index of each as it finishes. Raises ``WorkerDied`` if a process ends before its work.
+    ``done`` is called with the index of each piece as it finishes. Raises ``WorkerDied`` if a process ends before its
+    work.
     """
     waiting: dict[int, Result] = {}
     following = 0
@@ -52,10 +53,10 @@ def in_parallel(
 def as_finished(
     works: Sequence[Callable[[], Result]], jobs: int, patience: float | None = None
 ) -> Iterator[tuple[int, Result]]:
-    """Yield the index and the result of each of ``works`` as it finishes; they are begun in their order.
+    """Yield the index and the result of each of ``works`` as it finishes. The pieces start in their order.
 
-    An interrupt reaches this process alone, and ends the others. Raises ``WorkerDied`` if one ends before its work, or
-    if for ``patience`` seconds nothing finishes.
+    A keyboard interrupt reaches this process alone, which then ends the workers. Raises ``WorkerDied`` if a worker ends
+    before its work, or if no piece finishes for ``patience`` seconds.
     """
     cluster = _cluster.get()
     if cluster is None and (jobs == 1 or len(works) < 2):
@@ -85,12 +86,12 @@ def as_finished(
 
 @contextmanager
 def shared_among(backend: str, scheduler: str | None) -> Iterator[int | None]:
-    """Let the work of the block be done by a backend of joblib; yield how many pieces it does at a time.
+    """Run the work of the block on a backend of joblib; yield the number of pieces that run at a time.
 
-    ``loky`` are processes of this machine, as many as each call asks for: then nothing is yielded. ``dask`` are the
-    workers of the cluster whose scheduler is named, ``ray`` those of the cluster whose head is (``local``: one that is
-    started here and ended with the block); they are extras. What is sent there is pickled, so they must have the same
-    versions installed. Raises ``ValueError`` in one sentence if the backend is not to be had.
+    ``loky``: processes of this machine, as many as each call requests; yields nothing. ``dask``: the workers of the
+    cluster with the named scheduler. ``ray``: those of the cluster with the named head; ``local`` starts one for the
+    block. The last two are extras. Work is pickled, so all machines need the same versions. Raises ``ValueError`` in
+    one sentence if the backend is not available.
     """
     if backend == "loky":
         yield None
@@ -121,7 +122,7 @@ def _of_dask(scheduler: str | None) -> Iterator[Mapping[str, Any]]:
 
 @contextmanager
 def _of_ray(head: str | None) -> Iterator[Mapping[str, Any]]:
-    """Join a cluster of Ray for the block, and let joblib know its backend."""
+    """Join a Ray cluster for the block and register its joblib backend."""
     ray: Any = import_module("ray")
     mine, ended_by = not ray.is_initialized(), signal.getsignal(signal.SIGTERM)
     if mine:
@@ -138,7 +139,7 @@ def _of_ray(head: str | None) -> Iterator[Mapping[str, Any]]:
 
 
 def _refuse_unreachable(head: str | None) -> None:
-    """Raise ``OSError`` or ``ValueError`` where nobody listens: Ray itself asks for minutes."""
+    """Raise ``OSError`` or ``ValueError`` if no process listens at the address. Ray itself would retry for minutes."""
     if head in {None, "local", "auto"}:
         return
     host, _, port = str(head).removeprefix("ray://").rpartition(":")
@@ -148,7 +149,7 @@ def _refuse_unreachable(head: str | None) -> None:
 
 
 class _Cluster(NamedTuple):
-    """A backend whose processes are not of this machine."""
+    """A backend whose processes run on other machines."""
 
     module: str
     """The module it needs."""
@@ -167,7 +168,7 @@ _cluster: ContextVar[_Cluster | None] = ContextVar("_cluster", default=None)
 
 
 def _quietly(action: Callable[[], Any]) -> Any:
-    """Do it without joblib's warning about work that was given up."""
+    """Run a call without joblib's warning about abandoned work."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "[0-9]+ tasks", UserWarning)
         return action()
@@ -179,7 +180,7 @@ def _numbered(index: int, work: Callable[[], Result]) -> tuple[int, Result]:
 
 @contextmanager
 def _not_interrupted() -> Iterator[None]:
-    """Let the processes that are started here inherit that an interrupt from the terminal is ignored."""
+    """Make worker processes inherit an ignored SIGINT: an interrupt from the terminal does not reach them."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -205,7 +206,7 @@ def _deaths_named(patience: float | None) -> Iterator[None]:
 
 
 def _deaths() -> tuple[type[BaseException], ...]:
-    """Return what a backend raises where a process ended that shared the work."""
+    """Return the exceptions that a backend raises when a worker process has ended."""
     value: tuple[type[BaseException], ...] = (BrokenExecutor, CancelledError)
     if "distributed" in sys.modules:
         distributed: Any = import_module("distributed")

@@ -1,10 +1,10 @@
-"""What a process is besides its variables, and what a subject made of it: directory, signals, streams, workers.
+"""Process-wide state, and what a subject changed in it: directory, signals, streams, workers.
 
-A subject is called again and again in one process, and in somebody's tests between other tests. It may start a pool of
-workers: that is noted, and they are left alone, because it may rely on them. It may not leave another directory,
-another handler of a signal, a timer, other or closed standard streams, or ever more workers: those are faults, and all
-but the workers are put back. What libraries change when they are imported, such as ``os.environ``, ``sys.path`` and the
-filters of warnings, is not looked at: a right subject may import late, and rely on it.
+A subject is called many times in one process, often between other tests of its author. A pool of workers is recorded
+and left alone, because the subject may rely on it. Four changes are faults: another working directory, another signal
+handler or timer, replaced or closed standard streams, and a number of workers that grows with every call. All but the
+workers are restored. Not examined: ``os.environ``, ``sys.path`` and the filters of warnings, which libraries change on
+import; a right subject may import late.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _own: set[Any] = set()
 
 
 class ProcessState(NamedTuple):
-    """What ``changes_since`` compares."""
+    """The state that ``changes_since`` compares."""
 
     directory: str | None
     handlers: Mapping[signal.Signals, Any]
@@ -45,7 +45,7 @@ class ProcessState(NamedTuple):
 
 
 class Changes(NamedTuple):
-    """What became of a process, in words that follow ``it``."""
+    """Faults and notes about a process, as phrases that follow ``it``."""
 
     faults: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ NOTHING = Changes()
 
 
 def joined_changes(one: Changes, other: Changes) -> Changes:
-    """Return the changes of two blocks, each named once."""
+    """Return the changes of two blocks without duplicates."""
     return Changes(
         tuple(dict.fromkeys(one.faults + other.faults)),
         tuple(dict.fromkeys(one.notes + other.notes)),
@@ -64,7 +64,7 @@ def joined_changes(one: Changes, other: Changes) -> Changes:
 
 
 def process_state() -> ProcessState:
-    """Return what the process is now. ``changes_since`` must be told of it, once: it holds open descriptors."""
+    """Return the current state. Pass it to ``changes_since`` exactly once: it holds open descriptors."""
     return ProcessState(
         directory=_directory(),
         handlers={number: signal.getsignal(number) for number in signal.Signals},
@@ -77,7 +77,7 @@ def process_state() -> ProcessState:
 
 
 def changes_since(before: ProcessState) -> Changes:
-    """Return what has changed since ``before``, and put back what can be."""
+    """Return the changes since ``before``, and restore the state where possible."""
     faults = [*_directory_fault(before), *_signal_faults(before), *_timer_faults(before), *_stream_faults(before)]
     many, few = _left_running(before)
     return Changes(tuple(faults) + many, few)
@@ -85,7 +85,7 @@ def changes_since(before: ProcessState) -> Changes:
 
 @contextmanager
 def own_workers() -> Iterator[None]:
-    """Take the threads and child processes that are started in the block, by specverify, for its own."""
+    """Attribute the threads and child processes that start in the block to specverify, not to the subject."""
     threads, children = _threads(), _children()
     try:
         yield
@@ -120,7 +120,10 @@ def _timers() -> dict[str, tuple[float, float]]:
 
 
 def _timer_faults(before: ProcessState) -> Iterator[str]:
-    """A timer that was stopped is no fault: whoever needs one has to, and there was none but that of the limit."""
+    """Return the faults of timers.
+
+    A timer that was stopped is no fault: the only one that ran belongs to the time limit.
+    """
     for name, (left, every) in _timers().items():
         was, interval = before.timers[name]
         if left and (not was or every != interval):
@@ -146,7 +149,7 @@ def _stream_faults(before: ProcessState) -> Iterator[str]:
 
 
 def _opened(fd: int) -> Any:
-    """Return a new text stream for a standard descriptor, or for nothing where it is closed too."""
+    """Return a new text stream for a standard descriptor, or a stream to nowhere if the descriptor is closed too."""
     mode = "r" if fd == 0 else "w"
     try:
         return os.fdopen(fd, mode, buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False)
@@ -166,7 +169,7 @@ def _behind(fd: int) -> tuple[int, int] | None:
 
 
 def _left_running(before: ProcessState) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the faults and the notes of what still runs, after a moment in which it may end."""
+    """Return the faults and notes of threads and processes that still run after a short wait."""
     until = time.monotonic() + ENDING
     threads, children = _threads() - before.threads, _children() - before.children
     while (threads or children) and time.monotonic() < until:
@@ -186,7 +189,7 @@ def _threads() -> frozenset[threading.Thread]:
 
 
 def _children() -> frozenset[int]:
-    """Return the child processes that are alive; none where the system does not list them."""
+    """Return the child processes that are alive; an empty list where the system does not list them."""
     result: set[int] = set()
     for task in Path("/proc/self/task").glob("*/children"):
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""Verdicts as data: what was asked, what was found, how strong the evidence is."""
+"""Verdicts as data: the question, the answer, and the strength of the evidence."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 
 class Status(StrEnum):
-    """UNKNOWN is a verdict: it is never turned into a pass."""
+    """The three verdicts. UNKNOWN is never counted as a pass."""
 
     HOLDS = "holds"
     DECLARED_BIAS = "declared bias"
@@ -23,7 +23,7 @@ class Status(StrEnum):
 
 
 class Evidence(StrEnum):
-    """The four strengths, strongest first."""
+    """The four strengths of evidence, strongest first."""
 
     PROVED = "proved"
     EXACT = "exact"
@@ -32,7 +32,7 @@ class Evidence(StrEnum):
 
 
 class Counterexample(NamedTuple):
-    """A failure that a stranger can check: the setting, what should be and is, why, and how to see it again."""
+    """A failure that can be checked by hand: setting, expected and actual result, cause, and how to reproduce it."""
 
     let: tuple[str, ...]
     then: str
@@ -46,7 +46,7 @@ class Counterexample(NamedTuple):
 
 
 class Examination(NamedTuple):
-    """What one check found on one case."""
+    """The result of one check on one case."""
 
     statement: str
     """One sentence."""
@@ -62,7 +62,7 @@ class Examination(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What one check says of one subject, over all its cases."""
+    """The result of one check on one subject, over all its cases."""
 
     subject: str
     check: str
@@ -74,6 +74,7 @@ class Verdict(NamedTuple):
     figures: Mapping[str, Any] = {}
     """Those of its cases, merged as ``figures.FIGURES`` declares, and of all together: ``cases``, how many larger ones
     were ``skipped``, whether all are ``rational``, from which probability on ``replays`` notice (``noticed_above``),
+    and ``coupled_runs`` (``coupled_noticed_above``),
     ``notes`` about the process."""
     seconds: float = 0.0
 
@@ -83,14 +84,14 @@ AT_AN_EDGE: Final = "refuted at an edge"
 
 
 def is_edge(verdict: Verdict) -> bool:
-    """Return whether what refutes is an edge: see ``base.edges``."""
+    """Return whether the refutation is an edge (``base.edges``) and not a wrong law."""
     return verdict.status is Status.REFUTED and "edge" in verdict.figures
 
 
 def word_of(verdict: Verdict) -> str:
-    """Return the status in a word, an edge apart from a wrong law."""
+    """Return the status as a word; edges and wrong laws have different words."""
     return AT_AN_EDGE if is_edge(verdict) else verdict.status.value
 
 
 class DoesNotApply(Exception):  # noqa: N818 - reads as the sentence it is
-    """A case finds, while it is examined, that its check says nothing of the subject; the message is the reason."""
+    """Raised while a case is examined, if the check does not apply to the subject. The message is the reason."""

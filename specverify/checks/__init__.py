@@ -46,7 +46,7 @@ def check_named(name: str) -> Check:
 
 
 def checks_named(names: Collection[str]) -> tuple[Check, ...]:
-    """Return the checks called so, in the order they run. Raises ``ValueError`` if there is none of one name."""
+    """Return the checks with these names, in the order they run. Raises ``ValueError`` for an unknown name."""
     unknown = set(names) - {check.name for check in CHECKS}
     if unknown:
         raise ValueError(f"no check is called {min(unknown)!r}, expected one of specverify list")

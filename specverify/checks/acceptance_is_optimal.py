@@ -1,10 +1,11 @@
 """Each drafted token is accepted as often as losslessness allows: "always reject" is lossless too.
 
-No lossless rule accepts a token d ~ q with probability above min(1, p(d)/q(d)), so the first i drafts are all accepted
-with probability E prod min(1, p/q) over the draft's own law (Leviathan et al. 2211.17192, Theorem 3.5, for one token)
-where each is decided by itself. A rule that decides several together may keep more (block verification, 2403.10444):
-no lossless one keeps a text of i drafts more often than the smaller one of its probabilities under target and draft.
-A verifier of trees is held to the best rule known for trees that are drawn so (``_tree_acceptance``).
+No lossless rule accepts a token d ~ q with probability above min(1, p(d)/q(d)). If each draft is decided by itself, the
+first i drafts are all accepted with probability at most E prod min(1, p/q) over the draft's own law (Leviathan et al.
+2211.17192, Theorem 3.5, for one token). A rule that decides several drafts together may accept more (block
+verification, 2403.10444): no lossless rule keeps a text of i drafts more often than the smaller of its probabilities
+under target and draft. A verifier of trees is compared with the best known rule for trees drawn in the same way
+(``tree_acceptance``).
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ def examine(drafting: Drafting, conditions: Conditions) -> Examination:
 
 
 def _prefix_acceptance(draft: Draft, prefix: Any, target: Any) -> list[tuple[int, Any, Any]]:
-    """Return of each number of drafts how likely they are kept one by one, and how likely the target says them."""
+    """Return by number of drafts: the probability of accepting them one by one, and that of the target."""
     result, product, said = [], 1, 1
     for i, token in enumerate(draft.tokens):
         p = target(prefix + draft.tokens[:i])
@@ -104,13 +105,13 @@ def _not_optimal(
 
 
 def _chance_of_equal(here: InScenario, tokens: Tokens) -> Any:
-    """Return how likely a draw from p and one from q are equal after these tokens."""
+    """Return the probability that a draw from p and a draw from q are equal after these tokens."""
     p, q = here.task.target(tokens), draft_model(here.task)(tokens)
     return sum(one * other for one, other in zip(p.tolist(), q.tolist(), strict=True))
 
 
 def _too_coarse(found: Examination, epsilon: float, within: float) -> Examination:
-    """Return what is no refutation, because floats so coarse may round as far, or probabilities are known no better."""
+    """Return the examination without a refutation, if the observed floats or bounds are too coarse for one."""
     bounds = f", or known no better: probabilities lie between bounds, up to {within:.1g} off" if within else ""
     said = f"{found.statement}; that may be rounding in floats with a spacing of {epsilon:.1g} at 1{bounds}"
     return Examination(said, unknown=True, rational=False, figures=found.figures)

@@ -1,8 +1,8 @@
-"""Drafts are accepted as often as they can be: draft x with probability min(p(x), q(x)), wherever one is reached.
+"""Drafts are accepted as often as possible: draft x with probability min(p(x), q(x)), wherever a draft is made.
 
-No decoder whose output follows p can emit a draft drawn from q more often (2211.17192, section 3.4), and "always
-reject" passes every test of the law alone. q is what the engine was seen to draft, p is read off the promised law, so
-nothing of the engine's own account of itself is believed.
+No decoder whose output follows p can emit a draft from q more often (2211.17192, section 3.4), and "always reject"
+passes every test of the law alone. q is the observed law of the engine's drafts and p follows from the expected law, so
+the check does not rely on what the engine reports about itself.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ DraftContext = tuple[tuple[int, ...], Tokens]
 
 
 class Rate(NamedTuple):
-    """How often a draft is emitted where it was reached."""
+    """The probability that a draft is emitted, given that it was made."""
 
     rounds: tuple[int, ...]
     before: Tokens
@@ -46,12 +46,12 @@ class Rate(NamedTuple):
 
     @property
     def expected(self) -> float:
-        """What ``emitted`` should be."""
+        """Expected value of ``emitted``."""
         return min(self.p, self.q)
 
 
 def rates(seen: Seen, promised_law: Mapping[Tokens, float]) -> Iterator[Rate]:
-    """Yield the rate of every draft, wherever one was reached that the promised law knows the p of."""
+    """Yield the rate of every draft made at a position where p is known."""
     promised = _prefix_masses(promised_law)
     drafted, emitted = _masses(seen)
     for (rounds, before), masses in sorted(drafted.items()):
@@ -64,7 +64,7 @@ def rates(seen: Seen, promised_law: Mapping[Tokens, float]) -> Iterator[Rate]:
 
 
 def examine(observable: Observable, __: Conditions) -> Examination:
-    """Compare, wherever a draft was reached, how often it is emitted with how often it could be."""
+    """Compare the emission rate of every draft with its largest possible value."""
     program, seen = observable.program, seen_in(observable.watch)
     promised_law = program.law()
     drafted, _ = _masses(seen)
@@ -89,7 +89,7 @@ def examine(observable: Observable, __: Conditions) -> Examination:
 
 
 def told(rate: Rate) -> str:
-    """Return the sentence about a draft that is emitted too often or too seldom."""
+    """Return the sentence about a draft with a wrong emission rate."""
     return (
         f"after {rate.before} draft {rate.token} has p = {rate.p:.6g} and q = {rate.q:.6g}: it should be emitted with "
         f"probability {rate.expected:.6g}, but is with {rate.emitted:.6g}"
@@ -97,15 +97,15 @@ def told(rate: Rate) -> str:
 
 
 def _of_position(rounding: Rounding) -> float:
-    """Return how far a rate at one position may be off: by its coin and by the draw of p it is compared with.
+    """Return the error bound of a rate at one position: of its coin, and of the draw of p it is compared with.
 
-    What came before is in the mass of the draft and in that of the place alike, so that it cancels.
+    Errors of earlier decisions are in the mass of the draft and in that of the position alike, so they cancel.
     """
     return allowed(rounding._replace(decisions=2))
 
 
 def _masses(seen: Seen) -> tuple[dict[DraftContext, dict[int, float]], dict[DraftContext, dict[int, float]]]:
-    """Return place -> draft -> mass with which it was reached, and with which it was emitted."""
+    """Return position -> draft -> (mass with which it was made, mass with which it was emitted)."""
     drafted: dict[DraftContext, dict[int, float]] = defaultdict(lambda: defaultdict(float))
     emitted: dict[DraftContext, dict[int, float]] = defaultdict(lambda: defaultdict(float))
     for run in seen.runs:

@@ -1,7 +1,7 @@
-"""After every round the target's cache is the one that the kept tokens leave when nothing else was ever fed.
+"""After every round the target's cache is what it would be if only the kept tokens had ever been fed.
 
-The reference is the cache of the same engine decoding the same tokens without speculation: the prefill of the prompt
-and then one pass for each token. That settles masks, positions and windows the way the engine itself does.
+The reference is the cache of the same engine that decodes the same tokens without speculation: a prefill of the prompt
+and one pass for each token. Masks, positions and windows therefore follow the engine's own conventions.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def fault(seen: Seen, run: Run, _: Observable) -> str | None:
 
 
 def misfed(forward: Forward, tokens: Tokens, prompt: Tokens) -> str | None:
-    """Say what a forward pass is fed that is not what its cache lacks of ``tokens``, or nothing."""
+    """Describe an input of a forward pass that is not what its cache lacks of ``tokens``; "" if there is none."""
     known = committed_before(forward, prompt)
     if not forward.fed:
         return None  # a prompt of embeddings: there are no ids to compare
@@ -75,7 +75,7 @@ _examined = examine_runs(fault, "every cache is that of the kept tokens")
 
 
 def examine(observable: Observable, conditions: Conditions) -> Examination:
-    """Ask every run for a pass that finds another cache, and say where only what it is fed is known."""
+    """Search every run for a pass with a wrong cache, or with a wrong input if only inputs are recorded."""
     result = _examined(observable, conditions)
     forwards = [forward for run in seen_in(observable.watch).runs for forward in run.seen.forwards]
     if result.failed or any(forward.entries and forward.spacing <= COARSEST for forward in forwards):

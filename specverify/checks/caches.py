@@ -1,4 +1,4 @@
-"""What a cache owes to speculation: what was appended, without what was cropped, and nothing of a copy's."""
+"""Checks of a cache: it holds what was appended and not cropped, and nothing from a copy."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ MOST_OF_WINDOW = 9
 
 
 def checks_of_cache(cache: CacheUnderTest, page: int = 0) -> tuple[Check, ...]:
-    """Return the checks of a cache, with ``page`` those of the edges of its pages."""
+    """Return the checks of a cache; with ``page`` also those at the edges of its pages."""
     full = tuple(("append", (token,)) for token in range(cache.capacity))
     at_once: tuple[Operation, ...] = (("append", tuple(range(cache.capacity))),)
     most_drafts = MOST_OF_WINDOW + 1 if cache.window else cache.capacity

@@ -1,8 +1,8 @@
-"""One call at the caller's own size has the law of the rule: which drafts are kept, and every token behind them.
+"""One call at the caller's own size has the law of the rule: accepted drafts, and the token after them.
 
-The rule is that of speculative sampling (2211.17192, Algorithm 1). Given the drafts, a lossless program of another rule
-may have another law; so what is outside of rounding refutes only a program that follows this rule on small rows, or
-one that is not lossless on small rows, all drafts taken together.
+The rule is speculative sampling (2211.17192, Algorithm 1). Given the drafts, a lossless program with another rule may
+have another law. So a law outside of rounding refutes only a program that follows this rule on small rows, or a program
+that is not lossless on small rows when all drafts are taken together.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ELSEWHERE = (
 
 
 def obstacle(subject: Subject) -> str | None:
-    """There must be calls."""
+    """The subject must have calls."""
     return None if subject.calls else "no call was given"
 
 
@@ -44,7 +44,7 @@ def examine(given: GivenCall, conditions: Conditions) -> Examination:
 
 
 def _of_another_rule(found: Finding, wrong: str) -> Finding:
-    """Return what is found of a program that does not follow the rule; ``wrong`` is how it breaks the target's law."""
+    """Return the examination of a program with another rule; ``wrong`` describes how it misses the target's law."""
     if wrong:
         return Finding(f"{found.statement}; and on rows of three tokens, {wrong}", refuted=True)
     return Finding(f"{found.statement}; but {ELSEWHERE}", unknown=True)

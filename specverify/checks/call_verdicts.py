@@ -1,8 +1,8 @@
-"""Judging the law of one call: token by token, against what rounding can make of the rule in the floats that were seen.
+"""The verdict on the law of one call, token by token, given what rounding can do to the rule in the observed floats.
 
-A law holds if every probability is where float32 can put it and all together are near the rule's, or if it is the rule
-computed step by step in the dtype that the rows are given in. It is refuted if probabilities are outside of what the
-coarsest floats that were seen can do, sums made one by one. Between the two it is UNKNOWN: rounding may explain it.
+A law holds if every probability is within the error of float32 and all together are near the rule's, or if it equals
+the rule evaluated step by step in the dtype of the rows. It is refuted if a probability is outside the error of the
+coarsest observed floats with sequential sums. Between the two it is UNKNOWN: rounding may explain it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ NEAR = 1e-5
 
 
 class Finding(NamedTuple):
-    """What is to be said of a law."""
+    """The result for a law."""
 
     statement: str
     refuted: bool = False
@@ -48,7 +48,7 @@ class Finding(NamedTuple):
 
 
 class Part(NamedTuple):
-    """One probability of a law, given what was before it, and what it may be: numbers, or ``[vocabulary]``."""
+    """One conditional probability of a law with its bounds: numbers, or ``[vocabulary]``."""
 
     position: int
     """How many drafts are kept before."""
@@ -61,12 +61,12 @@ class Part(NamedTuple):
 
     @property
     def is_draft(self) -> bool:
-        """Whether it is the probability of keeping a draft."""
+        """Whether it is the probability of accepting a draft."""
         return np.ndim(self.found) == 0
 
 
 def wrong_anyway(law: CallLaw, rows: Rows) -> str | None:
-    """Say what no rule may do: an error, a number that is no token, a token of target probability 0."""
+    """Describe a result that is wrong under every rule: an error, a number that is no token, a token with p = 0."""
     spare = _left_on_nothing(law.rounding)
     for fault in law.faults:
         if fault.mass > NEGLIGIBLE:
@@ -80,7 +80,7 @@ def wrong_anyway(law: CallLaw, rows: Rows) -> str | None:
 
 
 def _wrong_drafts(prefix: Tokens, weight: float, rows: Rows, spare: float) -> str | None:
-    """Say what is wrong with the drafts that are kept, if anything is."""
+    """Describe what is wrong with the accepted drafts, if anything."""
     if not weight > spare:
         return None
     if prefix != rows.drafts[: len(prefix)]:
@@ -93,7 +93,7 @@ def _wrong_drafts(prefix: Tokens, weight: float, rows: Rows, spare: float) -> st
 
 
 def _wrong_tokens(position: int, found: Behind, rows: Rows, spare: float) -> str | None:
-    """Say which number behind the kept drafts is no token, or has target probability 0."""
+    """Name the number after the accepted drafts that is no token, or has target probability 0."""
     for number, mass in found.outside.items():
         if mass > spare:
             what = int(number) if number == int(number) else number
@@ -108,7 +108,7 @@ def _wrong_tokens(position: int, found: Behind, rows: Rows, spare: float) -> str
 
 
 def compared(law: CallLaw, rows: Rows, dtype: str) -> tuple[Finding, dict[str, float]]:
-    """Compare a law with the rule. Return what is found, and figures."""
+    """Compare a law with the rule. Return the finding and figures."""
     if law.rounding.within > NOTICEABLE / 2:
         said = (
             f"probabilities of several random numbers together, or of those that meet 16 bits, are known to within "
@@ -140,7 +140,7 @@ def compared(law: CallLaw, rows: Rows, dtype: str) -> tuple[Finding, dict[str, f
 
 
 class _Outside(NamedTuple):
-    """How far a law is outside of what is allowed."""
+    """How far a law is outside its bounds."""
 
     total: float
     """The probability that is too much or too little."""
@@ -180,7 +180,7 @@ def _outside(law: CallLaw, rows: Rows, floats: Floats) -> _Outside:
 
 
 def _parts(law: CallLaw, rows: Rows, floats: Floats) -> Iterator[Part]:
-    """Yield the probabilities of a law: for each draft that of keeping it, and the tokens behind."""
+    """Yield the probabilities of a law: acceptance of each draft, and the tokens after them."""
     result = [law.behind.get(rows.drafts[:position]) for position in range(len(rows.drafts) + 1)]
     weights = [each.weight if each else 0.0 for each in result]
     for position, here in enumerate(result):
@@ -221,20 +221,20 @@ def _behind(count: int) -> str:
 
 
 def _many(outside: Any) -> str:
-    """Say how many tokens are wrong, where they are more than one."""
+    """Return the number of wrong tokens as words, if there is more than one."""
     number = int(np.count_nonzero(outside))
     return f"{number} tokens are wrong by {readable(float(outside.sum()))} together: " if number > 1 else ""
 
 
 def _left_on_nothing(rounding: Rounding) -> float:
-    """Return what a look-up at the end of a cumulated row may leave on a token of probability 0."""
+    """Return the probability that a lookup at the end of a cumulated row may leave on an impossible token."""
     if not rounding.cells:
         return UNDERFLOW
     return UNDERFLOW + 2 * rounding.epsilon + of_lookup(rounding.epsilon, rounding.cells)
 
 
 def _computed_in(law: CallLaw, rows: Rows, dtype: str) -> bool:
-    """Return whether every probability is what the rule gives in some way in which it is computed in a dtype."""
+    """Return whether every probability equals one of the usual evaluations of the rule in a dtype."""
     for part in _parts(law, rows, EXACT):
         ways = (evaluated_kept if part.is_draft else evaluated_behind)(rows, part.position, dtype)
         if not any(float(np.abs(part.found - way).sum()) * part.weight <= NEAR for way in ways):

@@ -1,4 +1,4 @@
-"""Calls at the caller's own size, as several checks look at them: their law, small calls like them, boundary draws."""
+"""Calls at the caller's own size for several checks: their law, similar small calls, boundary draws."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import numpy as np
 
 from specverify.checks.call_verdicts import compared
 from specverify.checks.explaining.counterexamples import readable
-from specverify.intercept.boundary import Boundary
-from specverify.intercept.symbolic.deferred import NeedsValue
+from specverify.intercept.distributions import Boundary
+from specverify.intercept.refusals import NeedsValue
 from specverify.intercept.symbolic.large import MANY
 from specverify.laws.call_law import CallLaw, call_law
 from specverify.laws.call_paths import Ending, call_paths
@@ -32,7 +32,7 @@ ROWS_IN_A_DTYPE, NEGLIGIBLE_IN_SUM = 4, 1e-9
 
 
 def law_of(opened: OpenedCall, seed: int) -> CallLaw:
-    """Return the law of a call; drafts are among the tokens that are followed."""
+    """Return the law of a call; drafted tokens are among the followed outcomes."""
     return call_law(opened.run, opened.rows.vocabulary, opened.rows.drafts, (NeedsValue,), seed)
 
 
@@ -42,9 +42,9 @@ def follows_the_rule(opened: OpenedCall, seed: int) -> bool:
 
 
 def small_calls(opened: OpenedCall) -> list[OpenedCall]:
-    """Return calls like this one whose rows have three possible tokens: small ones, or none where it runs on none.
+    """Return similar calls whose rows have three possible tokens; none if the program runs on none.
 
-    They are of a small vocabulary and at most two drafts, or where it does not run on that, of its own.
+    They have a small vocabulary and at most two drafts, or the program's own sizes if it does not run on those.
     """
     drafts = len(opened.rows.drafts)
     for vocabulary, gamma in ((SMALL, min(drafts, 2)), (opened.rows.vocabulary, drafts)):
@@ -59,10 +59,10 @@ def small_calls(opened: OpenedCall) -> list[OpenedCall]:
 
 
 def wrong_on_few_tokens(opened: OpenedCall, seed: int) -> str:
-    """Return how a program breaks the target's law on rows of three tokens, whatever its rule is, or nothing.
+    """Describe how a program misses the target's law on rows of three tokens, whatever its rule; "" if it does not.
 
-    Drafts are drawn from q, and each text is completed by p: a lossless program gives the product of the rows of p.
-    Nothing is returned either where that law is not known, or where the program does not run on a small vocabulary.
+    Drafts are drawn from q, and p completes each text: a lossless program gives the product of the rows of p. Returns
+    "" also if that law is not known, or if the program does not run on a small vocabulary.
     """
     gamma = min(len(opened.rows.drafts), 2)
     for p, q, _ in _few_tokens(SMALL, gamma):
@@ -111,7 +111,7 @@ def _follows(opened: OpenedCall, seed: int) -> bool:
 
 
 def _few_tokens(vocabulary: int, gamma: int) -> list[tuple[Any, Any, Tokens]]:
-    """Return rows of p and q in which three tokens are possible, away from the ends, and drafts."""
+    """Return rows of p and q with three possible tokens, away from the ends, and drafts."""
     result = []
     for weights in (((1, 2, 3), (3, 2, 1)), ((4, 1, 1), (1, 1, 4)), ((1, 1, 2), (2, 1, 1))):
         p, q = np.zeros((gamma + 1, vocabulary)), np.zeros((gamma, vocabulary))
@@ -124,7 +124,7 @@ def _few_tokens(vocabulary: int, gamma: int) -> list[tuple[Any, Any, Tokens]]:
 
 
 def described(given: GivenCall, opened: OpenedCall) -> tuple[str, ...]:
-    """Return what is looked at, in lines: the sizes, and p and q at the drafts."""
+    """Return the call as lines of text: its sizes, and p and q at the drafts."""
     rows, gamma = opened.rows, len(opened.rows.drafts)
     masses = [(float(rows.p[i].pmf[token]), float(rows.q[i].pmf[token])) for i, token in enumerate(rows.drafts)]
     at = [
@@ -138,7 +138,7 @@ def described(given: GivenCall, opened: OpenedCall) -> tuple[str, ...]:
 
 
 class AtPlace(NamedTuple):
-    """What came of a call in which one random number is at its end."""
+    """The result of a call in which one random number is at its end."""
 
     fault: str
     """What is wrong with what came out, or nothing."""
@@ -149,9 +149,9 @@ class AtPlace(NamedTuple):
 
 
 def places_of(opened: OpenedCall) -> list[int]:
-    """Return the numbers of a call that are given values: each of those drawn alone, and some of those drawn together.
+    """Return the indices of a call's random numbers to test: each single draw, and some of every vector draw.
 
-    Of very many drawn together these are the numbers of a token that is impossible, a likely one, and the ends.
+    Of a long vector: the numbers of an impossible token, of a likely token, and the first and last.
     """
     boundary = Boundary(0.25)
     next(call_paths(lambda draws: opened.run(draws, boundary)))
@@ -166,11 +166,9 @@ def places_of(opened: OpenedCall) -> list[int]:
 
 
 def at_place(opened: OpenedCall, end: float, place: int, apart: float = 0.0) -> AtPlace:
-    """Return what comes out when one number is at an end of what its generator returns, the others near it.
+    """Return the result with one number at an end of its generator's range and the others close to it.
 
-    It may be ``apart`` from that end.
-
-    Raises the verifier's own error if it comes where all numbers are ordinary too.
+    The number may be ``apart`` from that end. Raises the verifier's error if it also occurs with ordinary numbers.
     """
     boundaries: list[Boundary] = []
 
@@ -194,7 +192,7 @@ def at_place(opened: OpenedCall, end: float, place: int, apart: float = 0.0) -> 
 
 
 def _forbidden(ending: Ending, rows: Rows) -> str | None:
-    """Say which token of what was emitted is none, or has target probability 0."""
+    """Name the emitted number that is no token, or has target probability 0."""
     for position, token in enumerate(ending.tokens):
         wrong = no_token(token, rows.vocabulary)
         if wrong or not rows.p[position].pmf[token] > 0:

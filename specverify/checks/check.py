@@ -1,4 +1,4 @@
-"""The shape of a check: the cases it goes through, each with a plain function that says what it found."""
+"""The shape of a check: its cases, each with a function that returns an examination."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ORDERED = 5
 
 
 class Conditions(NamedTuple):
-    """What a run decides for its checks: how many enumeration runs, which seed, which share of the alarm budget."""
+    """The settings of a run that its checks use: enumeration runs, seed, share of the alarm budget."""
 
     runs: int = 200_000
     seed: int = 0
@@ -50,7 +50,7 @@ class Conditions(NamedTuple):
 
 
 class Case(NamedTuple):
-    """One subject in one situation, and its examination by one check: what a replay repeats."""
+    """One subject in one situation, with its examination by one check. A replay repeats a case."""
 
     subject: Subject
     situation: Situation
@@ -73,7 +73,7 @@ class Check(NamedTuple):
 def cases_of(
     situations: Callable[[Subject], Iterable[Here]], examine: Callable[[Here, Conditions], Examination]
 ) -> Callable[[Subject], Iterator[Case]]:
-    """Return the cases that examine every situation by itself."""
+    """Return one case per situation."""
 
     def cases(subject: Subject) -> Iterator[Case]:
         return (Case(subject, here, partial(examine, here)) for here in situations(subject))
@@ -82,7 +82,7 @@ def cases_of(
 
 
 def in_scenarios(keep: Callable[[Scenario], bool] = lambda scenario: True) -> Callable[[Subject], Iterator[InScenario]]:
-    """Return every variant in every scenario of the subject that ``keep`` lets through, in their order."""
+    """Return every variant in every scenario of the subject accepted by ``keep``, in order."""
 
     def situations(subject: Subject) -> Iterator[InScenario]:
         for scenario in subject.scenarios:
@@ -94,35 +94,35 @@ def in_scenarios(keep: Callable[[Scenario], bool] = lambda scenario: True) -> Ca
 
 
 def in_deep_scenarios(subject: Subject) -> Iterator[InScenario]:
-    """Return what is looked at of the subject beyond its variants and scenarios, in its order."""
+    """Return the additional situations of the subject beyond its variants and scenarios, in order."""
     for variant, scenario in subject.deep():
         yield InScenario(variant, scenario, subject.rational)
 
 
 def case_of_program(check: Check, subject: Subject, program: EngineProgram) -> Case | None:
-    """Return the case of one program of an engine, or None if the check says nothing of it."""
+    """Return the case of one program of an engine, or None if the check does not apply to it."""
     return next(iter(check.cases(subject._replace(variants=(), programs=(program,), settings=(), pairs=()))), None)
 
 
 def needs_variants(subject: Subject) -> str | None:
-    """The obstacle of every check that enumerates."""
+    """The obstacle shared by all checks that enumerate."""
     return None if subject.variants else "its draws cannot be enumerated, only sampled"
 
 
 def only_sampled(subject: Subject, reason: object) -> str:
-    """Return the sentence about a subject whose draws cannot be enumerated, for the ``reason`` given."""
+    """Return the sentence about a subject whose draws cannot be enumerated because of ``reason``."""
     by = " (samples_fit_law, in a test with sampled=True)" if subject.settings else ""
     return f"cannot be enumerated, only sampled{by}: {reason}"
 
 
 @lru_cache(maxsize=4096)
 def law_in(here: InScenario, runs: int) -> Law:
-    """Return the law of the new tokens in a scenario; several checks read the same one."""
+    """Return the law of the new tokens in a scenario; the result is shared by several checks."""
     return decoder_law(here.remembering, here.prompt, runs)
 
 
 def beyond_reach(case: Case) -> bool:
-    """Return whether a whole decode has too many paths to follow, as far as other cases are left in its place."""
+    """Return whether a whole decode has too many paths; such a case is left out if other cases remain."""
     here = case.situation
     if isinstance(here, EngineProgram):
         return here.most_paths < math.inf and paths_of_program(here.open) > here.most_paths
@@ -137,20 +137,20 @@ def beyond_reach(case: Case) -> bool:
 
 
 def may_be_refused(case: Case) -> bool:
-    """Return whether it is left out where one draw has too many outcomes: they are fewer in the other cases."""
+    """Return whether a case may be left out if one draw has too many outcomes; other cases have fewer."""
     return isinstance(case.situation, InScenario) and case.situation.scenario in ONE_ROW_SCENARIOS
 
 
 @lru_cache(maxsize=MOST_PROGRAMS)
 def paths_of_program(opened: Callable[[], AbstractContextManager[Callable[[Draws], Any]]]) -> float:
-    """Return about how many paths a program has."""
+    """Return the approximate number of paths of a program."""
     with opened() as run:
         return estimated_paths(run)
 
 
 @lru_cache(maxsize=4096)
 def runs_by_round(here: InScenario) -> float:
-    """Return about how many runs the law of a decoder takes: those of a first round, at each text before the last."""
+    """Return the approximate number of runs for the law of a decoder: one first round at each text before the last."""
     decoder, scenario = here.decoder, here.scenario
     first = decoder.init(here.prompt)
     texts = sum(float(scenario.vocabulary) ** length for length in range(scenario.horizon))
@@ -159,9 +159,9 @@ def runs_by_round(here: InScenario) -> float:
 
 @lru_cache(maxsize=4096)
 def paths_of_one_row(here: InScenario) -> float:
-    """Return about how many paths a round has in which one row is open.
+    """Return the approximate number of paths of a round with one open row.
 
-    The vocabularies are larger there than elsewhere, and whoever puts all tokens in order has a path for each order.
+    The vocabularies are larger there than elsewhere, and a program that sorts all tokens has a path for each order.
     """
     decoder = here.decoder
     return estimated_paths(lambda draws: decoder.step(draws, decoder.init(here.prompt)), probes=3)
@@ -169,13 +169,13 @@ def paths_of_one_row(here: InScenario) -> float:
 
 @lru_cache(maxsize=4096)
 def paths_of_whole(here: InScenario) -> float:
-    """Return about how many paths a whole decode has, its states not merged."""
+    """Return the approximate number of paths of a whole decode without merging states."""
     return estimated_paths(whole_run(here.decoder, here.prompt))
 
 
 def slack(here: InScenario, decisions: int, epsilon: float = FLOAT32) -> float:
-    """Return how far a probability over this many decisions may be off by rounding; 0 in rationals.
+    """Return the rounding error of a probability over this many decisions; 0 for rationals.
 
-    ``epsilon`` is the spacing at 1 of the floats.
+    ``epsilon`` is the spacing of the floats at 1.
     """
     return 0.0 if here.rational else decisions * of_decision(epsilon, here.scenario.vocabulary)

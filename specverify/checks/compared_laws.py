@@ -1,4 +1,4 @@
-"""Comparing an enumerated law with an expected one: shared by the checks whose property is a law."""
+"""Compare an enumerated law with an expected one. Shared by all checks whose property is a law."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ OpenProgram = Callable[[], AbstractContextManager[Callable[[Draws], Any]]]
 
 
 class Comparison(NamedTuple):
-    """How an enumerated law and an expected one compare."""
+    """The result of comparing an enumerated law with an expected one."""
 
     refuted: bool
     unknown: bool
@@ -47,7 +47,7 @@ class Comparison(NamedTuple):
 
 
 class LawBearing(NamedTuple):
-    """Whatever has a law that can be enumerated, and a law that it should have."""
+    """A case with a law that can be enumerated, and an expected law."""
 
     law: Callable[[Conditions], Law]
     """Its law, by enumeration."""
@@ -68,7 +68,7 @@ class LawBearing(NamedTuple):
 
 
 def law_bearing(subject: Subject) -> Iterator[tuple[InScenario | EngineProgram, LawBearing]]:
-    """Yield every variant in every scenario, and every engine program, as what has a law."""
+    """Yield every variant in every scenario, and every engine program, as ``LawBearing``."""
     for here in in_scenarios()(subject):
         yield here, of_decoder(here)
     for deep in in_deep_scenarios(subject):
@@ -78,7 +78,7 @@ def law_bearing(subject: Subject) -> Iterator[tuple[InScenario | EngineProgram, 
 
 
 def of_decoder(here: InScenario) -> LawBearing:
-    """Return a decoder in a scenario as what has a law."""
+    """Return a decoder in a scenario as ``LawBearing``."""
     declared = here.variant.declared_law
     return LawBearing(
         law=lambda conditions: law_in(here, conditions.runs),
@@ -104,7 +104,7 @@ def _covered(law: Law) -> Mapping[str, Any]:
 
 
 def of_engine(program: EngineProgram) -> LawBearing:
-    """Return an engine at one setting as what has a law."""
+    """Return an engine at one setting as ``LawBearing``."""
 
     def explain(law: Probabilities, expected: Probabilities) -> Counterexample:
         with program.open() as run:
@@ -123,11 +123,11 @@ def of_engine(program: EngineProgram) -> LawBearing:
 
 
 def compare_laws(law: Law, expected: Probabilities, what: str) -> Comparison:
-    """Compare a law with ``expected``, which ``what`` names.
+    """Compare a law with ``expected``, which ``what`` names in messages.
 
-    Rationals are equal or not. Floats are equal if less than the enumeration's own rounding is between them; they are
-    refuted where the distance is beyond what rounding can do in the floats that were seen. Between the two they hold
-    if rounding can do little and the distance is small even for that. A distance that holds is a quarter of its bound.
+    Rationals must be equal. Floats are equal if their distance is below the rounding of the enumeration itself; they
+    are refuted if it exceeds what rounding can do in the observed floats. Between the two they hold if that bound is
+    small and the distance is at most a quarter of it; otherwise the result is unknown.
     """
     distance, bound = total_variation(law, expected), rounding_bound(law)
     figures = {
@@ -172,7 +172,7 @@ def _between_bounds(law: Law, distance: float, what: str) -> str:
 
 
 def compare(bearing: LawBearing, conditions: Conditions, expected: Probabilities, what: str) -> Examination:
-    """Enumerate a law and compare it with ``expected``, which ``what`` names: equal, refuted, or unknown."""
+    """Enumerate a law and compare it with ``expected``, which ``what`` names in messages."""
     law = bearing.law(conditions)
     result = compare_laws(law, expected, what)
     parted = greedy_parting(bearing.setting, bearing.logits, law.probabilities, expected) if result.refuted else None
@@ -193,7 +193,7 @@ def compare(bearing: LawBearing, conditions: Conditions, expected: Probabilities
 
 
 def _with_parting(found: Comparison, parted: Parting) -> Comparison:
-    """Return a refutation with the tokens at which greedy texts part; a near-tie is none."""
+    """Return a refutation with the first difference of greedy texts; a near-tie is no refutation."""
     figures = {**found.figures, "partings": [parted._asdict()]}
     if not parted.near_tie:
         return found._replace(figures=figures)
@@ -201,19 +201,19 @@ def _with_parting(found: Comparison, parted: Parting) -> Comparison:
 
 
 def differ(one: Law, other: Law) -> bool:
-    """Return whether two laws of one program are further apart than the rounding of their enumerations."""
+    """Return whether two laws of one program differ by more than the rounding of their enumerations."""
     exact = is_rational(one) and is_rational(other)
     bound = 0 if exact else sum(of_enumeration(law.rounding, law.runs) + law.rounding.within for law in (one, other))
     return bool(total_variation(one, other.probabilities).high > bound)
 
 
 def enumerated(program: EngineProgram, conditions: Conditions) -> Law:
-    """Return the law of an engine at one setting; several checks read the same one."""
+    """Return the law of an engine at one setting; the result is shared by several checks."""
     return law_of_opened(program.open, conditions.runs, conditions.jobs)
 
 
 class Overheard(NamedTuple):
-    """What the enumeration of a law told of its draws: every path was followed, and nothing was used twice on any."""
+    """The record of an enumeration of a law: every path was followed, and no random number was used twice."""
 
     shares: Mapping[tuple[int, ...], int]
     """Outcomes of the first two draws -> paths that begin so."""
@@ -223,13 +223,13 @@ class Overheard(NamedTuple):
 
 @lru_cache(maxsize=MOST_PROGRAMS)
 def overheard_of(opened: OpenProgram) -> list[Overheard]:
-    """Return what is kept of a program whose law was enumerated: who asks the same need not follow the paths again."""
+    """Return the record of a program whose law was enumerated, so that other checks need not follow its paths again."""
     return []
 
 
 @lru_cache(maxsize=MOST_PROGRAMS)
 def law_of_opened(opened: OpenProgram, runs: int, jobs: int) -> Law:
-    """Enumerate here, or in several processes if that is worth starting them."""
+    """Enumerate in this process, or in several if the enumeration is large enough."""
     with opened() as run:
         if jobs == 1 or estimated_paths(run) < WORTH_SHARING:
             return _listened_to(opened, run, runs)
@@ -240,7 +240,7 @@ def law_of_opened(opened: OpenProgram, runs: int, jobs: int) -> Law:
 
 
 def _listened_to(opened: OpenProgram, run: Callable[[Draws], Any], runs: int) -> Law:
-    """Return the law, and keep what was overheard if that is all there is and clears the program."""
+    """Return the law, and store the record of its draws if it is complete and without reuse."""
     shares: Counter[tuple[int, ...]] = Counter()
     draws = 0
 

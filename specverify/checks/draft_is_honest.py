@@ -1,11 +1,11 @@
-"""The declared q is the law the draft tokens are drawn from: the most common real defect is that it is not.
+"""The declared q is the law that the drafts are drawn from. A false q is the most common real defect.
 
-Drafting is enumerated alone. Given the drafted tokens before it, and given that position i is drafted at all, token i
-must have the law ``pmfs[i]`` that the draft declares for it. Dropping a token because of itself fails here too. Then
-whole rounds are enumerated from the same states, and what they draft must have the law of what is drafted alone: a
-round may draft from something stale that ``propose`` does not see. Of a tree a round tells its tokens in another order,
-so only which tokens they are is compared. An engine that can be looked into shows its drafts in what its target is fed:
-given all tokens before it, each must have the law that its draft model was said to have.
+Drafting is enumerated alone. Given the earlier drafts, and given that position i is drafted at all, token i must have
+the declared law ``pmfs[i]``. Dropping a token because of its own value fails here too. Then whole rounds are enumerated
+from the same states, and their drafts must have the same law: a round may draft from stale data that ``propose`` does
+not use. A round with a tree reports its tokens in another order, so only the set of tokens is compared. The drafts of
+an observed engine are read from the inputs of its target: given all tokens before it, each must have the law of the
+draft model.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ HIDDEN = "it does not show its drafting step"
 
 
 class ProposalLaw(NamedTuple):
-    """The law of the drafts that a decoder proposes in one state."""
+    """The law of a decoder's drafts in one state."""
 
     tokens: Mapping[tuple[Tokens, tuple[Any, ...]], Mapping[int, Any]]
     """(drafted tokens before, declared pmf) -> token -> mass."""
@@ -46,28 +46,28 @@ class ProposalLaw(NamedTuple):
 
 
 class Drafting(NamedTuple):
-    """A decoder in a scenario that shows its drafting step."""
+    """A decoder in a scenario whose drafting step can be run alone."""
 
     here: InScenario
     propose: Propose
 
 
 def obstacle(subject: Subject) -> str | None:
-    """The subject must show its drafting half, or what its target is fed and what it should draft."""
+    """The subject must have a separate drafting step, or be observed and have a known draft model."""
     if any(program.draft for program in subject.programs):
         return needs_told("forwards")(subject)
     return "what its drafts should be drawn from is not told" if subject.programs else needs_propose(subject)
 
 
 def needs_propose(subject: Subject) -> str | None:
-    """The obstacle of every check that enumerates the drafting step alone."""
+    """The obstacle shared by all checks that enumerate the drafting step alone."""
     if not subject.variants:
         return "its draws cannot be enumerated, only sampled"
     return None if next(in_scenarios()(subject)).decoder.propose else HIDDEN
 
 
 def drafting_cases(examine: Callable[[Drafting, Conditions], Examination]) -> Callable[[Subject], Iterator[Case]]:
-    """Return every scenario without an end and with draws, examined where the drafting step is shown."""
+    """Return every scenario without an end token and with draws, for subjects with a separate drafting step."""
 
     def examined(here: InScenario, conditions: Conditions) -> Examination:
         propose = here.decoder.propose
@@ -77,7 +77,7 @@ def drafting_cases(examine: Callable[[Drafting, Conditions], Examination]) -> Ca
 
 
 def examine(drafting: Drafting, _: Conditions) -> Examination:
-    """Compare every drafted token's law with the pmf declared for it, and the drafts of the first rounds with these."""
+    """Compare the law of every draft with its declared pmf, and the drafts of the first rounds with both."""
     here, figures = drafting.here, {"runs": 0}
     for done in first_rounds(here):
         proposed = _proposed(drafting.propose, done.state, here.task.target(done.state.tokens))
@@ -90,7 +90,7 @@ def examine(drafting: Drafting, _: Conditions) -> Examination:
 
 
 def examine_observed(observable: Observable, _: Conditions) -> Examination:
-    """Compare every draft that the target was fed with the pmf it should be drawn from."""
+    """Compare every draft in the target's inputs with the pmf of the draft model."""
     seen, model = seen_in(observable.watch), observable.program.draft
     if model is None:
         return Examination("what its drafts should be drawn from is not told", unknown=True)
@@ -117,7 +117,7 @@ def examine_observed(observable: Observable, _: Conditions) -> Examination:
 
 
 def _fed_drafts(seen: Seen) -> dict[Tokens, dict[int, float]]:
-    """Return all tokens before a draft -> draft -> mass."""
+    """Return (all tokens before a draft) -> draft -> mass."""
     drawn: dict[Tokens, dict[int, float]] = defaultdict(lambda: defaultdict(float))
     for run in seen.runs:
         tokens, mass = seen.prompt + run.ends[0][0], sum(share for _, share in run.ends)
@@ -129,7 +129,7 @@ def _fed_drafts(seen: Seen) -> dict[Tokens, dict[int, float]]:
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Return every scenario with draws, and every program whose drafts are seen and whose draft model is known."""
+    """Return every scenario with draws, and every observed program with a known draft model."""
     yield from drafting_cases(examine)(subject)
     for case in watched_cases("forwards", examine_observed)(subject):
         if isinstance(case.situation, EngineProgram) and case.situation.draft is not None:
@@ -160,7 +160,7 @@ def _ordered(tokens: Tokens, tree: bool) -> Tokens:
 
 
 def _undeclared(here: InScenario, state: State, proposed: ProposalLaw) -> Examination | None:
-    """Return the refutation by a token that is drawn with another probability than is declared for it."""
+    """Return the refutation by a token whose probability differs from the declared one."""
     for (before, declared), law in proposed.tokens.items():
         total = sum(law.values())
         for token, mass in enumerate(declared):
@@ -176,7 +176,7 @@ def _undeclared(here: InScenario, state: State, proposed: ProposalLaw) -> Examin
 
 
 def _another_draft(here: InScenario, done: FirstRound, proposed: ProposalLaw) -> Examination | None:
-    """Return the refutation by a draft that a round makes with another probability than it is proposed with."""
+    """Return the refutation by a draft whose probability differs between a round and the drafting step alone."""
     drawn: dict[Tokens, Any] = defaultdict(int)
     for (draft, _), mass in done.masses.items():
         drawn[_ordered(draft, proposed.tree)] += mass

@@ -1,8 +1,8 @@
-"""What a drafter owes whoever verifies its drafts: tokens drawn from the very q it reports, and no more than asked for.
+"""Checks of a drafter: its tokens are drawn from the reported q, and are no more than requested.
 
-Speculative sampling is lossless only if every token was drawn from the q that its acceptance is computed with
-(2211.17192, Theorem 1). Whether a draft goes on may depend on all that is known before a token is drawn, never on that
-token: one that is dropped after it was drawn leaves the others with another law.
+Speculative sampling is lossless only if every token was drawn from the q in its acceptance ratio (2211.17192, Theorem
+1). Whether a draft continues may depend on everything known before a token is drawn, but not on that token: dropping a
+token after drawing it changes the law of the remaining ones.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ History = tuple[tuple[int, ...], tuple[tuple[float, ...], ...]]
 
 
 def checks_of_drafter(draft: LanguageModel | None) -> tuple[Check, ...]:
-    """Return the checks of a drafter; ``draft`` is the model whose pmfs it should report, where that is known."""
+    """Return the checks of a drafter; ``draft`` is the model whose pmfs it should report, if known."""
     own = (
         _check("drafts_follow_q", "each draft is drawn from the q that is reported for it", _follows),
         _check("drafts_are_supported", "q is a pmf, and gives each draft a positive probability", _supported),
@@ -54,7 +54,7 @@ def _check(name: str, summary: str, examine: Examine) -> Check:
 
 
 def _follows(program: EngineProgram, law: Law) -> Examination:
-    """Compare, position by position, the law of a token with the q that was reported on the way to it."""
+    """Compare, position by position, the law of a token with the q reported on the way to it."""
     longest = max((len(draft.tokens) for draft in law.probabilities), default=0)
     result = None
     for place in range(longest):
@@ -69,7 +69,7 @@ def _follows(program: EngineProgram, law: Law) -> Examination:
 
 
 def _at(law: Law, place: int) -> tuple[dict[object, float], dict[object, float]]:
-    """Return the law of the token at ``place`` with its history, and what the reported q makes of the histories."""
+    """Return the law of the token at ``place`` with its history, and the law of both under the reported q."""
     seen: defaultdict[object, float] = defaultdict(float)
     histories: defaultdict[History, float] = defaultdict(float)
     for draft, mass in law.probabilities.items():
@@ -91,7 +91,7 @@ def _at(law: Law, place: int) -> tuple[dict[object, float], dict[object, float]]
 
 
 def _rows(draft: Proposed) -> tuple[tuple[float, ...], ...]:
-    """Return q of each token: the point mass on it where nothing was drawn."""
+    """Return the q of each token; a point mass on the token if nothing was drawn."""
     if draft.rows is not None:
         return draft.rows
     size = max(draft.tokens, default=0) + 1

@@ -1,14 +1,14 @@
-"""No randomness is used twice: no uniform decides two things, and no two draws come from one state of a generator.
+"""No random number is used twice: no uniform decides two things, and no two draws use the same generator state.
 
-What counts as two decisions, and what cannot be seen, is in ``intercept.audit``. All rounds of a decode are followed in
-one block, as one stream: a verifier that seeds its generator anew in each call decides every round by the same numbers.
-The law of one round does not show it, and laws of several rounds are put together from those. One that makes its seed
-of what it is given has other numbers in other rounds, and no randomness of its own: so a round is put to it twice as
-well.
+``intercept.audit`` defines what counts as two decisions and what cannot be detected. All rounds of a decode are
+followed as one block: a verifier that seeds its generator again in each call decides every round by the same numbers.
+The law of one round does not show this, and laws of several rounds are composed of single rounds. A verifier that
+derives its seed from its arguments has different numbers in different rounds but no randomness of its own, so one round
+is also called twice.
 
-A number may decide twice and do no harm: folded before it is compared, looked up again with the same answer, noise that
-belongs to a place in the text. So where something is named, the law of that very block is enumerated, with the reuse in
-it, and decides: another law than was promised refutes, the promised one holds and says what is shared.
+A number may be used twice without harm: folded before it is compared, looked up again with the same answer, noise that
+belongs to a position of the text. So if reuse is found, the law of that block is enumerated with the reuse in it and
+decides: a wrong law refutes, a right one holds and the reuse becomes a note.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from specverify.checks.explaining.counterexamples import described, or_none
 from specverify.checks.explaining.round_faults import fault_of_rounds, rounds_given_drafts
 from specverify.checks.open_ends import step_with_open_end
 from specverify.intercept.audit import Reuse, audited
-from specverify.intercept.symbolic.deferred import NeedsValue
+from specverify.intercept.refusals import NeedsValue
 from specverify.laws.draws import Tape
 from specverify.laws.enumeration import whole_run
 from specverify.laws.law import target_law
@@ -49,7 +49,7 @@ MEANT = "If it is meant so, say so by expected_failures; what it does to the law
 
 
 class Block(NamedTuple):
-    """A whole decode that is followed as one."""
+    """A whole decode that is followed as one block."""
 
     where: str
     opened: OpenProgram
@@ -62,14 +62,14 @@ class Block(NamedTuple):
 
 
 def obstacle(subject: Subject) -> str | None:
-    """Only draws that foreign code makes can be told apart by the state they are made from."""
+    """The draws must be made by foreign code, whose generator states can be compared."""
     if subject.programs or (subject.intercepted and subject.variants):
         return None
     return "its draws are asked for by name, nothing is intercepted"
 
 
 def _several_rounds(scenario: Scenario) -> bool:
-    """Contexts enough for thresholds on both sides of each other; a vocabulary beyond two, for residuals of several."""
+    """Scenarios with thresholds in either order, and a vocabulary above two for residuals of several tokens."""
     plain = not scenario.greedy and not scenario.eos
     return plain and scenario.vocabulary > 2 and scenario.horizon > 3 and scenario.shape in SHAPES
 
@@ -77,7 +77,7 @@ def _several_rounds(scenario: Scenario) -> bool:
 def cases(subject: Subject) -> Iterator[Case]:
     """Return every variant in a few scenarios of several rounds, and every engine program.
 
-    One row of pmfs is looked at with one gamma, the last: what fewer drafts share, they share with it.
+    A single row is examined with the last gamma only: reuse among fewer drafts also occurs among more.
     """
     if subject.intercepted:
         rows = [variant for variant in subject.variants if not variant.joint and not variant.process]
@@ -94,10 +94,9 @@ def cases(subject: Subject) -> Iterator[Case]:
 
 
 def examine(block: Block, conditions: Conditions, twice: Callable[[frozenset[str]], str] | None = None) -> Examination:
-    """Follow paths with the audit on, until something is used twice, unless a law was enumerated by the same paths.
+    """Follow paths with the audit on until reuse is found, unless the enumeration of a law already followed them.
 
-    Where something is, the law decides. ``twice(known)`` says what else is used twice where a call is made twice, or
-    nothing.
+    If reuse is found, the law decides. ``twice(known)`` describes further reuse when a call is made twice, or "".
     """
     for shares, draws in overheard_of(block.opened):
         if max(shares.values()) <= _each(conditions.paths, len(shares)):
@@ -116,11 +115,11 @@ def examine(block: Block, conditions: Conditions, twice: Callable[[frozenset[str
 
 
 def _by_its_law(block: Block, found: list[Reuse], conditions: Conditions, refusal: NeedsValue | None) -> Examination:
-    """Judge a block in which something was ``found`` to be used twice by its law.
+    """Judge a block with the reuse ``found`` by its law.
 
-    An engine is refuted by another law alone: what it drafts and what it decides may be coupled on purpose. That its
-    law is right with its models does not say that it is with others. A verifier is refuted too where its law cannot be
-    followed, since it draws nothing that another one knows; its law is asked in scenarios made for it.
+    An engine is refuted only by a wrong law: its drafting and its decisions may be coupled on purpose, and its law with
+    its own models says nothing about other models. A verifier is also refuted if its law cannot be enumerated, because
+    it shares no draws with other code; its law is examined in scenarios made for it.
     """
     said = found[0].sentence
     told = refusal or _compared(block, conditions)
@@ -142,7 +141,7 @@ def _by_its_law(block: Block, found: list[Reuse], conditions: Conditions, refusa
 
 
 def _in_words(reuse: Reuse) -> str:
-    """Return what is used twice: of JAX a key, else a uniform or a generator that is seeded again."""
+    """Describe the reuse: of a JAX key, a uniform, or a generator that is seeded again."""
     if not reuse.what.startswith(STATE):
         return reuse.sentence
     drawn = re.sub(r" seed\([^)]*\)", "", reuse.what.removeprefix(STATE).removesuffix(" draws from"))
@@ -154,7 +153,7 @@ def _in_words(reuse: Reuse) -> str:
 
 
 def _role(here: InScenario, reuse: Reuse) -> str:
-    """Return what a verifier decides by a uniform that is used twice, as the law of its rounds tells it."""
+    """Return what a verifier decides by a reused uniform, inferred from the law of its rounds."""
     rounds = or_none(rounds_given_drafts, here) or ()
     tested = {place for given in rounds for (part, _), place in given.places.items() if part == "accept"}
     fault = or_none(fault_of_rounds, here)
@@ -166,7 +165,7 @@ def _role(here: InScenario, reuse: Reuse) -> str:
 
 
 def _shared_by(program: EngineProgram, reuse: Reuse) -> str:
-    """Return that the requests or rows of an engine share what is used twice, where one alone uses nothing twice."""
+    """Return the sentence that requests or rows of an engine share a random number, if one alone has no reuse."""
     if program.alone is None:
         return ""
     with audited() as result, program.alone(0).open() as run:
@@ -178,7 +177,7 @@ def _shared_by(program: EngineProgram, reuse: Reuse) -> str:
 
 
 def _compared(block: Block, conditions: Conditions) -> Comparison | NeedsValue:
-    """Return how the law of a block compares with what was promised, or why it cannot be followed."""
+    """Return how the law of a block compares with the expected one, or why it cannot be enumerated."""
     if block.promised is None:
         return NeedsValue("no-promise", "no law is promised")
     promised = block.promised()
@@ -194,7 +193,7 @@ def _compared(block: Block, conditions: Conditions) -> Comparison | NeedsValue:
 
 
 def _paths_in(outcome: Any) -> int:
-    """Return how many paths end in one whose last token is drawn and not looked at."""
+    """Return the number of paths that one run with an unread last token stands for."""
     return len(outcome.outcomes) if isinstance(outcome, Undecided) else 1
 
 
@@ -203,7 +202,7 @@ def _nothing_twice(runs: int, draws: int) -> Examination:
 
 
 def _each(most: int, shares: int) -> int:
-    """Return how many paths of each share are followed, of ``most`` together."""
+    """Return the number of paths to follow in each share, of ``most`` together."""
     return -(-most // shares)
 
 
@@ -214,9 +213,9 @@ def _opened(here: InScenario) -> Iterator[Callable[[Draws], Any]]:
 
 
 def _in_one_block(here: InScenario, intercepted: Intercepted) -> Callable[[Draws], Any]:
-    """Return a whole decode whose calls are all made in one block; it ends where a token is none.
+    """Return a whole decode whose calls are all made in one block; it ends at an invalid token.
 
-    A last token that nobody looks at decides nothing: one run stands for all that it can be.
+    A last token that is never read decides nothing: one run stands for all of its values.
     """
     task, prompt = here.task, here.prompt
     decoder, vocabulary = intercepted.build(task, lambda _: nullcontext()), range(len(task.target(prompt)))
@@ -238,7 +237,7 @@ def _in_one_block(here: InScenario, intercepted: Intercepted) -> Callable[[Draws
 
 
 def _put_twice(here: InScenario, known: frozenset[str]) -> str:
-    """Return what is used twice where the first round is put to a verifier twice, but for what is ``known``."""
+    """Describe the reuse when a verifier decides the first round twice, except the ``known`` one."""
     if (intercepted := here.variant.intercepted) is None:
         return ""
     decoder = intercepted.build(here.task, lambda _: nullcontext())
@@ -253,9 +252,9 @@ def _put_twice(here: InScenario, known: frozenset[str]) -> str:
 
 
 def _follow(run: Callable[[Draws], Any], found: list[Reuse], most: int) -> tuple[NeedsValue | None, int, int]:
-    """Follow at most so many paths, as many for each outcome of the first two draws.
+    """Follow at most this many paths, the same number for each outcome of the first two draws.
 
-    Return why a path could not be followed, if so, and the numbers of paths and of their draws.
+    Return the reason why a path could not be followed, if any, and the numbers of paths and of their draws.
     """
     runs = draws = 0
     try:

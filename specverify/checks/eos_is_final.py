@@ -1,4 +1,4 @@
-"""Nothing follows the first end-of-sequence token, wherever in an accepted block it falls."""
+"""No token follows the first end-of-sequence token, wherever in an accepted block it occurs."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from specverify.subjects.subject import Subject
 
 
 def obstacle(subject: Subject) -> str | None:
-    """The subject must be enumerable and must be told the end-of-sequence tokens."""
+    """The subject must be enumerable and must take the end-of-sequence tokens."""
     if not subject.variants:
         return "its draws cannot be enumerated, only sampled"
     return None if subject.stops_at_eos else "it takes no end-of-sequence tokens"
 
 
 def fault(task: Task, prompt: Tokens, new: Tokens) -> str | None:
-    """Say where the text goes on after its end."""
+    """Name the position at which the text continues after its end."""
     for position, token in enumerate(new[:-1]):
         if token in task.eos:
             return f"{len(new) - position - 1} more after the end-of-sequence token {token} at position {position}"

@@ -1,7 +1,7 @@
-"""What is kept for the next check of one subject, and forgotten when it is done with.
+"""Caches shared by the checks of one subject, cleared when the subject is done.
 
-Laws of thousands of scenarios, and the scenarios that they are kept by, are hundreds of thousands of objects. Whoever
-judges hundreds of subjects looks through all of them for each: see ``intercept.outside.look_around``.
+Laws of thousands of scenarios, with the scenarios as keys, are hundreds of thousands of objects. Without clearing, the
+search of ``intercept.outside.look_around`` would visit them again for each of hundreds of subjects.
 """
 
 from __future__ import annotations
@@ -25,6 +25,6 @@ _KEPT = (
 
 
 def forget_laws() -> None:
-    """Forget what was worked out for the checks of a subject."""
+    """Clear the caches of a subject's checks."""
     for kept in _KEPT:
         kept.cache_clear()

@@ -1,9 +1,8 @@
-"""How likely a fault is that a random number at an end of its interval shows.
+"""The probability of a fault that needs a random number at an end of its interval.
 
-A fault is looked for again with the number at growing distances from its end, until it is gone. What is drawn closer to
-the end than that is all that may show it: the probability of an edge is an upper bound. Two premises: a fault that is
-gone at one distance does not come back nearer to the middle, which a few larger distances are tried for; and rows like
-these are met at every draft.
+The fault is searched again with the number at growing distances from the end, until it is gone. The probability of the
+edge is at most the largest distance at which it may occur. Two premises: a fault that is gone at one distance does not
+return closer to the middle (a few larger distances are tested), and rows like these are met at every draft.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ STEPS = (1, 2, 4, 16, 2**8, 2**16)
 
 
 class Look(NamedTuple):
-    """What is seen with the numbers at one distance from their end."""
+    """The result with the numbers at one distance from their end."""
 
     faulty: bool
     closer: float
@@ -32,9 +31,9 @@ class Look(NamedTuple):
 
 
 def probability_of(look: Callable[[float], Look], least: float) -> float:
-    """Return how likely an edge is per draft, at most; 1 where that is not known.
+    """Return an upper bound on the probability of an edge per draft; 1 if it is not known.
 
-    ``look(apart)`` looks for the fault at a distance, and ``least`` is the smallest one that numbers have.
+    ``look(apart)`` searches the fault at a distance; ``least`` is the smallest distance of the dtype.
     """
     bound = 1.0
     for apart in LARGER:
@@ -52,9 +51,9 @@ def probability_of(look: Callable[[float], Look], least: float) -> float:
 
 
 def is_below(edge: float, look: Callable[[float], Look], numbers: int, least: float) -> bool:
-    """Return whether a fault is shown with less probability than ``edge``, found by one look.
+    """Return whether the probability of a fault is below ``edge``, from one look.
 
-    ``numbers`` are looked at together, each of which has its very end with a probability of up to ``least``.
+    ``numbers`` are examined together; each has its very end with a probability of up to ``least``.
     """
     if not 0 < numbers * least < edge:
         return False
@@ -64,7 +63,7 @@ def is_below(edge: float, look: Callable[[float], Look], numbers: int, least: fl
 
 
 def at_an_edge(refutation: Examination, probability: float) -> Examination:
-    """Return the refutation with how likely its fault is; one that is no edge stays as it is."""
+    """Return the refutation with the probability of its edge; unchanged if it is no edge."""
     if probability >= 1:
         return refutation
     statement = f"{refutation.statement}: {once_in(probability)}"
@@ -72,6 +71,6 @@ def at_an_edge(refutation: Examination, probability: float) -> Examination:
 
 
 def holds_beside(edges: list[Mapping[str, Any]], runs: int) -> Examination:
-    """Return the examination of a case in which nothing refutes, with its edges."""
+    """Return the examination of a case without refutations, with its edges as notes."""
     figures = {"runs": runs, "edges": edges} if edges else {"runs": runs}
     return Examination("nothing forbidden comes out", rational=False, figures=figures)

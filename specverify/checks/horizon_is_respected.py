@@ -1,4 +1,4 @@
-"""Exactly as many tokens as asked for, unless an end-of-sequence token comes first."""
+"""The output has exactly the requested number of tokens, unless an end-of-sequence token comes first."""
 
 from __future__ import annotations
 

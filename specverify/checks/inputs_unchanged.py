@@ -1,4 +1,4 @@
-"""What the caller passed in is afterwards what it was, models, configs, prompt, arrays: it will be used again."""
+"""The caller's models, configs, prompt and arrays are unchanged afterwards, because callers reuse them."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ SHAPES = {"generic", "zeros", "point_draft"}
 
 
 def obstacle(subject: Subject) -> str | None:
-    """The subject must be called by us: a verifier, or an engine that can be looked into."""
+    """The subject must be called by the check: a verifier, or an observed engine."""
     return None if needs_calls(subject) is None else needs_told("changed")(subject)
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Return every program that can be looked into, and a few scenarios of a verifier."""
+    """Return every observed program, and a few scenarios of a verifier."""
     yield from watched_cases("changed", examine_runs(fault, HOLDS))(subject)
     yield from call_cases(lambda scenario: scenario.shape in SHAPES, examine)(subject)
 
 
 def undocumented(run: Run, program: EngineProgram) -> tuple[str, ...]:
-    """Return what a run changed and no documentation says it would."""
+    """Return the changes of a run that no documentation announces."""
     return tuple(name for name in run.seen.changed if name not in program.documented)
 
 
 def fault(_: Seen, run: Run, observable: Observable) -> str | None:
-    """Name what a run changed and no documentation says it would."""
+    """Name the changes of a run that no documentation announces."""
     changed = undocumented(run, observable.program)
     return f"one call changes {' and '.join(changed)}" if changed else None
 
 
 def examine(called: Called, _: Conditions) -> Examination:
-    """Look at what was passed in after every call of a verifier."""
+    """Compare the arguments of every call of a verifier with their values before it."""
     after = after_calls(called)
     return examine_calls(after, after.changed, "the arguments are what they were")
 

@@ -13,13 +13,13 @@ from specverify.subjects.subject import Subject
 
 
 def obstacle(subject: Subject) -> str | None:
-    """Only subjects that declare a law have one to compare."""
+    """The subject must declare a law."""
     declared = any(item.declared_law for item in subject.variants) or any(item.target for item in subject.programs)
     return None if declared else "it declares no law but the target's"
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Return what declares a law: every such variant in every scenario, and every such engine program."""
+    """Return every variant with a declared law in every scenario, and every engine program with one."""
     for here, bearing in law_bearing(subject):
         if bearing.declared is not None:
             yield Case(subject, here, partial(examine, bearing, bearing.declared))

@@ -30,7 +30,7 @@ UNMERGED = "its states cannot be merged by the last tokens: {}"
 
 
 def obstacle(subject: Subject) -> str | None:
-    """It must be a decoder with a state, whose draws are its own."""
+    """The subject must be a decoder with a state that makes its draws through ``draws``."""
     if not subject.variants or subject.intercepted or subject.whole:
         return "only a decoder with a state has states that can be merged"
     return None if any(_situations(subject)) else "it declares a law of its own"
@@ -49,9 +49,9 @@ def _situations(subject: Subject) -> Iterator[InScenario]:
 
 
 def _rounds(here: InScenario, budget: int) -> Rounds:
-    """Return the rounds, merged by what the models read, or by a few tokens more for rows of earlier positions.
+    """Return the rounds, merged by the tokens that the models read, or a few more for rows of earlier positions.
 
-    Raises ``DoesNotApply`` where they cannot be merged.
+    Raises ``DoesNotApply`` if they cannot be merged.
     """
     for more in MORE:
         try:

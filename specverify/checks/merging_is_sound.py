@@ -1,7 +1,7 @@
-"""The state holds everything the next round depends on: merged and unmerged enumeration give one law.
+"""The state holds everything the next round depends on: merged and unmerged enumeration give the same law.
 
-Laws over several rounds merge equal states. A state that leaves something out would merge what is different and give a
-wrong law, so at sizes where every path can be followed the two must agree.
+Laws over several rounds merge equal states. If a state omitted data that matters, different states would merge and the
+law would be wrong, so at sizes where every path can be followed the two laws must agree.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def examine(here: InScenario, conditions: Conditions) -> Examination:
 
 
 def _unmerged(here: InScenario, runs: int) -> Law:
-    """Return the law of whole runs; one whose last token nobody looks at counts as often as it has outcomes."""
+    """Return the law of whole runs; a run with an unread last token counts once per outcome."""
     ends = 0
 
     def told(path: Path[Any]) -> None:

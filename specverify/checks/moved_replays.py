@@ -1,8 +1,8 @@
-"""Replaying a program in other states of the world: what it does must hang on its draws alone.
+"""Replays of a program in other states of the world: its behaviour must depend on its draws alone.
 
-A path is sampled, its choices are noted, and it is run again with the same choices while every generator that can be
-reached stands elsewhere, the clocks show another time and the operating system gives other bytes. A hidden draw that
-changes the draws or the output with probability x a replay escapes n replays with probability (1 - x)^n.
+A path is sampled and its choices recorded. The program then runs again with the same choices, while every reachable
+generator has another state, the clocks show another time and the operating system returns other random bytes. A hidden
+draw that changes the draws or the output with probability x per replay escapes n replays with probability (1 - x)^n.
 """
 
 from __future__ import annotations
@@ -11,11 +11,10 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from typing import Any, NamedTuple
 
-from specverify.intercept.outside import moved
-from specverify.intercept.refusals import gifts_kept
+from specverify.intercept.cpython.probe import Found, probed
+from specverify.intercept.cpython.sandbox import moved
+from specverify.intercept.refusals import NeedsValue, gifts_kept
 from specverify.intercept.streams import Noted, states_noted
-from specverify.intercept.symbolic.deferred import NeedsValue
-from specverify.intercept.unseen import Found, probed
 from specverify.laws.draws import Narrated, NotAFunctionOfItsDraws, Replayed, Tape
 from specverify.reference import Draws, Sampled
 
@@ -38,7 +37,7 @@ AT_ONCE = "several threads draw, in an order that is not the same in every run: 
 
 
 class Replays(NamedTuple):
-    """What came of replaying a program."""
+    """The result of replaying a program."""
 
     number: int
     fault: str = ""
@@ -54,12 +53,12 @@ class Replays(NamedTuple):
 
 
 def noticed(replays: int) -> float:
-    """Return the probability with which a hidden draw must change a replay to be missed with at most ``MISS``."""
+    """Return the probability per replay at which a hidden draw is missed with probability at most ``MISS``."""
     return 1.0 if replays < 1 else 1 - MISS ** (1 / replays)
 
 
 def looked_at(run: Callable[[Draws], Any], seed: int = 0) -> Found:
-    """Return what is seen of two runs that nobody answers."""
+    """Return the differences between two runs without answered draws."""
     with suppress(NeedsValue):  # libraries load parts of themselves at the first run
         run(Tape(seed))
     with probed() as result:
@@ -88,15 +87,15 @@ def replayed(run: Callable[[Draws], Any], number: int, seed: int = 0) -> Replays
 
 
 class _MadeFrom:
-    """The draws of a program by where their generators stood: they are named by their calls and lines."""
+    """The draws of a program by the states of their generators, named by call and line."""
 
     def __init__(self) -> None:
-        """Nothing has been drawn."""
+        """Start without draws."""
         self.seeded: dict[str, None] = {}
         self.unseeded: dict[str, None] = {}
 
     def compare(self, one: Noted, other: Noted) -> None:
-        """Look at two runs that made the same draws, in two states of the world."""
+        """Compare two runs that made the same draws in two states of the world."""
         for (site, state), (_, moved_state) in zip(one, other, strict=False):
             if state is not None and moved_state is not None:
                 names = self.seeded if state == moved_state else self.unseeded
@@ -124,7 +123,7 @@ def _difference(
 
 
 def _why(one: Narrated, other: Narrated, *, elsewhere: bool) -> str:
-    """Return what may make two runs draw unlike each other, ``elsewhere`` or the same way with other weights."""
+    """Return a possible reason for different draws: ``elsewhere``, or at the same place with other weights."""
     if len(one.threads) > 1 or len(other.threads) > 1:
         return f": {AT_ONCE}"
     return f": {KEPT}" if elsewhere else ""

@@ -1,4 +1,4 @@
-"""Every run of an engine that can be looked into, seen once and read by several checks."""
+"""The runs of an observed engine, recorded once and used by several checks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_RUNS = 4000
 
 
 class Run(NamedTuple):
-    """One run: what was seen, and what it ended with, each end with its probability."""
+    """One run: the record, and each possible outcome with its probability."""
 
     seen: Observed
     ends: tuple[tuple[Tokens, float], ...]
@@ -27,7 +27,7 @@ class Run(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """Every run of an engine with speculation and without."""
+    """The runs of an engine with and without speculation."""
 
     runs: tuple[Run, ...]
     plain: tuple[Run, ...]
@@ -37,7 +37,7 @@ class Seen(NamedTuple):
 
 
 class Observable(NamedTuple):
-    """An engine at one setting that can be looked into."""
+    """An engine at one setting with an observer."""
 
     program: EngineProgram
     watch: Watch
@@ -47,7 +47,7 @@ ExamineRuns = Callable[[Observable, Conditions], Examination]
 
 
 def needs_told(field: str) -> Callable[[Subject], str | None]:
-    """Return the obstacle of every check that reads ``field`` of what is seen of an engine while it runs."""
+    """Return the obstacle of checks that read ``field`` of the record of an engine's run."""
 
     def obstacle(subject: Subject) -> str | None:
         watched = [program for program in subject.programs if program.watch]
@@ -59,7 +59,7 @@ def needs_told(field: str) -> Callable[[Subject], str | None]:
 
 
 def watched_cases(field: str, examine: ExamineRuns) -> Callable[[Subject], Iterator[Case]]:
-    """Return every program of which ``field`` is told when it is looked into."""
+    """Return every program whose observer records ``field``."""
 
     def cases(subject: Subject) -> Iterator[Case]:
         for program in subject.programs:
@@ -70,7 +70,7 @@ def watched_cases(field: str, examine: ExamineRuns) -> Callable[[Subject], Itera
 
 
 def seen_in(watch: Watch) -> Seen:
-    """Return what was seen of a program. Raises ``EnumerationTooLarge`` beyond ``MOST_RUNS`` runs."""
+    """Return the records of a program. Raises ``EnumerationTooLarge`` beyond ``MOST_RUNS`` runs."""
     seen = _seen_or_refusal(watch)
     if isinstance(seen, EnumerationTooLarge):
         raise seen
@@ -79,7 +79,7 @@ def seen_in(watch: Watch) -> Seen:
 
 @lru_cache(maxsize=32)
 def _seen_or_refusal(watch: Watch) -> Seen | EnumerationTooLarge:
-    """Look once: the next check is told again, also that it is too much."""
+    """Return the records, or the error; computed once and shared by all checks."""
     with watch() as watched:
         try:
             runs, plain = _followed(watched.run), _followed(watched.plain)
@@ -93,9 +93,9 @@ def examine_runs(
     holds: str,
     returned: Callable[[Run, Observable], str] = lambda run, observable: "",
 ) -> ExamineRuns:
-    """Return the examination that asks ``fault`` of every run of a program and names the first that has one.
+    """Return an examination that applies ``fault`` to every run of a program and reports the first fault.
 
-    ``returned`` says of that run which of the values that are returned it is about.
+    ``returned`` selects the returned values of the run that the fault concerns.
     """
 
     def examine(observable: Observable, _: Conditions) -> Examination:

@@ -1,7 +1,7 @@
-"""Whole decodes whose last token is left open: one run stands for all that it can be, and for its place in a law.
+"""Whole decodes whose last token stays symbolic: one run stands for all values of that token.
 
-Nothing comes behind that token. A verifier that does not look at it itself, such as one that ends in a multinomial,
-does the same whatever it is, so it need not be run for each.
+No token follows the last one. A verifier that does not read it itself, for example one that ends with a multinomial,
+behaves the same for every value, so one run is enough.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from specverify.subjects.emitted import ends_left_open
 
 
 def step_with_open_end(decoder: Decoder, draws: Draws, state: State) -> Any:
-    """Return the state and the round after ``state``; ``Undecided`` between several where the decode ends in them."""
+    """Return the state and the round after ``state``; ``Undecided`` between several if the decode ends in them."""
     with ends_left_open(state.remaining):
         return decoder.step(draws, state)
 
 
 def run_with_open_end(decoder: Decoder, prompt: Tokens) -> Callable[[Draws], Any]:
-    """Return the program that decodes from ``prompt`` to the end and returns the new tokens, or what they may be."""
+    """Return the program that decodes from ``prompt`` to the end and returns the new tokens, or all possible ones."""
 
     def program(draws: Draws) -> Any:
         state = decoder.init(prompt)

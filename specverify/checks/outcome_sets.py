@@ -19,9 +19,9 @@ FaultOf = Callable[[Task, Tokens, Tokens], str | None]
 def examine_outcomes(
     fault: FaultOf, held: str, forgives: Callable[[Rounding], float] = lambda rounding: 0.0
 ) -> Callable[[InScenario, Conditions], Examination]:
-    """Return the examination that finds the heaviest outcome with a fault.
+    """Return an examination that finds the heaviest outcome with a fault.
 
-    Outcomes of floats whose probability ``forgives`` what rounding did to them are left out.
+    Outcomes of floats are left out if ``forgives`` attributes their probability to rounding.
     """
 
     def examine(here: InScenario, conditions: Conditions) -> Examination:

@@ -1,8 +1,8 @@
-"""An answer stays what it was: it is no buffer that the next call fills.
+"""An answer stays unchanged: it is no buffer that a later call fills.
 
-Callers keep answers: of one row while they decide the next, of one step while they run another. So the answers of many
-calls are kept and read again when all calls were made. An answer may be a view of its caller's arrays, as slices are:
-that is said, and no fault.
+Callers keep answers: of one row while the next is decided, of one step while another runs. So the answers of many calls
+are kept and compared after the last call. An answer that is a view of its caller's arrays, as slices are, is no fault
+but a note.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from specverify.checks.verifier_calls import Called, after_calls, call_cases, ex
 
 
 def examine(called: Called, _: Conditions) -> Examination:
-    """Read every answer in a scenario again."""
+    """Compare every answer in a scenario again after the last call."""
     after = after_calls(called)
     holds = "every answer is afterwards what it was"
     return examine_calls(

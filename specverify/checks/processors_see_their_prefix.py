@@ -1,4 +1,4 @@
-"""Each logits processor is shown, row by row, what it would be shown without drafts: the tokens before that row."""
+"""Each logits processor receives, row by row, the prefix it would receive without drafts."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from specverify.subjects.subject import committed_before, drafts_of
 
 
 def fault(seen: Seen, run: Run, _: Observable) -> str | None:
-    """Name the first row whose processor was shown something else than the committed tokens and the drafts before it.
+    """Name the first row whose processor received anything else than the committed tokens and the drafts before it.
 
-    The calls that a draft model or a drafter makes come before the forward pass or behind the rows, and do not count.
+    Calls by a draft model or a drafter come before the forward pass or after the rows, and do not count.
     """
     tokens = seen.prompt + run.ends[0][0]
     for number, (forward, shown) in enumerate(zip(run.seen.forwards, run.seen.rows, strict=True), start=1):
@@ -39,7 +39,7 @@ _examined = examine_runs(fault, "every row was processed with its own prefix")
 
 
 def examine(observable: Observable, conditions: Conditions) -> Examination:
-    """Ask every run for a row with another prefix; an engine that shows no rows is not judged."""
+    """Search every run for a row with a wrong prefix; without recorded rows the engine is not judged."""
     if any(len(run.seen.rows) != len(run.seen.forwards) for run in seen_in(observable.watch).runs):
         said = "what its logits processors are shown is not told, one entry a forward pass"
         return Examination(said, unknown=True, rational=False)

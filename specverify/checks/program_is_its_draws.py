@@ -1,8 +1,8 @@
-"""The subject is a function of its draws: answered alike, it does the same. Without this no law can be computed.
+"""The subject is a function of its draws: with equal answers it behaves equally. Every exact verdict rests on this.
 
-A subject that is handed its draws by name and keeps randomness to itself breaks its contract, and is refuted. Foreign
-code may draw as it likes. Where it draws unseen, in native code, from the operating system, in another process, its
-law is not known here: UNKNOWN, with what was seen. Every exact verdict rests on this check.
+A subject that gets its draws by name and keeps randomness to itself breaks its contract, and is refuted. Foreign code
+may draw in any way. If it draws unseen (in native code, from the operating system, in another process), its law is not
+known here: UNKNOWN, with the evidence.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from zlib import crc32
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.calls_at_size import small_calls
 from specverify.checks.check import Case, Check, Conditions, cases_of, in_scenarios, needs_variants, only_sampled
+from specverify.checks.coupled_runs import RUNS, CoupledRuns, coupled
 from specverify.checks.explaining.counterexamples import described
 from specverify.checks.moved_replays import (
     BY_ENGINES,
@@ -28,9 +29,9 @@ from specverify.checks.moved_replays import (
     replayed,
 )
 from specverify.checks.valued_runs import raises_without_values, with_values
-from specverify.intercept.boundary import Boundary
-from specverify.intercept.symbolic.deferred import NeedsValue
-from specverify.intercept.unseen import Found, named
+from specverify.intercept.cpython.probe import Found, named
+from specverify.intercept.distributions import Boundary
+from specverify.intercept.refusals import NeedsValue
 from specverify.laws.draws import NotAFunctionOfItsDraws, Replayed, Tape
 from specverify.laws.enumeration import whole_run
 from specverify.laws.paths import paths
@@ -41,6 +42,7 @@ from specverify.subjects.subject import EngineProgram, GivenCall, InScenario, In
 PATHS = 40
 TAPES = 4
 REPLAYS_IN_A_SCENARIO = 4
+COUPLED_IN_A_SCENARIO = 4
 PATHS_WITH_VALUES = 2
 PATHS_THAT_RAISE = 8
 UNLIKE = "it does something else with random numbers that have values than with the unknown ones that they stand for"
@@ -49,6 +51,10 @@ SEEDED = (
     "({unseeded}): the first are the same in each of its calls, and a law found here would be that of all seeds. Make "
     "what stays as it is, such as the weights of a model, before the call, or set no seed inside it; or let samples "
     "decide (sampled=True)"
+)
+PARTED = (
+    "run as it is and examined with the same random numbers, it does not do the same ({where}): {parted}. Either it "
+    "does something else when it is examined, or a rule of interception is wrong: let samples decide (sampled=True)"
 )
 OF_ITSELF = (
     "let it not ask what its numbers are made of (their type, say), nor keep any from call to call; or let samples "
@@ -59,12 +65,12 @@ REPLAYS_OF_A_CALL, REPLAYS_OF_A_SMALL_CALL = 4, 40
 
 
 def obstacle(subject: Subject) -> str | None:
-    """It must be enumerated, by its own draws or by its library's."""
+    """The subject must be enumerable, by its own draws or by its library's."""
     return None if subject.programs or subject.calls else needs_variants(subject)
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Return every variant in every short scenario, foreign code in those with drafts, and every engine program."""
+    """Return every variant in every short scenario, foreign code in scenarios with drafts, and every engine program."""
     if subject.intercepted:
         yield from cases_of(in_scenarios(_drafting), partial(examine_foreign, subject))(subject)
     else:
@@ -82,7 +88,7 @@ def _drafting(scenario: Scenario) -> bool:
 
 
 def examine(here: InScenario, conditions: Conditions) -> Examination:
-    """Run paths again by their recorded choices."""
+    """Run paths again with their recorded choices."""
     try:
         fault = _difference(here, conditions.seed)
     except NotAFunctionOfItsDraws as found:
@@ -99,7 +105,7 @@ def examine(here: InScenario, conditions: Conditions) -> Examination:
 
 
 def examine_foreign(subject: Subject, here: InScenario, conditions: Conditions) -> Examination:
-    """Run paths of foreign code again with everything moved that might draw unseen."""
+    """Run paths of foreign code again, with everything changed that might be a source of hidden draws."""
     run, probe = whole_run(here.decoder, here.prompt), here.scenario.shape == "generic"
     intercepted, seed = here.variant.intercepted, crc32(f"{conditions.seed}/{described(here)}".encode())
     valued = None if intercepted is None else partial(_with_numbers, here, intercepted)
@@ -111,6 +117,8 @@ def examine_foreign(subject: Subject, here: InScenario, conditions: Conditions) 
             raise
         return _said_of_values(Examination("", rational=False), unlike, described(here))
     examination = _said(subject, *result, described(here))
+    if not examination.unknown:
+        examination = _said_of_couples(examination, coupled(run, COUPLED_IN_A_SCENARIO, seed), described(here))
     if examination.unknown or valued is None:
         return examination
     try:
@@ -121,33 +129,39 @@ def examine_foreign(subject: Subject, here: InScenario, conditions: Conditions) 
 
 
 def _with_numbers(here: InScenario, intercepted: Intercepted, draws: Draws, boundary: Boundary) -> Any:
-    """Run a decode whose random numbers have values."""
+    """Run a decode with values in place of symbolic random numbers."""
     decoder = intercepted.build(here.task, lambda asked: intercepted.answered(asked, boundary))
     return whole_run(decoder, here.prompt)(draws)
 
 
 def examine_program(subject: Subject, program: EngineProgram, conditions: Conditions) -> Examination:
-    """Do the same to an engine, with its speculation and without."""
+    """Examine an engine in the same way, with and without speculation."""
     opened = [("with speculation", program.open), ("without", program.plain)]
     examinations = []
     for which, made in opened:
         if made is not None:
             with made() as run:
                 replays, result = _in_the_open(run, min(program.replays, conditions.replays), conditions.seed)
-            where = f"{described(program)}, {which}"
-            examinations.append(_said_of_seeds(_said(subject, replays, result, where), replays, where))
+                where = f"{described(program)}, {which}"
+                examination = _said_of_seeds(_said(subject, replays, result, where), replays, where)
+                if not examination.unknown:
+                    couples = coupled(run, min(RUNS, program.replays, conditions.replays), conditions.seed)
+                    examination = _said_of_couples(examination, couples, where)
+            examinations.append(examination)
             if examinations[-1].unknown:
                 return examinations[-1]
     figures = {
         "replays": min(item.figures["replays"] for item in examinations),
         "probe": [line for item in examinations for line in item.figures["probe"]],
         "miss": MISS,
+        "coupled_runs": min(item.figures["coupled_runs"] for item in examinations),
+        "coupled_ties": sum(item.figures["coupled_ties"] for item in examinations),
     }
     return examinations[0]._replace(figures=figures)
 
 
 def examine_call(subject: Subject, given: GivenCall, conditions: Conditions) -> Examination:
-    """Do the same to a call at the caller's own size, and more often to small calls like it."""
+    """Examine a call at the caller's own size, and similar small calls more often."""
     opened, said = given.open(), given.name
     runs = [(opened, REPLAYS_OF_A_CALL), *((call, REPLAYS_OF_A_SMALL_CALL) for call in small_calls(opened))]
     for number, (call, replays) in enumerate(runs):
@@ -160,7 +174,7 @@ def examine_call(subject: Subject, given: GivenCall, conditions: Conditions) -> 
 
 
 def _in_the_open(run: Callable[[Draws], Any], number: int, seed: int, *, probe: bool = True) -> tuple[Replays, Found]:
-    """Look at a foreign program once from outside, if it is to be probed, then replay it ``number`` times."""
+    """Probe a foreign program once from outside if requested, then replay it ``number`` times."""
     try:
         result = looked_at(run, seed) if probe else Found()
         return (Replays(0) if result.unanswered else replayed(run, number, seed)), result
@@ -189,8 +203,17 @@ def _said(subject: Subject, replays: Replays, found: Found, where: str) -> Exami
     return Examination(statement, unknown=True, rational=False, figures={**figures, "function_of_draws": False})
 
 
+def _said_of_couples(held: Examination, couples: CoupledRuns, where: str) -> Examination:
+    """Return what is said of a program that was run as it is beside examined runs with the same numbers."""
+    figures = {**held.figures, "coupled_runs": couples.runs, "coupled_ties": len(couples.ties)}
+    if not couples.parted:
+        return held._replace(figures=figures)
+    said = PARTED.format(where=where, parted=couples.parted)
+    return Examination(said, unknown=True, rational=False, figures={**figures, "function_of_draws": False})
+
+
 def _said_of_seeds(held: Examination, replays: Replays, where: str) -> Examination:
-    """Return what is said of a program that sets seeds for some of its numbers and not for others."""
+    """Return the note about a program that sets seeds for some of its numbers only."""
     if held.unknown or not (replays.seeded and replays.unseeded):
         return held
     said = SEEDED.format(seeded=", ".join(replays.seeded[:3]), unseeded=", ".join(replays.unseeded[:3]))
@@ -199,7 +222,7 @@ def _said_of_seeds(held: Examination, replays: Replays, where: str) -> Examinati
 
 
 def _said_of_values(held: Examination, fault: str, where: str) -> Examination:
-    """Return what is said of a program that is run again with numbers in the place of unknown ones."""
+    """Return the note about a program that runs again with values in place of symbolic numbers."""
     if not fault:
         return held
     figures = {**held.figures, "function_of_draws": False}

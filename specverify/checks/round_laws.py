@@ -1,4 +1,4 @@
-"""What the first rounds of a decoder draft and accept, and how likely: enumerated once, read by two checks."""
+"""The drafts and acceptances of a decoder's first rounds with their probabilities, shared by two checks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class FirstRound(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def first_rounds(here: InScenario) -> tuple[FirstRound, ...]:
-    """Return the round after the prompt, and those from a few different unfinished states that it ends in."""
+    """Return the round after the prompt, and the rounds from a few different unfinished states that follow it."""
     decoder = here.remembering
     start = decoder.init(here.prompt)
     if start.remaining <= 0:

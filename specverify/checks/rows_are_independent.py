@@ -1,9 +1,9 @@
-"""Rows that a verifier decides in one call are independent, and each has its target's law.
+"""Rows decided in one call are independent, and each has its target's law.
 
-The joint law of two rows, and once of five, is compared with the product of their targets' laws. One uniform used for
-two leaves the law of each right and makes them agree too often: only the joint law shows it. Rows that are swapped, or
-decided by each other's pmfs, fail here too. Each row is continued by its target to a fixed length, so that rows of
-several lengths have one law.
+The joint law of two rows, and once of five, is compared with the product of their targets' laws. A uniform used for two
+rows leaves the law of each row right and makes them agree too often: only the joint law shows it. Rows that are
+swapped, or decided by each other's pmfs, fail here too. The target continues each row to a fixed length, so that rows
+of several lengths have one law.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _two_rounds_long(scenario: Scenario) -> bool:
 
 
 def cases(subject: Subject) -> Iterator[Case]:
-    """Return every pair of rows that is small enough, smallest vocabulary first, and then a crowd of them."""
+    """Return every pair of rows that is small enough, smallest vocabulary first, and then a larger batch."""
     crowded = (here for here in in_deep_scenarios(subject) if here.scenario == CROWDED)
     for here in chain(in_scenarios(_two_rounds_long)(subject), crowded):
         joint = here.variant.joint
@@ -67,7 +67,7 @@ def examine(here: InScenario, program: EngineProgram, conditions: Conditions) ->
 
 
 def _off(law: Law, expected: Probabilities) -> str:
-    """Say how far each row's own law is off."""
+    """Return the error of each row's own law, in words."""
     off = []
     for row in range(len(next(iter(expected)))):
         marginal: dict[Any, Any] = {}

@@ -1,7 +1,7 @@
-"""Samples with speculation and without it agree: what can be said of an engine whose draws cannot be answered.
+"""Samples with and without speculation agree: the check for engines whose draws cannot be answered.
 
-Both calls are run by their own random numbers. The number of samples is planned for the total variation to be seen, a
-suspicion is confirmed on fresh ones, and a control that must be told apart is judged beside them.
+Both calls run with their own random numbers. The number of samples is planned for the detectable total variation, a
+suspicion is confirmed on fresh samples, and a negative control must be rejected.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Sample = Callable[[int, int], Mapping[Tokens, int]]
 
 
 def obstacle(subject: Subject) -> str | None:
-    """There must be a call without speculation, whose law is not given."""
+    """The subject must have a call without speculation, with an unknown law."""
     return None if subject.pairs else "there is no call without speculation to sample beside it"
 
 
@@ -65,7 +65,7 @@ def examine(subject: str, pair: SampledPair, conditions: Conditions) -> Examinat
 
 
 def _counted(total: Counter[Tokens], sample: Sample, number: int, seed: int) -> Mapping[Tokens, int]:
-    """Return the counts of a sample, which are added to the total."""
+    """Return the counts of a sample and add them to the total."""
     result = sample(number, seed)
     total.update(result)
     return result

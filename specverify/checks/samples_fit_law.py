@@ -1,8 +1,8 @@
-"""A planned sample fits the law: for what cannot be enumerated, and at sizes beyond enumeration.
+"""A planned sample fits the law: for subjects that cannot be enumerated, and for sizes beyond enumeration.
 
-The number of samples follows from the total variation to be seen, the share of the alarm budget and the miss. A
-suspicious result is confirmed on a fresh, larger sample before it accuses; a control that must be rejected is judged
-beside it. A declared bias must fit its own law and must be rejected against the target's.
+The number of samples follows from the detectable total variation, the share of the alarm budget and the miss rate. A
+suspicious result is confirmed on a fresh, larger sample before it refutes; a negative control must be rejected. A
+declared bias must fit its own law and must be rejected against the target's.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def fit_row(
 
 
 def fit_rows(subject: str, setting: SampledSetting, conditions: Conditions) -> list[FitRow]:
-    """Return the row against the setting's law and, for a declared bias that can be seen, the one against p."""
+    """Return the row against the setting's law and, for a declared bias that can be detected, the row against p."""
     law = setting.law()
     rows = [fit_row(subject, setting, law, "declared" if setting.target else "target", conditions)]
     if setting.target:
@@ -95,12 +95,12 @@ def fit_rows(subject: str, setting: SampledSetting, conditions: Conditions) -> l
 
 
 def tests_of(setting: SampledSetting) -> int:
-    """Return how many tests a setting needs, for the division of the alarm budget."""
+    """Return the number of tests of a setting, for the division of the alarm budget."""
     return 2 if setting.target else 1
 
 
 def obstacle(subject: Subject) -> str | None:
-    """The subject must have settings that can be sampled and whose law is known."""
+    """The subject must have settings that can be sampled and have a known law."""
     return None if subject.settings else "it has no setting to sample"
 
 

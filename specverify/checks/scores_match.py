@@ -1,4 +1,4 @@
-"""Whatever else is returned beside the tokens is what the same call returns without speculation."""
+"""Values returned beside the tokens equal those that the same call returns without speculation."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ Expected = Mapping[Tokens, Mapping[str, Any]]
 
 
 def fault(_: Seen, run: Run, observable: Observable) -> str | None:
-    """Name every kind of value that differs, at its first token, from what a plain call returns for the same tokens."""
+    """Name every kind of value that differs from a plain call's for the same tokens, with its first differing token."""
     return "; ".join(_differences(run, observable).values()) or None
 
 
 def _differences(run: Run, observable: Observable) -> dict[str, str]:
-    """Return name -> what differs at its first token, of every kind of value that differs."""
+    """Return name -> the difference at its first token, for every kind of value that differs."""
     expected = _plain(observable.watch)
     names = sorted({name for entries in expected.values() for name in entries})
     return {name: told for name in names if (told := _first_difference(name, run, expected))}
@@ -51,7 +51,7 @@ def _first_difference(name: str, run: Run, expected: Expected) -> str | None:
 
 @lru_cache(maxsize=4)
 def _plain(watch: Watch) -> Expected:
-    """Return what a plain call returns."""
+    """Return the values of a plain call."""
     result: dict[Tokens, Mapping[str, Any]] = {}
     for run in seen_in(watch).plain:
         new = run.ends[0][0]

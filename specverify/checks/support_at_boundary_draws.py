@@ -1,11 +1,11 @@
-"""No token of target probability 0 comes out when a uniform is exactly 0, or the largest float below 1.
+"""No token of target probability 0 is emitted when a uniform is exactly 0, or the largest float below 1.
 
-A verifier goes on to answer there: an error, or no token at all, is a failure too. It is asked on rows that differ by
-rounding alone as well, where its residual may be empty, and on float32 ones if it takes them. What refutes it is one
-random number at its end, the others ordinary, and the number is one that its generator can return (``boundary``); that
-several are at their ends together is left alone. An engine is judged with all of them there.
+A verifier must return an answer there: an error, or no token, is a failure too. It is also called with rows that differ
+by rounding alone, whose residual may be empty, and with float32 rows if it accepts them. A refutation has one random
+number at its end, at a value that its generator can return (``boundary``), and the others ordinary; several at their
+ends together are ignored. An engine is judged with all of them at their ends.
 
-A fault refutes if it is at least as likely as ``Conditions.edge``, per draft (``_edges``); else it is a note.
+A fault refutes if its probability per draft is at least ``Conditions.edge`` (``graded_edges``); otherwise it is a note.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from specverify.checks.verifier_calls import (
     rounds_after,
     starting_texts,
 )
-from specverify.intercept.boundary import Boundary, NearEnd
+from specverify.intercept.distributions import Boundary, NearEnd
 from specverify.laws.draws import Replayed
 from specverify.laws.enumeration import program_law
 from specverify.laws.law import Law
@@ -48,7 +48,7 @@ BOUNDARIES = {0.0: "exactly 0", 1.0: "the largest float below 1"}
 
 
 class AtBoundary(NamedTuple):
-    """What comes out when every uniform has one value."""
+    """The outcomes when every uniform has one value."""
 
     uniform: float
     said: str
@@ -80,7 +80,7 @@ class _Outside(Exception):  # noqa: N818 - it ends an enumeration
 
 
 def _is_outside(program: EngineProgram, near: NearEnd, runs: int) -> bool:
-    """Return whether anything forbidden comes out near an end, or too many paths are left to be sure of it."""
+    """Return whether a forbidden token is emitted near an end, or there are too many paths to be sure."""
     supported = _supported(program)
 
     def look_at(path: Path[Any]) -> None:
@@ -99,9 +99,9 @@ def _is_outside(program: EngineProgram, near: NearEnd, runs: int) -> bool:
 
 
 def _comes_out_rarely(program: EngineProgram, new: Tokens) -> bool:
-    """Return whether a text comes out without speculation too, by outcomes that are too rare to be followed.
+    """Return whether a text is also possible without speculation, by outcomes too rare to be enumerated.
 
-    A logarithm that is clamped leaves such: they are drawn one by one, each being its token.
+    A clamped logarithm leaves such outcomes: they are drawn one by one, each with its own token.
     """
     if program.plain is None:
         return False
@@ -143,7 +143,7 @@ def examine_program(program: EngineProgram, conditions: Conditions) -> Examinati
 
 
 def _probability_in(program: EngineProgram, end: float, runs: int) -> float:
-    """Return how likely it is, at most, that a program emits what it may not because numbers are at an end."""
+    """Return an upper bound on the probability that a program emits a forbidden token because numbers are at an end."""
     boundaries = list[Boundary]()
 
     def look(apart: float) -> Look:
@@ -224,7 +224,7 @@ def _look_at_place(opened: OpenedCall, end: float, place: int, apart: float) -> 
 def _rounds(
     rows: Rows, only: int | None = None, apart: float = 0.0, first: tuple[int, ...] = ()
 ) -> Iterator[tuple[Came, str]]:
-    """Yield the rounds after a text, each with what is wrong with it, or nothing."""
+    """Yield the rounds after a text, each with its fault, or ""."""
     called, start, end = rows
     for came in rounds_after(called, start, end, only, left_open=True, apart=apart, first=first):
         fault = _fault(called.here.task, came) or ""
@@ -234,20 +234,20 @@ def _rounds(
 
 
 def _look(rows: Rows, only: int | None, drafts: tuple[int, ...], apart: float) -> Look:
-    """Look at rounds with the numbers, or the ``only`` one, at a distance from their end."""
+    """Examine rounds with the numbers, or the ``only`` one, at a distance from their end."""
     seen = list(_rounds(rows, only, apart, drafts))
     return Look(any(fault for _, fault in seen), max(came.boundary.closer for came, _ in seen))
 
 
 def _by_one_number(rows: Rows, numbers: int, *, each_place_once: bool) -> Iterator[tuple[int, Came, str]]:
-    """Yield what is wrong where one number is at its end, the others near it: its place, the round, the fault."""
+    """Yield the faults with one number at its end and the others near it: its index, the round, the fault."""
     for place in range(numbers):
         faults = ((place, came, fault) for came, fault in _rounds(rows, place) if fault)
         yield from islice(faults, 1) if each_place_once else faults
 
 
 def _accepted_at_zero(called: Called, came: Came) -> str:
-    """Return the sentence about an impossible draft that is accepted at u = 0, as by ``u <= p/q``, or nothing."""
+    """Return the sentence about an impossible draft accepted at u = 0, as by ``u <= p/q``; "" if there is none."""
     propose, value = called.here.decoder.propose, came.boundary.value
     if came.error is not None or propose is None or value != 0:
         return ""
@@ -263,7 +263,7 @@ def _accepted_at_zero(called: Called, came: Came) -> str:
 
 
 def _empty_residual(called: Called, came: Came, fault: str) -> str:
-    """Return the sentence about an error where a draft is rejected and nothing is left to draw from, or nothing."""
+    """Return the sentence about an error after a rejection with an empty residual; "" if there is none."""
     propose, boundary = called.here.decoder.propose, came.boundary
     if came.error is None or isinstance(came.error, UnusableSubject) or propose is None:
         return ""
@@ -280,9 +280,9 @@ def _empty_residual(called: Called, came: Came, fault: str) -> str:
 
 @lru_cache(maxsize=1)
 def _is_ordinary(called: Called, start: Tokens) -> bool:
-    """Return whether a verifier raises at ordinary numbers as well, as it may on float32, which it was not promised.
+    """Return whether a verifier also raises at ordinary numbers, as it may on float32, which it need not accept.
 
-    Raises the error where the rows are those that it was promised: then it is unusable, not wrong.
+    Raises the error if the rows are of the documented kind: then the verifier is unusable, not wrong.
     """
     for came in chain.from_iterable(rounds_after(called, start, uniform) for uniform in ORDINARY):
         if came.error is not None:
@@ -293,7 +293,7 @@ def _is_ordinary(called: Called, start: Tokens) -> bool:
 
 
 def _fault(task: Task, came: Came) -> str | None:
-    """Say what is wrong with what came out, or nothing."""
+    """Describe what is wrong with the emitted tokens; "" if nothing is."""
     if isinstance(came.error, UnusableSubject):
         return str(came.error)
     if came.error is not None:

@@ -1,7 +1,7 @@
-"""No token comes out that the target gives probability 0 at its position.
+"""No emitted token has target probability 0 at its position.
 
-A number that underflows and the end of a cumulated pmf leave some probability on what should have none; as much of it
-as they can leave is no fault (``rounding.left_on_nothing``). What the extreme random numbers do is another check.
+Underflow and the end of a cumulated pmf leave some probability on impossible tokens; up to that amount it is no fault
+(``rounding.left_on_nothing``). The extreme random numbers have a check of their own.
 """
 
 from __future__ import annotations

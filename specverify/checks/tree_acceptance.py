@@ -1,8 +1,8 @@
-"""How many drafts of a tree are accepted in a round, beside the best rule known for drafts that are drawn so.
+"""The number of accepted drafts of a tree in a round, compared with the best known rule for such drafts.
 
-No closed form is reached by any practical rule where siblings are drawn, and the optimum of a tree as a whole is not
-known. So the yardstick is a rule: for candidate sets the draw from p that is looked up among them, which no lossless
-rule can surpass; for drawn siblings recursive rejection (SpecInfer, arXiv 2305.09781; RSD, arXiv 2402.14160).
+No practical rule reaches a closed form if siblings are drawn, and the optimum for a tree as a whole is not known. So
+the comparison is with a rule: for candidate sets, the draw from p that is looked up among them, which no lossless rule
+can surpass; for drawn siblings, recursive rejection (SpecInfer, arXiv 2305.09781; RSD, arXiv 2402.14160).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def examine_tree(here: InScenario, best: Callable[[Task], Decoder]) -> Examinati
 
 
 def _accepted_by(decoder: Decoder, state: State) -> tuple[Any, int, int]:
-    """Return the mean number of accepted drafts in the round from ``state``, its paths, and its drafts at most."""
+    """Return the round from ``state``: mean number of accepted drafts, paths, largest number of drafts."""
     mean, runs, nodes = 0, 0, 0
     for path in paths(lambda draws: decoder.step(draws, state)):
         _, done = path.outcome

@@ -1,8 +1,8 @@
-"""Running a program with numbers in the place of unknown ones: it is to do the same, whatever they are made of.
+"""Runs of a program with values in place of symbolic numbers: its behaviour must be the same.
 
-A path is sampled with unknown numbers, and each of them is given a value that agrees with all that was asked of it.
-Then the program is run again with plain floats of these values, and with the same outcomes of what is drawn as an
-outcome. If it emits anything else, it is another program when it is looked at, and what is computed is not its law.
+A path is sampled with symbolic numbers, and each of them gets a value that satisfies the path's constraints. The
+program then runs again with plain floats of these values, and with the same outcomes of draws whose outcome is
+returned. If it emits anything else, it behaves differently when it is examined, and the computed law is not its law.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from specverify.intercept.boundary import Boundary, MoreNumbers
+from specverify.intercept.distributions import Boundary, MoreNumbers
 from specverify.intercept.symbolic.uniform import uniforms_made, values_of
 from specverify.laws.draws import Decision, Narrated
 from specverify.laws.paths import Undecided
@@ -30,21 +30,21 @@ Valued = Callable[[Draws, Boundary], Any]
 
 
 class _Elsewhere(Exception):  # noqa: N818 - reads as the sentence it is
-    """The program asks for an outcome that it did not ask for before."""
+    """The program makes a draw that it did not make before."""
 
 
 class _Outcomes:
-    """Answers what is drawn as an outcome as it was answered before, by where it is drawn."""
+    """Interpreter that repeats the outcomes of the first run, by site."""
 
     def __init__(self, decisions: Iterable[Decision]) -> None:
-        """``decisions`` are those of the run before."""
+        """``decisions`` are those of the first run."""
         self._left: dict[Site, list[Decision]] = defaultdict(list)
         self._asked: set[Site] = set()
         for decision in decisions:
             self._left[decision.site].append(decision)
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the outcome of before. Raises ``_Elsewhere`` if there is none, or another question."""
+        """Return the recorded outcome. Raises ``_Elsewhere`` if there is none, or if the question differs."""
         left = self._left.get(site)
         self._asked.add(site)
         if not left:
@@ -55,19 +55,19 @@ class _Outcomes:
         return decision.outcome
 
     def left(self) -> frozenset[Site]:
-        """Return where some outcomes were asked for again and others were not."""
+        """Return the sites at which some recorded outcomes were requested again and others were not."""
         return frozenset(site for site in self._asked if self._left.get(site))
 
 
 def with_values(run: Callable[[Draws], Any], valued: Valued, number: int, seed: int) -> str:
-    """Run so many paths again with numbers; return what was different, or nothing."""
+    """Run this many paths again with values; return the difference, or ""."""
     return next(filter(None, (_difference(run, valued, place) for place in range(seed, seed + number))), "")
 
 
 def raises_without_values(run: Callable[[Draws], Any], valued: Valued, number: int, seed: int) -> str:
-    """Return what a program that raises does with numbers where that is something else, or nothing.
+    """Describe the behaviour with values of a program that raises with symbolic numbers, if it differs; else "".
 
-    So many paths are looked at; nothing is said if none raises, or if nothing is told of the values of its numbers.
+    Returns "" if none of the paths raises, or if the values of its numbers cannot be determined.
     """
     for place in range(seed, seed + number):
         first = Narrated(Sampled(place))
@@ -85,7 +85,7 @@ def raises_without_values(run: Callable[[Draws], Any], valued: Valued, number: i
 
 
 def _raised(run: Callable[[], Any]) -> str:
-    """Return what a program raises, in a word and a sentence, or nothing; it goes on where it draws more."""
+    """Return the error of a program in a word and a sentence, or ""; it continues where it draws more."""
     try:
         run()
     except (_Elsewhere, MoreNumbers):
@@ -96,7 +96,7 @@ def _raised(run: Callable[[], Any]) -> str:
 
 
 def _difference(run: Callable[[Draws], Any], valued: Valued, seed: int) -> str:
-    """Return what is different on one path, or nothing: also where nothing is told of the values of its numbers."""
+    """Return the difference on one path, or "", also if the values of its numbers cannot be determined."""
     first = Narrated(Sampled(seed))
     with uniforms_made() as made, collected() as seen:
         outcome = run(first)
@@ -113,7 +113,7 @@ def _difference(run: Callable[[Draws], Any], valued: Valued, seed: int) -> str:
 def _compared(
     valued: Valued, decisions: Sequence[Decision], values: list[float], outcome: Any
 ) -> tuple[str, frozenset[Site]]:
-    """Return what is different with numbers, or nothing; and where some outcomes were not asked for again."""
+    """Return the difference with values, or "", and the sites at which some outcomes were not requested again."""
     outcomes, given = _Outcomes(decisions), f"with {_shown(values)} for its random numbers"
     try:
         again = valued(outcomes, Boundary(0.5, values=values))
@@ -125,10 +125,10 @@ def _compared(
 
 
 def _without_some(decisions: Sequence[Decision], sites: frozenset[Site]) -> Iterator[list[Decision]]:
-    """Yield the decisions without some that were made at these sites.
+    """Yield the decisions without some of those made at these sites.
 
-    An outcome that nobody looks at is not drawn. A tensor that was made of random numbers is looked at in other places
-    when they have values, so that one of several outcomes at a site may be asked for in one run alone.
+    An outcome that is never read is not drawn. A tensor of random numbers with values is read at other places than a
+    symbolic one, so one of several outcomes at a site may be requested in one run only.
     """
     places = [place for place, decision in enumerate(decisions) if decision.site in sites]
     for number in range(1, len(places) + 1):

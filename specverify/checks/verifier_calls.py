@@ -1,4 +1,4 @@
-"""Single calls of a verifier at uniforms that have a value: shared by the checks that look at calls, not at laws."""
+"""Single calls of a verifier with uniforms of given values, shared by the checks of calls."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from specverify.checks.check import Case, Conditions, in_scenarios
 from specverify.checks.explaining.counterexamples import described
 from specverify.checks.explaining.drawn_trees import drawn, is_tree, node_named
 from specverify.checks.explaining.wording import apart, short
-from specverify.intercept.boundary import Boundary
-from specverify.intercept.symbolic.deferred import NeedsValue
+from specverify.intercept.distributions import Boundary
+from specverify.intercept.refusals import NeedsValue
 from specverify.laws.draws import Narrated, NotAFunctionOfItsDraws, Replayed
 from specverify.laws.paths import Undecided, outcomes_of, paths
 from specverify.laws.rounding import NEGLIGIBLE
@@ -33,7 +33,7 @@ SAID = (NeedsValue, NotAFunctionOfItsDraws)
 
 
 class Called(NamedTuple):
-    """A verifier in a scenario: it is called by us, and its random numbers are given values."""
+    """A verifier in a scenario, called by the check with random numbers of given values."""
 
     here: InScenario
     intercepted: Intercepted
@@ -43,7 +43,7 @@ ExamineCalls = Callable[[Called, Conditions], Examination]
 
 
 class Came(NamedTuple):
-    """What came out of one round after ``state``, whose random numbers were given values."""
+    """The result of one round after ``state`` with random numbers of given values."""
 
     state: State
     choices: tuple[int, ...]
@@ -57,14 +57,14 @@ class Came(NamedTuple):
 
 
 def needs_calls(subject: Subject) -> str | None:
-    """The obstacle of every check that looks at calls: only a verifier is called by us."""
+    """The obstacle shared by all checks of calls: the subject must be a verifier."""
     return None if any(variant.intercepted for variant in subject.variants) else "it is no verifier"
 
 
 def call_cases(keep: Callable[[Scenario], bool], examine: ExamineCalls) -> Callable[[Subject], Iterator[Case]]:
-    """Return the scenarios of two drafts that ``keep`` lets through, for the variants of a verifier.
+    """Return the scenarios of two drafts accepted by ``keep``, for the variants of a verifier.
 
-    One row of pmfs is looked at with one gamma, the last: it has at most two drafts here.
+    A single row is examined with the last gamma only, since it has at most two drafts here.
     """
 
     def two_drafts(scenario: Scenario) -> bool:
@@ -90,7 +90,7 @@ def rounds_at(called: Called, uniforms: Iterable[float]) -> Iterator[Came]:
 
 
 def starting_texts(here: InScenario) -> tuple[Tokens, ...]:
-    """Return the prompt of a scenario, and the prompt with any one token more: as many rows of p and q."""
+    """Return the prompt of a scenario, and the prompt followed by each token: as many rows of p and q."""
     return (here.prompt, *((*here.prompt, token) for token in range(here.scenario.vocabulary)))
 
 
@@ -104,12 +104,11 @@ def rounds_after(
     apart: float = 0.0,
     first: tuple[int, ...] = (),
 ) -> Iterator[Came]:
-    """Yield the rounds after one text, every draft in turn: all random numbers are at an end, or the ``only`` one.
+    """Yield the rounds after one text, every draft in turn, with all random numbers (or the ``only`` one) at an end.
 
-    What is drawn as an outcome (a multinomial, a choice) is enumerated, but for what rounding alone makes possible. A
-    last token that nobody looks at may be ``left_open``: then one call is made for all that it can be. Numbers at the
-    end may be ``apart`` from it. The ``first`` outcomes may be given: those of the drafts.
-    Raises what is not the verifier's own error.
+    Draws of outcomes (a multinomial, a choice) are enumerated, except outcomes that rounding alone makes possible. With
+    ``left_open``, one call stands for all values of a last token that is never read. Numbers may be ``apart`` from the
+    end. ``first`` fixes the first outcomes, those of the drafts. Raises errors that are not the verifier's own.
     """
     intercepted = called.intercepted
     boundaries: list[Boundary] = []
@@ -154,7 +153,7 @@ def described_call(here: InScenario, came: Came) -> tuple[str, ...]:
 
 
 def _described_rows(task: Task, prefix: Tokens, draft: Draft) -> Iterator[str]:
-    """Yield the rows of p and q that decide a draft, with so many digits that entries which differ look different."""
+    """Yield the rows of p and q that decide a draft, with enough digits to show differing entries as different."""
     draft_row, branching = draft_model(task), is_tree(draft)
     for node in range(-1, len(draft.tokens)):
         text = prefix + path_tokens(draft, node)
@@ -172,7 +171,7 @@ def _choices(narrated: Narrated) -> tuple[int, ...]:
 
 
 class After(NamedTuple):
-    """What became of the arguments and the answers of the calls in one scenario."""
+    """Changes of the arguments and the answers of the calls in one scenario."""
 
     calls: int
     changed: tuple[str, tuple[str, ...]] | None
@@ -185,10 +184,10 @@ class After(NamedTuple):
 
 @lru_cache(maxsize=256)
 def after_calls(called: Called) -> After:
-    """Make the calls in a scenario at ordinary numbers and look at arguments and answers again; two checks read this.
+    """Make the calls in a scenario at ordinary numbers and compare arguments and answers afterwards.
 
-    Answers are looked at when all calls were made, and again when their arguments have been overwritten, as a caller
-    does who uses his arrays again. Raises what the verifier raises.
+    Two checks share the result. Answers are compared after the last call, and again after their arguments have been
+    overwritten, as by a caller that reuses its arrays. Raises the verifier's errors.
     """
     seen: list[tuple[KeptCall, Came]] = []
     with calls_kept() as calls:
@@ -210,7 +209,7 @@ def _first(found: Iterable[tuple[str | None, Came]]) -> tuple[str, Came] | None:
 
 
 def examine_calls(after: After, found: tuple[str, tuple[str, ...]] | None, holds: str) -> Examination:
-    """Return the examination that what was ``found`` ``after`` the calls makes."""
+    """Return the examination of the changes ``found`` ``after`` the calls."""
     figures = {"runs": after.calls}
     if found is None:
         return Examination(holds, rational=False, figures=figures)

@@ -1,4 +1,4 @@
-"""The command line; each command imports what it needs when it is called."""
+"""The command line. Each command imports its modules when it is called."""
 
 from specverify.cli.application import app, main
 

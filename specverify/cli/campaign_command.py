@@ -1,4 +1,4 @@
-"""``specverify campaign``: black boxes sampled for hours; what is done stays done."""
+"""``specverify campaign``: black boxes sampled for hours, in blocks that survive an interruption."""
 
 from __future__ import annotations
 

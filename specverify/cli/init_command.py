@@ -1,4 +1,4 @@
-"""``specverify init``: a first test file for what it finds."""
+"""``specverify init``: a first test file for the functions of a package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What options look at their values with: imported when there is a value, for who prints help or a list has none."""
+"""Validators of options, imported only when an option has a value: help and empty lists need no imports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options that commands share, refused before any work begins, and how a command stops."""
+"""Options shared by commands, validated before any work begins, and the way a command stops."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ errors = Console(stderr=True)
 
 
 def stop(sentence: str) -> NoReturn:
-    """End the command: what was asked for cannot be done."""
+    """End the command with an error message."""
     say(errors, f"specverify: {sentence}")
     raise typer.Exit(UNUSABLE)
 
 
 def checked(check: Callable[..., None], *given: Any) -> Callable[[Any], Any]:
-    """Return the callback of an option that stops the command where ``check(value, *given)`` raises ``ValueError``."""
+    """Return the callback of an option that stops the command if ``check(value, *given)`` raises ``ValueError``."""
 
     def callback(value: Any) -> Any:
         try:
@@ -48,7 +48,7 @@ def checked(check: Callable[..., None], *given: Any) -> Callable[[Any], Any]:
 
 
 def check_writable(file: Path, name: str) -> None:
-    """Raise ``ValueError`` unless the file can be written. Nothing is written, and no file is left behind."""
+    """Raise ``ValueError`` unless the file can be written. Nothing is written or left behind."""
     said = f"{name} {str(file)!r} cannot be written"
     try:
         mode = file.stat().st_mode
@@ -70,7 +70,7 @@ def check_writable(file: Path, name: str) -> None:
 
 
 def check_folder(folder: Path, name: str) -> None:
-    """Raise ``ValueError`` unless the folder is there and can be added to, or can be made. Nothing is left behind."""
+    """Raise ``ValueError`` unless the folder exists and is writable, or can be created. Nothing is left behind."""
     there = next((place for place in (folder, *folder.absolute().parents) if place.exists()), folder)
     if not there.is_dir():
         raise ValueError(f"{name} {str(folder)!r} cannot be a folder: {str(there)!r} is a file")
@@ -115,7 +115,7 @@ def check_backend(name: str) -> None:
 
 @contextmanager
 def shared(backend: str, scheduler: str | None, jobs: int) -> Iterator[int]:
-    """Let a backend do the work of the block; yield how many pieces it does at a time. Stops if it is not to be had."""
+    """Run the work of the block on a backend; yield the number of parallel pieces. Stops if it is not available."""
     from specverify.base.parallel import shared_among
 
     if (backend == "loky") != (scheduler is None):
@@ -169,7 +169,7 @@ def check_json(file: Path) -> None:
 
 
 def write_report(file: Path, text: str, name: str) -> None:
-    """Write a report; stops the command, in a sentence, if that fails after all."""
+    """Write a report; stops the command with a message if that fails."""
     if file == STANDARD_OUTPUT:
         typer.echo(text)
         return
@@ -184,19 +184,19 @@ def _reason(error: OSError | ValueError) -> str:
 
 
 def made() -> dict[str, Any]:
-    """Return how this run is made, for its report."""
+    """Return the command and versions of this run, for its report."""
     from specverify.report.data import made_by
 
     return made_by(typed.get())
 
 
 def processes(jobs: int) -> int:
-    """Return how many processes ``--jobs`` asks for."""
+    """Return the number of processes for ``--jobs``."""
     return jobs or os.cpu_count() or 1
 
 
 def option(said: str, name: str, check: Callable[..., None], *given: Any) -> Any:
-    """Return an option whose value, if there is one, must pass ``check(value, *given)``."""
+    """Return an option whose value, if given, must pass ``check(value, *given)``."""
     return typer.Option(name, help=said, callback=checked(check, *given))
 
 

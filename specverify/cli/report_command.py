@@ -1,4 +1,4 @@
-"""``specverify report``: what a run said, as a page to forward and for other programs."""
+"""``specverify report``: the results of a run as a page and in formats of other programs."""
 
 from __future__ import annotations
 

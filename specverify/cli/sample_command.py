@@ -47,6 +47,12 @@ def _check_temperature(value: float, name: str) -> None:
     check_number(value, name, "a finite number of at least 0", lambda number: 0 <= number < math.inf)
 
 
+def _renamed(value: float | None) -> None:
+    """Stop for the old name of ``--tv``."""
+    if value is not None:
+        stop("there is no option --tolerance, write --tv")
+
+
 def sample_command(
     subject: Annotated[
         str,
@@ -94,9 +100,8 @@ def sample_command(
     ] = None,
     model: Annotated[str, typer.Option(help="The model that an endpoint is asked for.")] = "",
     eos: Annotated[str | None, typer.Option(help="The token that ends a sample early, an id or a word.")] = None,
-    tolerance: Annotated[
-        float, option("Total variation within which it holds.", "--tolerance", check_probability, "the tolerance")
-    ] = 0.05,
+    tv: Annotated[float, option("Total variation within which it holds.", "--tv", check_probability, "tv")] = 0.05,
+    tolerance: Annotated[float | None, typer.Option("--tolerance", hidden=True, callback=_renamed)] = None,
     alarm: AlarmOption = 1e-6,
     most_samples: Annotated[
         int | None, option("Samples at most.", "--most-samples", check_count, "the number of samples", 64)
@@ -133,7 +138,7 @@ def sample_command(
     wanted = Wanted(_ids_or_text(prompt), max_tokens, tempered, model, _id_or_word(eos), logprobs, options)
     theirs = options | sampling_options(reference_settings or (), "--set-reference")
     usual = PER_TOKEN * max_tokens if logprobs else PER_TOKEN if reference else 1e-6
-    plan = SamplingPlan(tolerance, alarm, most_samples, largest_call, usual if rounding is None else rounding, seed)
+    plan = SamplingPlan(tv, alarm, most_samples, largest_call, usual if rounding is None else rounding, seed)
     limits = Limits(timeout, None if memory is None else int(memory * 2**30))
     verdicts: list[Verdict] = []
     forced = [(f" after {prefix}", prefix) for prefix in _prefixes(after or (), wanted.prompt, law)] or [("", ())]
@@ -159,7 +164,7 @@ def _judged(
     plan: SamplingPlan,
     limits: Any,
 ) -> Sequence[Verdict]:
-    """Start what is needed and judge it; whatever is wrong with a black box is its verdict."""
+    """Start the black boxes and judge them; an unusable black box is a verdict, not an error."""
     from specverify.base.verdict import Status, Verdict
     from specverify.report.progress import progress_shown
     from specverify.run.black_boxes import Words, law_of_file, opened, smaller_calls
@@ -200,13 +205,13 @@ def _judged(
 
 
 def _with_notes(verdicts: Sequence[Verdict], notes: Sequence[str]) -> Sequence[Verdict]:
-    """Return the verdicts, the first with notes on how the black boxes were asked."""
+    """Return the verdicts, the first with notes on the requests to the black boxes."""
     first, *others = verdicts
     return [first._replace(figures={**first.figures, "notes": [*first.figures.get("notes", ()), *notes]}), *others]
 
 
 def _prefixes(after: Sequence[str], prompt: Any, law: Path | None) -> list[tuple[int, ...]]:
-    """Return the forced prefixes; stops unless they are token ids behind token ids, and each has a law of its own."""
+    """Return the forced prefixes; stops unless each is a list of token ids with a law of its own."""
     if after and (law is not None or not isinstance(prompt, tuple)):
         stop("--after needs a prompt of token ids, and --logprobs or --reference: each prefix has a law of its own")
     result = [_ids_or_text(prefix) for prefix in after]
@@ -217,7 +222,7 @@ def _prefixes(after: Sequence[str], prompt: Any, law: Path | None) -> list[tuple
 
 
 def _with_words(verdict: Verdict, numbers: dict[str, int]) -> Verdict:
-    """Return a verdict with a legend, where tokens are words."""
+    """Return a verdict with a legend if tokens are words."""
     if not numbers or verdict.counterexample is None:
         return verdict
     legend = ", ".join(f"{number} is {word!r}" for word, number in list(numbers.items())[:20])

@@ -1,4 +1,7 @@
-"""``specverify stats``: the main job. Rows as they are judged, then the table; an interrupt prints what is done."""
+"""``specverify stats``: the main job.
+
+Prints rows as they are judged, then the table; an interrupt prints what is done.
+"""
 
 from __future__ import annotations
 
@@ -93,7 +96,7 @@ def stats_command(
 
 
 def _judged(plan: StatisticsPlan, jobs: int) -> list[JudgedSetting]:
-    """Run the plan and print every row the moment it is judged; an interrupt ends it with what is done."""
+    """Run the plan and print every row as soon as it is judged; an interrupt keeps the finished rows."""
     from specverify.report.progress import progress_shown
     from specverify.run.stats import run_statistics
 
@@ -130,7 +133,7 @@ def _draw(rows: list[FitRow], file: Path) -> None:
 
 
 def _summed_up(rows: list[FitRow], interrupted: str) -> int:
-    """Say what is not as it must be; return the exit status."""
+    """Print the unexpected results; return the exit status."""
     unexpected = [row for row in rows if not row.as_expected]
     for row in unexpected:
         say(console, f"{row.subject} {row.setting}: {row.verdict} against the {row.against} law. {row.example}")

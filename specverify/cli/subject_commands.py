@@ -179,7 +179,7 @@ def reproduce_command(
 def exit_status(verdicts: Sequence[Verdict]) -> int:
     """Return the exit status of a run: unusable, refuted, refuted at edges alone, unknown, in this order.
 
-    It is 0 only where something was examined.
+    It is 0 only if something was examined.
     """
     from specverify.base.verdict import Status, is_edge
 
@@ -194,7 +194,7 @@ def exit_status(verdicts: Sequence[Verdict]) -> int:
 
 
 def _names(subjects: Sequence[str], every: bool) -> list[str]:
-    """Return the names of the subjects that were asked for."""
+    """Return the names of the requested subjects."""
     from specverify.run.catalogue import default_subjects, expanded, kinds_of_names
     from specverify.subjects.subject import UnusableSubject
 
@@ -214,7 +214,7 @@ def _names(subjects: Sequence[str], every: bool) -> list[str]:
 
 
 def _checks(names: Sequence[str] | None, quick: bool) -> tuple[Check, ...]:
-    """Return the checks that were asked for; if none was, all of them, and the exact ones where it must be quick."""
+    """Return the requested checks; by default all of them, or the exact ones with ``--quick``."""
     from specverify.checks import CHECKS, EXACT_CHECKS, checks_named
 
     if names:
@@ -240,9 +240,9 @@ def _summary(subject: Listed) -> str:
 def _verdicts(
     workers: Workers, listed: Sequence[Listed], checklist: Checklist, backend: str
 ) -> Iterator[list[Verdict]]:
-    """Yield each subject's verdicts: several side by side, one alone with every process to itself.
+    """Yield each subject's verdicts. Several subjects run in parallel; a single one gets every process.
 
-    Elsewhere than on this machine all have every process, one after the other; foreign code is run here alone.
+    On a cluster each subject in turn gets every process; foreign code always runs on this machine.
     """
     from specverify.report.progress import progress_shown
     from specverify.run.catalogue import find_subject, is_external
@@ -266,7 +266,7 @@ def _verdicts(
 
 
 def _replayed(identifier: str) -> Verdict:
-    """Return the verdict of one case again, a foreign subject's in a process of its own."""
+    """Return the verdict of one case again; a foreign subject runs in a process of its own."""
     from specverify.base.identifier import unpack_replay
     from specverify.base.verdict import Verdict
     from specverify.run.catalogue import is_external

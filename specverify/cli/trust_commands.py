@@ -1,4 +1,4 @@
-"""The commands that say how far the suite itself can be believed: planted bugs killed, correct subjects accused."""
+"""Commands that test the suite itself: planted bugs killed, right subjects refuted."""
 
 from __future__ import annotations
 

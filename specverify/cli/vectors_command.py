@@ -1,4 +1,4 @@
-"""``specverify vectors``: test vectors for programs in any language, and what their answers are worth."""
+"""``specverify vectors``: test vectors for programs in any language, and grades of their answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands that say what there is: ``list`` and ``explain``."""
+"""Commands that describe the product: ``list`` and ``explain``."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def explain_command(
 
 
 def echo_lines(rows: Sequence[tuple[str, str]]) -> None:
-    """Print names and what they are: wrapped behind the name on a terminal, a line each where nobody looks."""
+    """Print names with descriptions: wrapped after the name on a terminal, otherwise one line each."""
     width, names = _width(), max((len(name) for name, _ in rows), default=0)
     for name, said in rows:
         behind = f"{name:<{names}}  {said}".rstrip()
@@ -76,12 +76,12 @@ def echo_lines(rows: Sequence[tuple[str, str]]) -> None:
 
 
 def _width() -> int:
-    """Return the columns of the terminal, or 0 in a pipe, which has none."""
+    """Return the columns of the terminal, or 0 in a pipe."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
 
 
 def _with_word(data: Mapping[str, Any], word: str | None) -> Mapping[str, Any]:
-    """Return the rows that have the word in them; stops where none has."""
+    """Return the rows that contain the word; stops if there is none."""
     if word is None:
         return data
     kept = {title: [row for row in rows if word.lower() in json.dumps(row).lower()] for title, rows in data.items()}

@@ -1,1 +1,1 @@
-"""Somebody else's code and the process it runs in: its endings, its time, and the line that is meant."""
+"""Foreign code and the process that runs it: how it ends, its time limit, and the line to report."""

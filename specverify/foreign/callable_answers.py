@@ -1,8 +1,7 @@
-"""``python -m specverify.foreign.callable_answers module:callable``: a function of Python answers lines of JSON.
+"""``python -m specverify.foreign.callable_answers module:callable``: a Python function answers lines of JSON.
 
-The function takes ``seed`` and ``n``, and where it has parameters of these names ``prompt`` and ``max_tokens``.
-Sampling options are keyword arguments. What it prints goes to the standard error: the answers alone are on the standard
-output.
+The function takes ``seed`` and ``n``, and ``prompt`` and ``max_tokens`` if it has parameters of these names. Sampling
+options are keyword arguments. Its prints go to standard error; standard output carries the answers alone.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from specverify.subjects.sampler import answered as answers_of
 
 
 def main() -> None:
-    """Answer until the standard input ends."""
+    """Answer until standard input ends."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     place, function, failure = sys.argv[1], None, ""

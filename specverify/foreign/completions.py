@@ -1,8 +1,8 @@
-"""``python -m specverify.foreign.completions URL``: a server that completes texts answers lines of JSON.
+"""``python -m specverify.foreign.completions URL``: a completion server answers lines of JSON.
 
-``DIALECTS`` is the table of the request bodies, chosen by the path of the URL; ``foreign.answer_shapes`` has the table
-of the answers. A field that a server refuses by name is left out if it is only a convenience. A number that a server
-refuses by name is lowered: samples of a request (the others come from more requests), and log-probabilities told.
+``DIALECTS`` is the table of request bodies, chosen by the path of the URL; ``foreign.answer_shapes`` holds the table of
+answers. If a server rejects an optional field by name, the field is left out. If it rejects a number by name, such as
+samples per request or the count of log-probabilities, the number is lowered and further requests make up for it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ ADAPTABLE: Final = (400, 413, 422, 500, 501)
 
 
 class Dialect(NamedTuple):
-    """How a request is written. Dots in the name of a field enter an object."""
+    """The form of a request. Dots in the name of a field enter an object."""
 
     ends: str
     """What the path of the URL ends with."""
@@ -117,18 +117,18 @@ LIMITED: Final[Mapping[str, re.Pattern[str]]] = {
 
 
 class UnusableAnswer(Exception):  # noqa: N818 - reads as the sentence it is
-    """The answer of the server cannot be used; the message says why."""
+    """The answer of the server cannot be used; the message is the reason."""
 
 
 class Refusal(NamedTuple):
-    """An answer with another status than 200."""
+    """An answer with a status other than 200."""
 
     status: int
     message: str
 
 
 class Server(NamedTuple):
-    """A server, and what was learned about the requests that it takes."""
+    """A server, with the limits on requests that it has reported so far."""
 
     url: str
     dialect: Dialect
@@ -144,7 +144,7 @@ class Server(NamedTuple):
 
 
 def main() -> None:
-    """Answer until the standard input ends."""
+    """Answer until standard input ends."""
     parser = ArgumentParser()
     parser.add_argument("url")
     parser.add_argument("--model", default="")
@@ -193,7 +193,7 @@ def sample(server: Server, question: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def logprobs_after(server: Server, question: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the logarithms of the probabilities of the likeliest tokens after a prompt, as many as it tells.
+    """Return the log-probabilities of the most likely tokens after a prompt, as many as the server returns.
 
     Without a temperature they are those of the row whose argmax is taken: before temperature and truncation.
     """
@@ -206,7 +206,7 @@ def logprobs_after(server: Server, question: Mapping[str, Any]) -> dict[str, Any
 
 
 def _choices(server: Server, question: Mapping[str, Any]) -> tuple[list[Any], int]:
-    """Return the samples of an answer, and how many the last request asked for."""
+    """Return the samples of an answer, and the number that the last request asked for."""
     while True:
         limits = {name: most for name, most in server.most.items() if name in question}
         asked = {**question, **{name: min(question[name], most) for name, most in limits.items()}}
@@ -221,7 +221,7 @@ def _choices(server: Server, question: Mapping[str, Any]) -> tuple[list[Any], in
 
 
 def body_of(server: Server, question: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the body of a request, in the words of the server's dialect."""
+    """Return the body of a request in the server's dialect."""
     dialect, prompt = server.dialect, question["prompt"]
     words = {**question, ("ids" if isinstance(prompt, list) else "text"): prompt}
     if server.model:
@@ -247,14 +247,14 @@ def body_of(server: Server, question: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _object_at(body: dict[str, Any], objects: str) -> dict[str, Any]:
-    """Return the object of a body that is named by keys with dots between; "" is the body itself."""
+    """Return the object of a body at a path of keys joined by dots; "" is the body itself."""
     for name in objects.split(".") if objects else ():
         body = body.setdefault(name, {})
     return body
 
 
 def _optional(server: Server, question: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields that may be left out, those that the server does not take left out."""
+    """Return the optional fields without those that the server has rejected."""
     dialect = server.dialect
     fields = dict(dialect.to_tell if question["ask"] == "logprobs" else dialect.to_sample)
     greedy = question["ask"] == "logprobs" and "temperature" not in question
@@ -265,7 +265,7 @@ def _optional(server: Server, question: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _adapt(server: Server, question: Mapping[str, Any], refusal: Refusal) -> bool:
-    """Learn from a refusal what the server does not take; return whether another request is worth it."""
+    """Record the limit that a refusal reports; return whether another request can succeed."""
     if refusal.status not in ADAPTABLE:
         return False
     for place in _optional(server, question):
@@ -296,7 +296,7 @@ def _news(server: Server) -> dict[str, Any]:
 
 
 def _seeds(seed: int) -> Iterator[int]:
-    """Yield the seeds of the requests of a question, no two the same: its own, and others made from it."""
+    """Yield distinct seeds for the requests of a question: first its own seed, then seeds derived from it."""
     yield seed
     rng, given = Random(seed), {seed}  # noqa: S311 - seeds, not secrets
     while True:
@@ -307,7 +307,7 @@ def _seeds(seed: int) -> Iterator[int]:
 
 
 def post_json(url: str, body: Mapping[str, Any]) -> Any:
-    """Return the JSON that the server answers, or its refusal. Raises ``UnusableAnswer`` in one sentence."""
+    """Return the JSON answer of the server, or its refusal. Raises ``UnusableAnswer`` in one sentence."""
     key = {"Authorization": f"Bearer {os.environ[KEY]}"} if os.environ.get(KEY) else {}
     headers = {"Content-Type": "application/json", **key}
     try:

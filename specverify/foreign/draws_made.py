@@ -1,4 +1,4 @@
-"""How many draws the run that is going on has made: whether a subject draws can be seen from outside."""
+"""The number of draws that the current run has made, read from another thread."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from types import FrameType
 import numpy as np
 
 from specverify.foreign.places import is_foreign
-from specverify.intercept import generator_states
 from specverify.intercept.caller import file_of
+from specverify.intercept.cpython import generator_states
 from specverify.laws.divided import Divided
 from specverify.laws.draws import Replayed, Tape
 from specverify.laws.paths import Enumerated, Probe
@@ -22,7 +22,7 @@ Run = Divided | Enumerated | Probe | Replayed | Tape
 
 
 def run_of(frame: FrameType | None) -> Run | None:
-    """Return the interpreter of the run that a frame belongs to; None where no interpreter answers."""
+    """Return the interpreter of the run that a frame belongs to; None if no interpreter is active."""
     for frame_below, _ in walk_stack(frame) if frame else ():
         if is_foreign(file_of(frame_below)):
             continue
@@ -34,7 +34,7 @@ def run_of(frame: FrameType | None) -> Run | None:
 
 
 def draws_made(run: Run | None) -> object:
-    """Return how many draws a run has made; without an interpreter the states of the libraries' own generators."""
+    """Return the number of draws of a run; without an interpreter, the states of the libraries' own generators."""
     if run is not None:
         with suppress(AttributeError, RuntimeError):  # the interpreter is being made, or counts in another thread
             return run.used if isinstance(run, (Replayed, Tape)) else run.depth

@@ -1,8 +1,8 @@
-"""Foreign code run so that nothing it does to its process goes unsaid: it exits, or is found to have changed things.
+"""Run foreign code so that every way in which it ends its process or changes it is reported.
 
-``sys.exit`` and its like are exceptions, and are caught. What ends a process without one, such as ``os._exit``, is
-refused while foreign code runs, by an exception that ``except Exception`` does not stop. What cannot be refused from
-inside, such as a segmentation fault, ends the process: see ``worker``.
+``sys.exit`` and similar calls raise exceptions, which are caught. ``os._exit`` and other calls that end a process
+directly are refused while foreign code runs, with an exception that ``except Exception`` does not catch. A segmentation
+fault cannot be caught and ends the process: ``worker`` runs such code in a process of its own.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from specverify.base.process import NOTHING, Changes, changes_since, process_state
 from specverify.foreign.limit import LoopsWithoutDrawing, OutOfTime, time_limit
 from specverify.foreign.places import is_ours, place_of_frame, sentence_of
-from specverify.intercept.native_types import replaced
+from specverify.intercept.cpython.patches import replaced
 
 Result = TypeVar("Result")
 _CAME_BACK = 113
@@ -29,7 +29,7 @@ _exit = os._exit  # what is called by this name below is refused
 
 
 class Guarded(NamedTuple, Generic[Result]):
-    """What came of a piece of foreign work: a result, unless its time ran out or it ended the process."""
+    """The outcome of a piece of foreign work: a result, or why there is none (time limit, end of the process)."""
 
     result: Result | None
     changes: Changes = NOTHING
@@ -42,14 +42,14 @@ class Guarded(NamedTuple, Generic[Result]):
 
 
 class _Refused(BaseException):
-    """A call that would end the process; the message says which."""
+    """A call that would end the process; the message names it."""
 
 
 def guarded(work: Callable[[], Result], seconds: float, *, watch_loops: bool = False) -> Guarded[Result]:
-    """Return what came of ``work`` within ``seconds``. What it raises in the ordinary way is raised.
+    """Return the outcome of ``work`` within ``seconds``. Ordinary exceptions of the work propagate.
 
-    With ``watch_loops`` a loop that makes too many turns without a draw is stopped before (``foreign.loops``).
-    An interrupt from the keyboard is raised too; a ``KeyboardInterrupt`` that nobody pressed is an end like another.
+    With ``watch_loops``, stop a loop that makes too many turns without a draw (``foreign.loops``). A keyboard interrupt
+    propagates too; a ``KeyboardInterrupt`` that the subject raised itself counts as one of its endings.
     """
     refused, changes = list[str](), NOTHING
     with _endings_refused(refused), _copies_ended(refused), _interrupts_told() as interrupted:
@@ -78,7 +78,7 @@ def guarded(work: Callable[[], Result], seconds: float, *, watch_loops: bool = F
 
 @contextmanager
 def _endings_refused(refused: list[str]) -> Iterator[None]:
-    """Refuse the calls that end this process inside the block, and write down where they were made."""
+    """Refuse calls that end this process inside the block, and record where they were made."""
     here = os.getpid()
 
     def refusing(name: str, library: Callable[..., Any], ends: Callable[..., bool]) -> Callable[..., Any]:
@@ -101,7 +101,7 @@ def _endings_refused(refused: list[str]) -> Iterator[None]:
 
 @contextmanager
 def _copies_ended(refused: list[str]) -> Iterator[None]:
-    """End every copy of this process that the block makes by ``os.fork`` where it comes back to specverify."""
+    """End every child that the block creates by ``os.fork`` as soon as the child returns to a frame of specverify."""
     copies: list[tuple[int, str]] = []
     library: Callable[[], int] | None = getattr(os, "fork", None)
     if library is None:
@@ -147,7 +147,7 @@ def _end_at_return(frame: FrameType) -> None:
 
 @contextmanager
 def _interrupts_told() -> Iterator[list[int]]:
-    """Yield a list that the signal of every interrupt from outside is added to, before its handler is called."""
+    """Yield a list that receives the signal of every external interrupt before its handler is called."""
     told: list[int] = []
     handler = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(handler):
@@ -170,7 +170,7 @@ def _always(*_: Any, **__: Any) -> bool:
 
 
 def _is_fatal(number: int) -> bool:
-    """Return whether a signal ends or stops a process that handles it as this one does."""
+    """Return whether a signal ends or stops this process under its current handlers."""
     if number in {0, *(getattr(signal, name, 0) for name in ("SIGCHLD", "SIGCONT", "SIGURG", "SIGWINCH"))}:
         return False
     return number == signal.SIGINT or signal.getsignal(number) is signal.SIG_DFL

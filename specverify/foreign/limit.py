@@ -1,9 +1,8 @@
-"""A time limit, and what a subject was doing when it was reached: where, and whether it was drawing.
+"""A time limit, and a description of the subject's activity when the limit is reached: the line, and whether it draws.
 
-In the main thread a signal ends what runs, also a sleep or a wait. In another thread an exception is planted, which
-arrives with the next line of Python: a call that blocks, in C or in the kernel, is left to itself. In neither can code
-be ended that stays inside one call of C without looking at signals, nor a loop that catches ``BaseException`` and goes
-on: those need a process of their own, see ``worker``.
+In the main thread a signal ends the subject, also in a sleep or a wait. In another thread an asynchronous exception is
+raised with the next line of Python; a blocking call is not interrupted. Neither ends a single call of C that ignores
+signals, nor a loop that catches ``BaseException`` and goes on: such code needs a process of its own (``worker``).
 """
 
 from __future__ import annotations
@@ -42,18 +41,21 @@ _INTERCEPT = Path(str(intercept.__file__)).parent
 
 
 class OutOfTime(BaseException):
-    """The time limit was reached; the message says what the subject was doing. No ``except Exception`` stops it."""
+    """The time limit was reached; the message describes what the subject was doing.
+
+    ``except Exception`` does not catch it.
+    """
 
 
 class LoopsWithoutDrawing(OutOfTime):
-    """A loop has made too many turns without a draw; the message says which loop."""
+    """A loop has made too many turns without a draw; the message names the loop."""
 
 
 @contextmanager
 def time_limit(seconds: float, *, watch_loops: bool = False) -> Iterator[None]:
-    """Raise ``OutOfTime`` in the block after ``seconds``, again every second, and at its end if it was swallowed.
+    """Raise ``OutOfTime`` in the block after ``seconds``, then every second, and at its end if it was caught.
 
-    With ``watch_loops`` raise ``LoopsWithoutDrawing`` as soon as a loop has made too many turns without a draw.
+    With ``watch_loops``, raise ``LoopsWithoutDrawing`` as soon as a loop has made too many turns without a draw.
     """
     observer = _Observer(seconds)
     main = threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer")
@@ -73,7 +75,7 @@ def time_limit(seconds: float, *, watch_loops: bool = False) -> Iterator[None]:
 
 
 class _Observer:
-    """What the subject did in the last quarter of its time: looked at a few times, and told in a sentence."""
+    """The activity of the subject in the last quarter of its time, sampled and summarised in one sentence."""
 
     def __init__(self, seconds: float) -> None:
         self.watched = seconds * _WATCHED
@@ -93,17 +95,17 @@ class _Observer:
         self._loops, self._thread = LoopWatch(self._stop), thread
 
     def leave_loops(self) -> None:
-        """Count no turns any longer."""
+        """Stop counting turns."""
         if self._loops is not None:
             self._loops.end()
             self._loops = None
 
     def reason(self) -> OutOfTime:
-        """Return what to raise."""
+        """Return the exception to raise."""
         return (LoopsWithoutDrawing if self._loop_found else OutOfTime)(self.said)
 
     def _stop(self, loop: str) -> None:
-        """End the time now, because of a loop. Called in the thread that loops."""
+        """End the subject now because of a loop. Called in the thread that loops."""
         if not self.said:
             self.said, self._loop_found = loop, True
         self.deadline = monotonic()
@@ -111,12 +113,12 @@ class _Observer:
         raise self.reason()
 
     def wait(self) -> float:
-        """Return the seconds until the subject is looked at again."""
+        """Return the seconds until the next sample."""
         due = self.next if self._loops is None else min(self.next, self._loops.next)
         return max(due - monotonic(), 1e-4)
 
     def is_over(self, frame: FrameType | None) -> bool:
-        """Look at what runs, and return whether the time is over; ``said`` then says what it was doing."""
+        """Sample the subject's activity and return whether the time is over; ``said`` then holds the description."""
         if self._loops is not None and monotonic() >= self._loops.next:
             self._loops.look(frame, self._thread, importing=_is_importing(frame))
         if monotonic() < self.next:
@@ -217,15 +219,15 @@ def _by_exception(observer: _Observer) -> Iterator[None]:
 
 
 def _plant_in(thread: int) -> None:
-    """Have ``OutOfTime`` raised in a thread by its next line of Python.
+    """Raise ``OutOfTime`` asynchronously in a thread, at its next line of Python.
 
-    It is never taken back: that leaves CPython 3.11 with a loop without end as soon as a profiler is set.
+    The exception is never withdrawn: in CPython 3.11 that causes an endless loop as soon as a profiler is set.
     """
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(OutOfTime))
 
 
 def _is_in_ours(frame: FrameType | None) -> bool:
-    """Return whether it is specverify that runs, or a library that it called, and not the subject."""
+    """Return whether the running code belongs to specverify, or to a library that specverify called."""
     for result, _ in walk_stack(frame) if frame else ():
         if is_ours(file_of(result)) or is_foreign(file_of(result)):
             return is_ours(file_of(result))
@@ -233,7 +235,7 @@ def _is_in_ours(frame: FrameType | None) -> bool:
 
 
 def _is_entering_or_leaving(frame: FrameType | None) -> bool:
-    """Return whether a context is being entered or left at this moment, by us or by a library that was called."""
+    """Return whether a context manager of specverify or of a called library is being entered or left."""
     for result, _ in walk_stack(frame) if frame else ():
         if is_foreign(file_of(result)):
             return False
@@ -243,7 +245,7 @@ def _is_entering_or_leaving(frame: FrameType | None) -> bool:
 
 
 def _is_answering(frame: FrameType | None) -> bool:
-    """Return whether the subject is inside a random call of its library at this moment."""
+    """Return whether the subject is inside a random call of its library."""
     for result, _ in walk_stack(frame) if frame else ():
         if is_foreign(file_of(result)):
             return False
@@ -253,7 +255,7 @@ def _is_answering(frame: FrameType | None) -> bool:
 
 
 def _is_importing(frame: FrameType | None) -> bool:
-    """Return whether what runs, be it ours or the subject's, is waiting for an installed package to be imported."""
+    """Return whether the running code waits for the import of an installed package."""
     for result, _ in walk_stack(frame) if frame else ():
         name, within = file_of(result), result.f_back
         imported = within is not None and within.f_code.co_filename == "<frozen importlib._bootstrap>"

@@ -1,7 +1,7 @@
-"""A program that answers questions, a line of JSON for a line of JSON, in a process of its own.
+"""A program in a process of its own that answers each line of JSON with a line of JSON.
 
-Whatever it does, it does to itself: that it ends, is killed, never answers, or answers something else is said in one
-sentence. Its time is counted for each answer; its memory is what the operating system grants it.
+If the program ends, is killed, does not answer or answers with something else, the caller gets one sentence. Each
+answer has a time limit; memory is limited by the operating system alone.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Ask = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
 class Limits(NamedTuple):
-    """What a program may take."""
+    """The resources that a program may use."""
 
     seconds: float = 60.0
     """For one answer, the first of which may take what loading takes."""
@@ -49,9 +49,9 @@ class _Program(NamedTuple):
 
 @contextmanager
 def answering(command: Sequence[str], name: str, limits: Limits) -> Iterator[Ask]:
-    """Start a program and yield what asks it; it is ended with all it started when the block is left.
+    """Start a program and yield a function that queries it. Leaving the block ends the program and its children.
 
-    Raises ``UnusableSubject``, here and from every question, in one sentence that begins with ``name``.
+    Raises ``UnusableSubject``, here and from every query, in one sentence that begins with ``name``.
     """
     with tempfile.TemporaryFile() as said:
         try:
@@ -90,7 +90,7 @@ def _answer(program: _Program, question: Mapping[str, Any]) -> Mapping[str, Any]
 
 
 def _line(program: _Program) -> bytes:
-    """Return the next line that it writes."""
+    """Return the next line of the program's output."""
     out, held, deadline = program.process.stdout, program.held, monotonic() + program.limits.seconds
     assert out is not None
     with selectors.DefaultSelector() as selector:
@@ -111,7 +111,7 @@ def _line(program: _Program) -> bytes:
 
 
 def _death(program: _Program) -> str:
-    """Say how it ended, with the last line it wrote to its standard error."""
+    """Describe how the program ended, with the last line of its standard error."""
     try:
         status = program.process.wait(ENDING)
         how = f"ended with exit status {status}"
@@ -139,7 +139,7 @@ def _limit_memory(process: int, memory: int | None) -> None:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End the program and what it started, at once where it does not end by itself."""
+    """End the program and its children, by force if they do not end by themselves."""
     for stream in (process.stdin, process.stdout):
         with suppress(OSError):
             if stream is not None:

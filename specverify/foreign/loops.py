@@ -1,11 +1,11 @@
-"""Loops that go on without a draw, found by counting their turns.
+"""Loops that go on without a draw, detected by counting their turns.
 
-Counting costs time, so it begins only when a run has used ``QUIET`` seconds of CPU time without a draw. From then on
-every turn of a loop of the foreign frames that are running is counted, until the run draws. The clock decides when
-turns are counted; the number of turns alone decides that a run is stopped.
+Counting is slow, so it begins only after a run has used ``QUIET`` seconds of CPU time without a draw. From then on
+every turn of every loop in the active foreign frames is counted, until the run draws. The clock decides when counting
+begins; the number of turns alone decides whether a run is stopped.
 
-The turns of a loop are counted for as long as the program stays in it: a turn of the loop around it, and a new call of
-its function, begin at 0. So a matrix product of nested loops is not mistaken for a loop without end.
+The count of a loop starts again at 0 with each new turn of the loop around it and each new call of its function. So
+nested loops, as in a matrix product, are not mistaken for an endless loop.
 
 Not covered: loops inside one call of C, code of the standard library, NumPy and torch, programs of several threads (one
 thread may wait for another in a loop), and on Python 3.11 runs outside the main thread or under another tracer, such as
@@ -52,9 +52,9 @@ Turn = Callable[[FrameType, int, int], None]
 
 
 class _Count(NamedTuple):
-    """The turns that are counted of a run between two of its draws.
+    """The counted turns of a run between two of its draws.
 
-    One value, replaced as a whole: a signal may come in the middle of a turn.
+    The value is immutable and replaced as a whole, because a signal may arrive in the middle of a turn.
     """
 
     run: Run | None
@@ -65,10 +65,10 @@ class _Count(NamedTuple):
 
 
 class LoopWatch:
-    """Counts the turns of loops while a run makes no draw, and stops the run when one loop has made too many."""
+    """Counts the turns of loops while a run makes no draw, and stops the run at the limit."""
 
     def __init__(self, stop: Callable[[str], None]) -> None:
-        """``stop(reason)`` is called in the thread that loops, and raises."""
+        """``stop(reason)`` is called in the thread that loops, and must raise."""
         self.next = monotonic() + QUIET / LOOKS
         """When to look next."""
         self._stop = stop
@@ -77,9 +77,9 @@ class LoopWatch:
         self._counter: _Counter | None = None
 
     def look(self, frame: FrameType | None, thread: int, *, importing: bool) -> None:
-        """Look at the run of a thread: begin to count, go on, or end it because the run has drawn.
+        """Sample the run of a thread: begin to count, continue, or stop counting because the run has drawn.
 
-        Nothing is counted while a package is ``importing``: a module may build tables.
+        No turns are counted while a package is ``importing``: a module may build tables.
         """
         self.next = monotonic() + QUIET / LOOKS
         run = run_of(frame)
@@ -97,7 +97,7 @@ class LoopWatch:
                 self._counter.count_in(frames)
 
     def end(self) -> None:
-        """Count no longer."""
+        """Stop counting."""
         self._count = _Count(None, None, {})
         counter, self._counter = self._counter, None
         if counter is not None:
@@ -123,17 +123,17 @@ class LoopWatch:
 
 
 class _Counter(Protocol):
-    """Tells of the turns of the loops of chosen frames."""
+    """Reports the turns of the loops of chosen frames."""
 
     def count_in(self, frames: Sequence[FrameType]) -> None:
-        """Tell of the turns of these frames, which are running."""
+        """Report the turns of these active frames."""
 
     def end(self) -> None:
-        """Tell of no more."""
+        """Stop reporting."""
 
 
 def _counter(turned: Turn) -> _Counter | None:
-    """Return what counts turns on this Python; None where another tool has the means."""
+    """Return the counter for this Python version; None if another tool already uses the interface."""
     if not MONITORED:
         return None if sys.gettrace() else _Traced(turned)
     free = [tool for tool in range(6) if _MONITORING.get_tool(tool) is None]
@@ -141,7 +141,7 @@ def _counter(turned: Turn) -> _Counter | None:
 
 
 class _Monitored:
-    """Counts by ``sys.monitoring``, in the code of the frames alone: all other code is as fast as it was."""
+    """Counts with ``sys.monitoring``, in the code of the frames alone; other code keeps its speed."""
 
     def __init__(self, turned: Turn, tool: int) -> None:
         self._tool, self._codes = tool, set[CodeType]()
@@ -168,7 +168,10 @@ class _Monitored:
 
 
 class _Traced:
-    """Counts by ``sys.settrace``, in the frames alone, for Python 3.11: a line behind the last one is a turn."""
+    """Counts with ``sys.settrace`` on Python 3.11, in the frames alone.
+
+    A line before the last executed one begins a new turn.
+    """
 
     def __init__(self, turned: Turn) -> None:
         self._turned = turned
@@ -190,7 +193,7 @@ class _Traced:
         self._last = {}
 
     def _called(self, *_: Any) -> None:
-        """Trace no call that begins now."""
+        """Do not trace calls that begin now."""
 
     def _at_line(self, frame: FrameType, event: str, _: Any) -> Any:
         if event == "line":
@@ -202,14 +205,14 @@ class _Traced:
 
 
 def _others_run(thread: int) -> bool:
-    """Return whether another thread runs foreign code, in which case this one may only wait for it."""
+    """Return whether another thread runs foreign code; this thread may only be waiting for that one."""
     stacks = sys._current_frames().items()  # noqa: SLF001
     others = [frame for other, frame in stacks if other != thread and other not in _THREADS_BEFORE]
     return any(is_foreign(file_of(running)) for frame in others for running, _ in walk_stack(frame))
 
 
 def _most_turns(code: CodeType, head: int) -> int:
-    """Return the turns that the loop which begins at an offset may make."""
+    """Return the limit on the turns of the loop that begins at a bytecode offset."""
     while code.co_code[head] == _EXTENDED_ARG:
         head += 2
     return FOR_TURNS if code.co_code[head] == _FOR_ITER else WHILE_TURNS

@@ -1,4 +1,4 @@
-"""Which line of the foreign code is meant: in a traceback, in a frame that runs, in what a dying process wrote."""
+"""The line of foreign code to report: from a traceback, from an active frame, or from the output of a dying process."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def place_of_error(trace: TracebackType | None) -> str:
 
 
 def sentence_of(error: BaseException) -> str:
-    """Return an error in one sentence: what it is, what it says, the line of the foreign code, what it was given."""
+    """Return an error as one sentence: its type, its message, the line of the foreign code, and the arguments."""
     if isinstance(error.__cause__, StopIteration):  # Python makes a RuntimeError of one that a generator of ours meets
         error = error.__cause__
     message = " ".join(str(error).split())
@@ -45,24 +45,25 @@ def sentence_of(error: BaseException) -> str:
 
 
 def place_of_frame(frame: FrameType | None) -> str:
-    """Return ``file:line`` of the innermost foreign frame at or below a frame that runs; nothing if there is none."""
+    """Return ``file:line`` of the innermost foreign frame at or below an active frame; "" if there is none."""
     running = [(file_of(result), line) for result, line in traceback.walk_stack(frame)] if frame else []
     return _foreign(reversed(running))
 
 
 def place_in_report(report: str) -> str:
-    """Return ``file:line`` of the innermost foreign frame that ``faulthandler`` wrote down; nothing if there is none.
+    """Return ``file:line`` of the innermost foreign frame in a report of ``faulthandler``; "" if there is none.
 
-    Of several threads the one that died of it, else the one in which a subject was examined.
+    With several threads: the thread that crashed, else the thread that examined a subject.
     """
     threads = re.split(r"\n\s*\n", report)
     return _foreign(_reported(max(threads, key=lambda thread: ("Current thread" in thread, _ours_in(thread)))))
 
 
 def innermost(places: Iterable[FileLine]) -> str:
-    """Return the innermost foreign place of ``places``, outermost first; else the last that is not ours; else the last.
+    """Return the innermost foreign place of ``places``, which are outermost first.
 
-    Foreign is what belongs neither to specverify nor to NumPy, torch or the standard library.
+    Without one, return the last place outside specverify, else the last. Foreign means: not in specverify, NumPy, torch
+    or the standard library.
     """
     listed = list(places)
     others = [place for place in listed if not is_ours(place[0])] or listed
@@ -70,19 +71,19 @@ def innermost(places: Iterable[FileLine]) -> str:
 
 
 def file_and_line(place: FileLine) -> str:
-    """Return a place for a reader: the name of the file and the line."""
+    """Return a place as ``file:line`` with the name of the file alone."""
     return f"{Path(place[0]).name}:{place[1]}"
 
 
 @cache
 def is_ours(filename: str) -> bool:
-    """Return whether a file belongs to specverify or to the reference, planted bugs excepted."""
+    """Return whether a file belongs to specverify or to the reference. Planted bugs do not count as ours."""
     path = Path(filename)
     return any(path.is_relative_to(folder) for folder in _OWN) and not path.is_relative_to(_OWN[0] / "mutants")
 
 
 def is_foreign(filename: str) -> bool:
-    """Return whether a file belongs neither to specverify nor to NumPy, torch or the standard library."""
+    """Return whether a file is outside specverify, NumPy, torch and the standard library."""
     if is_ours(filename) or filename.startswith("<frozen"):
         return False
     return not (is_library(filename) or standard_library(filename))

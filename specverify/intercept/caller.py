@@ -18,6 +18,8 @@ import numpy as np
 from specverify.intercept.run import RUNS
 
 NOWHERE = "unknown place"
+_COMPILED = "<string>"
+"""The file of code that was compiled from a string."""
 
 
 def file_of(frame: FrameType) -> str:
@@ -26,7 +28,7 @@ def file_of(frame: FrameType) -> str:
     Such are the methods of named tuples and data classes, and the line that a process of multiprocessing begins with.
     """
     name, around = frame.f_code.co_filename, frame.f_globals
-    if name != "<string>":
+    if name != _COMPILED:
         return name
     begins = frame.f_back is None and multiprocessing.parent_process() is not None
     own = begins or "__file__" in around or str(around.get("__name__")).startswith("namedtuple_")
@@ -41,9 +43,9 @@ def caller(trace: TracebackType | None = None) -> str:
     traced = RUNS.lines[-1]() if RUNS.lines and trace is None else ""
     if traced:
         return traced
-    frame = foreign_frame() if trace is None else None
-    if frame is not None:
-        return f"{_foreign_name(file_of(frame))}:{frame.f_lineno}"
+    if trace is None:
+        frame, name = _foreign_frame_and_name()
+        return NOWHERE if frame is None else f"{name}:{frame.f_lineno}"
     result = NOWHERE
     while trace is not None:
         name = _foreign_name(file_of(trace.tb_frame))
@@ -54,21 +56,32 @@ def caller(trace: TracebackType | None = None) -> str:
 
 def foreign_frame() -> Any:
     """Return the innermost frame outside torch, NumPy, the standard library and this package, if there is one."""
-    frame: Any = sys._getframe(1)  # noqa: SLF001
-    while frame is not None and not _foreign_name(file_of(frame)):
+    return _foreign_frame_and_name()[0]
+
+
+def _foreign_frame_and_name() -> tuple[Any, str]:
+    """Return that frame, and the name of its file. The interpreter tells of every look at the code of a frame."""
+    frame: Any = sys._getframe(2)  # noqa: SLF001
+    answered = jax_is_answered()
+    while frame is not None:
+        filename = frame.f_code.co_filename
+        name = _name_if_foreign(file_of(frame) if filename == _COMPILED else filename, answered)
+        if name:
+            return frame, name
         frame = frame.f_back
-    return frame
+    return None, ""
 
 
 def is_ours_or_answered(filename: str) -> bool:
     """Return whether a file is this package's, or of a library whose random calls are answered."""
-    return _is_ours_or_of(filename, ("torch", "jax", "jaxlib") if jax_is_answered() else ("torch",))
+    return _is_ours_or_of_library(filename, jax_is_answered())
 
 
 @cache
-def _is_ours_or_of(filename: str, libraries: tuple[str, ...]) -> bool:
-    """Return whether a file is this package's, or of a library; JAX may be answered from a later call on."""
+def _is_ours_or_of_library(filename: str, jax: bool) -> bool:
+    """Return whether a file is this package's, or of a library; ``jax`` is answered from a later call on."""
     path, package = Path(filename), Path(__file__).parent.parent
+    libraries = ("torch", "jax", "jaxlib") if jax else ("torch",)
     ours = [Path(np.__file__).parent, package, Path(random.__file__), Path(threading.__file__)]
     ours += [Path(str(sys.modules[name].__file__)).parent for name in libraries if name in sys.modules]
     planted = path.is_relative_to(package / "mutants")  # stands for somebody else's
@@ -101,6 +114,12 @@ def standard_library(filename: str) -> tuple[str, ...]:
 
 def _foreign_name(filename: str) -> str:
     """Return the name of a file that belongs to the foreign code, or nothing."""
-    if is_ours_or_answered(filename) or standard_library(filename) or filename.startswith("<frozen "):
+    return _name_if_foreign(filename, jax_is_answered())
+
+
+@cache
+def _name_if_foreign(filename: str, jax: bool) -> str:
+    """Return the same; ``jax`` is whether JAX is answered."""
+    if _is_ours_or_of_library(filename, jax) or standard_library(filename) or filename.startswith("<frozen "):
         return ""
     return Path(filename).name

@@ -1,16 +1,182 @@
-"""Laws that are a monotone function of one uniform or one exponential number: one row each, for every library.
+"""The laws that libraries draw from, and the ends of what their generators return.
 
-Images are written with NumPy's functions, which take numbers, arrays of them, and random numbers without a value.
+**Ends.** Draws at an end are those at which a token of probability 0 gets out. What is returned here a generator can
+return. It was found out by giving the generators states from which they return it
+(``property_tests/intercept/test_distributions.py``), and by their documentation:
+
+    uniform        torch, NumPy, random    0 and 1 - 2**-bits; the significands have 53, 24, 11 (half) and 8 (bfloat16)
+    exponential    NumPy Generator         0 and 44.4, by the inverse 36.7; RandomState and random: -0.0 and 36.7
+                   torch                   documented to be above 0: the smallest and the largest in float64 are 2**-53
+                                           and 36.7, cast to the dtype
+    Gumbel         NumPy                   -3.6 and 36.7: it draws again where it would be infinite
+
+**Laws** that are a monotone function of one uniform or one exponential number: one row each, for every library. Images
+are written with NumPy's functions, which take numbers, arrays of them, and random numbers without a value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from specverify.intercept.boundary import SMALLEST
+from specverify.intercept.caller import caller
+from specverify.intercept.cpython.patches import full
+from specverify.intercept.refusals import NeedsValue
+from specverify.intercept.symbolic.continuous import MOST_OUTCOMES
+from specverify.intercept.symbolic.uniform import refusal
+from specverify.laws import rounding
+from specverify.reference import Draws, Site
+
+# Ends
+
+ONE_BELOW_ONE = 1 - 2**-53
+SMALLEST = 2.0**-53
+"""The smallest uniform above 0."""
+LATEST = -math.log(SMALLEST)
+"""The largest exponential made by an inverse: 36.7."""
+TAIL = 7.69711747013104972
+"""Where the tail of NumPy's ziggurat begins; the largest of its exponentials is this and ``LATEST``."""
+MOST_CALLS = 200_000
+"""Draws of one number after the other: who makes more waits for another number than the one that comes each time."""
+INSIDE = 2.0**-6
+"""How far from the end a number is that is to be near it and ordinary; every floating type has it."""
+
+
+class MoreNumbers(Exception):  # noqa: N818 - reads as the sentence it is
+    """More random numbers are drawn than there are values for."""
+
+
+class Boundary:
+    """Gives random numbers a value: 0 and 1 stand for the smallest and the largest that their generator returns."""
+
+    def __init__(
+        self, end: float, only: int | None = None, values: Sequence[float] | None = None, apart: float = 0.0
+    ) -> None:
+        """Give every number the value ``end``; or only the one of this place, and to the others one near that end.
+
+        ``values`` are those of the uniforms that all numbers are made of, one after the other, where they are known.
+        With ``apart`` a number that would be at the end is that far from it, measured in probability.
+        """
+        self._values = values
+        self._end, self._only, self._apart = end, only, apart
+        self.coarsest = 0.0
+        """The largest probability that one of the numbers at the end has exactly that value."""
+        self.closer = 0.0
+        """The probability, at most, that any of these numbers is closer to the end than the value it was given.
+
+        Of the ``only`` one it is that of all numbers that are drawn together with it: each may be the one.
+        """
+        self.together = 1
+        """How many numbers are drawn together with the ``only`` one."""
+        self.calls = 0
+        """How often one number was drawn, or several at once."""
+        self.drawn = 0
+        """How many numbers were drawn."""
+        self.arrays: list[tuple[int, int]] = []
+        """The number of the first, and how many, of those that were drawn together."""
+        self.where, self.value = "", end
+        """The call and the line that drew the one, and what it was given."""
+
+    def number(
+        self, call: str, smallest: float, largest: float, between: Callable[[float], float], least: float
+    ) -> float:
+        """Return the next number of a generator; ``between(u)`` is the one that it makes of a uniform.
+
+        ``least`` is the probability of its end, at most: what the generator tells apart.
+        """
+        if self._values is not None:
+            return between(self._next())
+        self.calls += 1
+        if self.calls > MOST_CALLS:
+            raise NeedsValue(
+                "endless-at-an-end",
+                f"{call} at {caller()} is called again and again while every number is {self._end:g}",
+            )
+        here, end = self._only in (None, self.drawn), self._end
+        self.drawn += 1
+        if not here and end in (0, 1):
+            end = abs(end - INSIDE)
+        value = smallest if end == 0 else largest if end == 1 else between(end)
+        if here and end in (0, 1):
+            distance = max(self._apart, least)
+            self.coarsest, self.closer = max(self.coarsest, least), self.closer + distance
+            if self._apart:
+                value = between(min(distance, 1 - least) if end == 0 else max(1 - least - distance, 0.0))
+        if here and self._only is not None:
+            self.where, self.value = f"{call} at {caller()}", value
+        return value
+
+    def several(self, count: int, number: Callable[[], float]) -> list[float]:
+        """Return that many numbers of one call; they are alike unless one of them alone is at its end, or all known."""
+        if self._values is not None:
+            return [number() for _ in range(count)]
+        first = self.drawn
+        self.arrays.append((first, count))
+        self.drawn = first + 1 if first == self._only else first
+        before = self.closer
+        result = [number()] * count if count else []
+        if self._only is not None and first <= self._only < first + count:
+            self.drawn, self.together = self._only, count
+            result[self._only - first] = number()
+        self.closer = before + count * (self.closer - before)
+        self.drawn = first + count
+        return result
+
+    def _next(self) -> float:
+        """Return the next value that is known. Raises ``MoreNumbers`` if there is none."""
+        values = self._values or ()
+        if self.drawn >= len(values):
+            raise MoreNumbers(f"{self.drawn + 1} random numbers are drawn, and {len(values)} were before")
+        self.drawn += 1
+        return values[self.drawn - 1]
+
+    def uniform(self, call: str, largest: float = ONE_BELOW_ONE) -> float:
+        """Return the next uniform."""
+        return self.number(call, 0.0, largest, float, 1 - largest)
+
+    def whole(self, call: str, low: int, number: int) -> int:
+        """Return the next whole number, one of so many from ``low`` on."""
+        return low + int(self.number(call, 0, number - 1, lambda u: math.floor(u * number), 1 / number))
+
+    def exponential(self, call: str, smallest: float = 0.0, largest: float = LATEST, least: float = SMALLEST) -> float:
+        """Return the next exponential of rate 1."""
+        known = self._values is not None  # what is known is known of u, where the exponential is -log u
+        return self.number(call, smallest, largest, lambda u: -math.log(u) if known else -math.log1p(-u), least)
+
+    def gumbel(self, call: str) -> float:
+        """Return the next number of NumPy's standard Gumbel law."""
+        return self.number(call, -math.log(LATEST), LATEST, lambda u: -math.log(-math.log(u)), SMALLEST)
+
+
+class NearEnd(NamedTuple):
+    """Every number of a run at one distance from an end; what gives the values of each run is kept."""
+
+    end: float
+    apart: float
+    boundaries: list[Boundary]
+
+    def __float__(self) -> float:
+        """Return the end, for a program whose uniforms have no distance."""
+        return self.end
+
+
+Forced = float | NearEnd | Boundary | None
+"""The value of every uniform, 1 being the largest one; or what gives values, or nothing."""
+
+
+def boundary_of(forced: Forced) -> Boundary | None:
+    """Return what gives values in one run, if anything does."""
+    if isinstance(forced, NearEnd):
+        forced.boundaries.append(Boundary(forced.end, apart=forced.apart))
+        return forced.boundaries[-1]
+    return Boundary(forced) if isinstance(forced, int | float) else forced
+
+
+# Laws
 
 
 class Distribution(NamedTuple):
@@ -20,14 +186,14 @@ class Distribution(NamedTuple):
     image: Callable[..., Any]
 
 
-MOST_TRIALS = 2.0**62
+MOST_WHOLE = 2.0**62
 
 
 def _trials(drawn: Any, chance: Any) -> Any:
     with np.errstate(divide="ignore"):
         result = np.floor(drawn / -np.log1p(-chance)) + 1
     valued = isinstance(result, np.floating | np.ndarray) and result.dtype.kind == "f"
-    return np.minimum(result, MOST_TRIALS).astype(np.int64) if valued else result
+    return np.minimum(result, MOST_WHOLE).astype(np.int64) if valued else result
 
 
 def _logit(u: Any, loc: Any, scale: Any) -> Any:
@@ -50,3 +216,125 @@ DISTRIBUTIONS: dict[str, Distribution] = {
     "weibull": Distribution(exponential=True, image=lambda drawn, a: drawn ** (1 / a)),
 }
 """By their names in NumPy."""
+
+
+# Finite draws
+
+FOLLOWED_AT_ONCE = 64
+"""Of more outcomes none is followed before somebody needs the number itself: a comparison has two."""
+FOLLOWED_IN_ARRAYS = 1_000
+"""The same of all numbers of an array: what has some that are not drawn is no array of indices."""
+MOST_TRIALS = 100
+MOST_SHUFFLED = 8
+
+
+def seed_name(seed: Any) -> str:
+    """Name a seed in a way that is the same in every run: a large one may have been drawn."""
+    if seed is None:
+        return ""
+    if type(seed) in {list, tuple}:
+        return str([seed_name(each) for each in seed])
+    if not isinstance(seed, int | np.integer):
+        return type(seed).__name__
+    return (
+        str(int(seed)) if type(seed).__name__ != "SymbolicInt" and abs(int(seed)) < MOST_OUTCOMES else "a large number"
+    )
+
+
+def one_by_one(draws: Draws, site: Site, weights: Any, count: int) -> list[int]:
+    """Draw ``count`` different indices, each from the ``weights`` of those left."""
+    left = np.array(weights, dtype=np.float64)
+    result: list[int] = []
+    for position in range(count):
+        result.append(draws.categorical(left / left.sum(), (*site, position)))
+        left[result[-1]] = 0.0
+    return result
+
+
+def one_of(draws: Draws, site: Site, number: int) -> int:
+    """Draw one of ``number`` equally likely outcomes; refuses more than ``MOST_OUTCOMES``."""
+    if number > MOST_OUTCOMES:
+        raise refusal("too-many-outcomes", f"{site[0]} has {number} outcomes, more than can be enumerated")
+    return draws.categorical(full(number, 1.0 / number), site)
+
+
+def masses(p: Any, number: int) -> Any:
+    """Return the probabilities of ``choice``, checked as NumPy does."""
+    if number <= 0:
+        raise ValueError("a must be a positive integer or not empty")
+    if p is None:
+        return full(number, 1.0 / number)
+    rounding.saw(getattr(p, "dtype", None))
+    pmf = p if type(p) is np.ndarray and p.dtype.char == "d" else np.asarray(p, dtype=np.float64)
+    if pmf.shape != (number,):
+        raise ValueError("'a' and 'p' must have same size")
+    total = pmf.sum()
+    if min(pmf.tolist()) < 0 or math.isnan(total):
+        raise ValueError("probabilities are not non-negative or contain NaN")
+    if abs(total - 1) > _tolerance(getattr(p, "dtype", None)):
+        raise ValueError("probabilities do not sum to 1")
+    return pmf / total
+
+
+@cache
+def _tolerance(dtype: Any) -> float:
+    """Return how far from 1 NumPy lets probabilities of a dtype sum."""
+    coarse = dtype is not None and np.issubdtype(dtype, np.floating)
+    return math.sqrt(np.finfo(dtype if coarse else np.float64).eps)
+
+
+def heads(draws: Draws, site: Site, trials: int, chance: float) -> int:
+    """Draw a binomial number of heads; refuses more than ``MOST_TRIALS``."""
+    if not 0 <= trials <= MOST_TRIALS:
+        raise refusal("too-many-outcomes", f"{site[0]} of {trials} trials cannot be enumerated")
+    return draws.categorical(binomial_pmf(trials, chance), site)
+
+
+def binomial_pmf(trials: int, chance: float) -> Any:
+    """Return the probabilities of 0 to ``trials`` heads."""
+    return np.array([math.comb(trials, k) * chance**k * (1 - chance) ** (trials - k) for k in range(trials + 1)])
+
+
+def drawn_out(draws: Draws, site: Site, good: int, bad: int, taken: int) -> int:
+    """Draw how many of those ``taken`` out of an urn are good; refuses more than ``MOST_TRIALS`` of them."""
+    if min(good, bad, taken) < 0 or taken > good + bad:
+        raise ValueError("ngood, nbad and nsample must not be negative, and nsample not be more than both together")
+    if taken > MOST_TRIALS:
+        raise refusal("too-many-outcomes", f"{site[0]} of {taken} samples cannot be enumerated")
+    ways = [math.comb(good, k) * math.comb(bad, taken - k) for k in range(taken + 1)]
+    return draws.categorical(np.array([way / math.comb(good + bad, taken) for way in ways]), site)
+
+
+def counts(draws: Draws, site: Site, trials: int, pmf: Any) -> list[int]:
+    """Return how often each outcome came in ``trials`` draws, outcome by outcome given those before."""
+    if trials == 1:
+        only = draws.categorical(pmf, site)
+        return [int(outcome == only) for outcome in range(len(pmf))]
+    result: list[int] = []
+    for outcome, mass in enumerate(pmf):
+        rest = pmf[outcome:].sum()
+        chance = 1.0 if outcome == len(pmf) - 1 else min(1.0, mass / rest) if rest > 0 else 0.0
+        result.append(heads(draws, (*site, outcome), trials - sum(result), chance))
+    return result
+
+
+def filled(size: Any, draw: Callable[[tuple[int, ...]], Any], dtype: Any = np.int64) -> Any:
+    """Return one draw for each index of the shape, a scalar for none."""
+    if size is None or size == ():
+        return dtype(draw(()))
+    result = np.empty(size, dtype=dtype)
+    for index in np.ndindex(*result.shape):
+        result[index] = draw(index)
+    return result
+
+
+def check_shuffled(call: Any, number: int) -> None:
+    """Refuse an order of more than ``MOST_SHUFFLED`` things."""
+    if number > MOST_SHUFFLED:
+        raise refusal("too-many-outcomes", f"{call} of {number} has more outcomes than can be enumerated")
+
+
+def shuffled(draws: Draws, site: Site, number: int) -> list[int]:
+    """Draw an order of ``number`` things; refuses more than ``MOST_SHUFFLED``."""
+    check_shuffled(site[0], number)
+    return one_by_one(draws, site, np.ones(number), number)

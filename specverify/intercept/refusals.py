@@ -267,11 +267,15 @@ def tried() -> Iterator[None]:
 def in_housekeeping() -> bool:
     """Return whether the standard library asks for itself, or this package does: a table that makes its next row."""
     frame: Any = sys._getframe(1)  # noqa: SLF001
-    while frame is not None and is_ours_or_answered(frame.f_code.co_filename):
-        if is_own(frame.f_code.co_filename):
+    filename = frame.f_code.co_filename  # read once a frame: the interpreter tells of every look at its code
+    while is_ours_or_answered(filename):
+        if is_own(filename):
             return True
         frame = frame.f_back
-    parts = standard_library(frame.f_code.co_filename) if frame is not None else ()
+        if frame is None:
+            return False
+        filename = frame.f_code.co_filename
+    parts = standard_library(filename)
     return bool(parts) and (parts[0] in _HOUSEKEEPING or parts[0] in _HOUSEKEEPING_PACKAGES)
 
 

@@ -76,6 +76,8 @@ class Process:
 
     def __init__(self) -> None:
         """Nothing yet."""
+        self.methods: dict[type, dict[str, Callable[..., Any]]] = {}
+        """By type of generator, what stands for its methods inside a block. Front ends fill it in; subclasses first."""
         self.aliases: list[Any] = []
         """Places of foreign code that hold a method of a generator."""
         self.watched: list[tuple[Any, str]] = []
@@ -126,6 +128,8 @@ class Mode(NamedTuple):
     """Whether outcomes among many are kept open: a real vocabulary."""
     short: bool = False
     """Whether the rows of the call are floats of 16 bits."""
+    coupled: Any = None
+    """What gives every random number the value that a plain run recorded."""
 
 
 _ORDINARY = Mode()

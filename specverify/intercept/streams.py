@@ -1,26 +1,45 @@
-"""States of generators: two draws from one state are one draw.
+"""From which state of a generator each draw is made, and what answers the generators of NumPy and ``random``.
 
-``Streams`` remembers the states that were drawn from in one run. Where a second draw is made from a state of the first
-in the same way, it is the same number or outcome, so that laws are right when a stream is started over. Made in another
-way (other weights, another function), it would hang together with the first by the arithmetic of the library, which is
-not modelled: ``NeedsValue`` refuses it as soon as both are looked at.
+Two draws from one state are one draw. ``Streams`` remembers the states that were drawn from in one run. Where a second
+draw is made from a state of the first in the same way, it is the same number or outcome, so that laws are right when a
+stream is started over. Made in another way (other weights, another function), it would depend on the first by the
+arithmetic of the library, which is not modelled: ``NeedsValue`` refuses it as soon as both are read.
 
 Requests that are served after each other are told apart. Where one begins from a state that a request before it drew
-from, its numbers are those of a seed of its own if its caller chooses the seed; if not, ``NeedsValue`` says so: a seed
-that is set for all requests may be meant, or be the fault.
+from, its numbers are those of a seed of its own if its caller chooses the seed; if not, it is refused: a seed that is
+set for all requests may be meant, or be the fault.
 
-What a state is: ``answers`` reads it off the generators of NumPy and ``random``, ``torch.streams`` off torch's.
+``Answers`` are those of one block for one library. Before a draw the real state of the generator is read, and the real
+generator is moved on by really drawing. So a copy, a seed set again and two generators of one seed come back to a state
+that was drawn from before, whoever made them and when. Generators are given back as they were. A global generator, or
+one of those in ``PROCESS.watched``, that is found elsewhere than the last answered draw left it was drawn from by a
+call that is not answered. ``torch.streams`` does the same for torch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
-from contextlib import contextmanager
+import math
+import random
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from itertools import count
+from typing import Any
+
+import numpy as np
 
 from specverify.intercept.audit import Draw, Origin
-from specverify.intercept.refusals import NeedsValue
+from specverify.intercept.cpython import generator_states
+from specverify.intercept.cpython.patches import asarray
+from specverify.intercept.distributions import Forced, boundary_of
+from specverify.intercept.refusals import NeedsValue, current
 from specverify.intercept.run import PROCESS, RUNS
-from specverify.reference import Site
+from specverify.intercept.symbolic.continuous import Continuous, whole_number
+from specverify.intercept.symbolic.deferred import Categorical
+from specverify.intercept.symbolic.uniform import Uniform
+from specverify.intercept.symbolic.vectors import NoiseBlock
+from specverify.reference import Draws, Pmf, Site
+
+# States
 
 Noted = list[tuple[Site, Hashable]]
 """Where a draw was made and the state it was made from; None where another run may find its generator there as well."""
@@ -71,3 +90,183 @@ class Streams:
     def told_apart(self, state: Hashable | None) -> Hashable | None:
         """Return the state if a generator that the program did not seed in this run stands elsewhere in another one."""
         return state
+
+
+# Answers
+
+_BY_IDENTITY = frozenset({random.Random, np.random.MT19937, np.random.PCG64})
+"""Types of generators that are equal to themselves alone."""
+_ONE_DOUBLE = {"choices", "rand", "random", "random_sample", "uniform"}
+"""Functions that give the next double of the stream as it is."""
+
+
+class Answers:
+    """The answers of one block to the generators of one library."""
+
+    def __init__(self, draws: Draws, forced: Forced, owner: Any, name: str) -> None:
+        """``forced`` gives uniforms their values, if anything does; ``owner`` is the global generator ``name``."""
+        self.draws, self.boundary = draws, boundary_of(forced)
+        self._streams = Streams()
+        self._owner = owner
+        self._own_name = name
+        self._names: dict[int, tuple[Any, str]] = {}
+        self._before: dict[Hashable, tuple[Any, Any]] = {}
+        """Generators whose state was changed, and what it was before."""
+        self._left: dict[Hashable, tuple[Any, Any]] = {}
+        """Generators that are looked after, by their streams, and the state in which they should be found."""
+        self._left[_stream(owner)] = (owner, generator_states.read(owner))
+        for generator, _ in PROCESS.watched:
+            if _of_numpy(generator) == _of_numpy(owner):
+                self._left[_stream(generator)] = (generator, generator_states.read(generator))
+
+    def name(self, generator: Any, otherwise: str) -> str:
+        """Return what a generator is called in sites."""
+        if generator is self._owner:
+            return self._own_name
+        return self._names.get(id(generator), (generator, otherwise))[1]
+
+    def call_it(self, generator: Any, name: str) -> None:
+        """Give a generator a name."""
+        if generator is self._owner:
+            self._own_name = name
+        else:
+            self._names[id(generator)] = (generator, name)
+
+    def asked(self, generator: Any, site: Site, function: str, advance: Callable[[], Any]) -> Call:
+        """Return what answers one call of ``function``, and move the real generator on by ``advance``."""
+        stream = self._keep(generator)
+        state = generator_states.read(generator)
+        try:
+            with nobody_answers():
+                advance()
+            done = True
+        except Exception:  # noqa: BLE001 - of arguments that only answered calls take: it stays as it was
+            done = False
+        if state is not None:
+            self._left[stream] = (generator, after := generator_states.read(generator))
+            if done and after == state:  # nothing was drawn of what is certain: the state is that of the next call
+                state = None
+        return Call(self._streams, self.draws, state and (type(generator).__name__, state), site, function)
+
+    def set_by_program(self, generator: Any, change: Callable[[], Any]) -> Any:
+        """Do what the program asks for: seed a generator, or put back a state; nothing is drawn."""
+        stream = self._keep(generator)
+        with nobody_answers():
+            result = change()
+        self._left[stream] = (generator, generator_states.read(generator))
+        return result
+
+    def check(self) -> None:
+        """Raise ``NeedsValue`` if a generator is elsewhere than it was left: something drew from it unseen."""
+        for generator, state in self._left.values():
+            if generator_states.read(generator) != state:
+                known = next((name for other, name in PROCESS.watched if other is generator), "")
+                called = known or self.name(generator, type(generator).__name__)
+                raise NeedsValue("unseen-draw", f"random numbers are drawn from {called} by a call that is not seen")
+
+    def restore(self, *, checked: bool) -> None:
+        """Give every generator back as it was; after a ``check`` only those that were drawn from or set can differ."""
+        moved = self._before if checked else {**self._left, **self._before}
+        for generator, state in moved.values():
+            if state is not None and generator_states.read(generator) != state:
+                generator_states.write(generator, state)
+
+    def _keep(self, generator: Any) -> Hashable:
+        """Keep the state that a generator had before the block, and return the key of its stream."""
+        stream = _stream(generator)
+        if stream not in self._before:
+            self._before[stream] = (generator, generator_states.read(generator))
+            if generator is self._owner:
+                generator_states.write(generator, generator_states.state_in_world(generator, generator_states.start()))
+        return stream
+
+
+def _stream(generator: Any) -> Hashable:
+    """Return the key of a stream: generators of NumPy that share their bits have one stream.
+
+    The key is the object itself where its type compares by identity: each call of ``id`` raises an audit event.
+    """
+    source = generator if isinstance(generator, random.Random) else generator_states.bits_of(generator)
+    return source if type(source) in _BY_IDENTITY else id(source)
+
+
+def _of_numpy(generator: Any) -> bool:
+    return isinstance(generator, (np.random.Generator, np.random.RandomState))
+
+
+class Call:
+    """One call of a generator, answered: as ``Draws`` for outcomes, or by one uniform number."""
+
+    def __init__(self, streams: Streams, draws: Draws, state: Hashable | None, site: Site, function: str) -> None:
+        """``state`` is that of the generator before the call; None if nothing else can have it."""
+        self._streams, self._draws, self._state, self._function = streams, draws, state, function
+        self._places = count()
+        self.site = site
+
+    def uniform(self, site: Site, digits: str = "double") -> Uniform:
+        """Return the uniform number that the call gives."""
+        way = ("uniform", digits if self._function in _ONE_DOUBLE else self._function)
+        return Uniform(self._draws, site, self._draw(site, way))
+
+    def block(self, site: Site, shape: tuple[int, ...], digits: str) -> NoiseBlock:
+        """Return the very many uniform numbers that the call gives."""
+        draw = self._draw(site, ("many", self._function, shape, digits))
+        return NoiseBlock(self._draws, site, draw, math.prod(shape))
+
+    def whole(self, site: Site, low: int, number: int) -> Continuous:
+        """Return a whole number, one of so many from ``low`` on: more than are followed."""
+        return whole_number(
+            Uniform(self._draws, site, self._draw(site, ("whole", self._function, number))), low, number
+        )
+
+    def categorical(self, pmf: Pmf, site: Site) -> int:
+        """Return the next outcome that the call gives."""
+        draw = self._draw(site, (self._function, asarray(pmf).tobytes()))
+        outcome: int = Categorical(self._draws, pmf, site, draw=draw).value()
+        return outcome
+
+    def _draw(self, site: Site, way: Hashable) -> Draw:
+        place = next(self._places)
+        return self._streams.draw(site, self._state and (self._state, place), way)
+
+
+class _Nobody:
+    def __enter__(self) -> None:
+        for stack in RUNS.answers.values():
+            stack.append(None)
+
+    def __exit__(self, *_: object) -> None:
+        for stack in RUNS.answers.values():
+            stack.pop()
+
+
+_NOBODY = _Nobody()
+
+
+def nobody_answers() -> AbstractContextManager[None]:
+    """Let the libraries draw for themselves inside the block: their methods call each other."""
+    return _NOBODY
+
+
+def answering(library: str) -> Any:
+    """Return who answers the calls of a library now, ``Answers`` or a ``Recorder``; None if nobody does."""
+    result: list[Any] = RUNS.answers.get(library, [])
+    return result[-1] if result else None
+
+
+@contextmanager
+def answers_of(library: str, answers: Answers) -> Iterator[Answers]:
+    """Let ``answers`` answer a library inside the block; generators are checked and given back at its end."""
+    RUNS.answers.setdefault(library, []).append(answers)
+    block = current()
+    if block is not None:
+        block.looks.append(answers.check)
+    checked = False
+    try:
+        yield answers
+        answers.check()
+        checked = True
+    finally:
+        RUNS.answers[library].remove(answers)
+        with nobody_answers():
+            answers.restore(checked=checked)

@@ -1,1 +1,1 @@
-"""Laws: programs of draws, how they are enumerated, divided and bounded, and the models and situations for it."""
+"""Laws: programs of draws, their enumeration, sampling and error bounds, and the models and scenarios they run on."""

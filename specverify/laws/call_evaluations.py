@@ -1,7 +1,7 @@
-"""The rule of one call computed step by step in floats of 16 bits, in the few ways in which it is written.
+"""The rule of one call evaluated in 16-bit floats, in each of the ways in which programs write it.
 
-A right program that computes in bfloat16 is off by more than a verdict allows. But then it is off as the rule itself is
-in bfloat16, entry by entry, and that can be computed.
+A right program that computes in bfloat16 misses the exact law by more than a verdict allows. Its error is the error of
+the rule itself in bfloat16, entry by entry, and this module computes that.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Round = Callable[[Any], Any]
 
 
 def rounded(dtype: str) -> Round:
-    """Return what stores numbers in a dtype, as float64: an operation is done in float32 and rounded, as torch does."""
+    """Return a function that rounds float32 results to a dtype and returns them as float64, as torch stores them."""
 
     def in_float16(values: Any) -> Any:
         return np.asarray(values, dtype=np.float32).astype(np.float16).astype(np.float64)
@@ -31,7 +31,7 @@ def rounded(dtype: str) -> Round:
 
 
 def evaluated_kept(rows: Rows, position: int, dtype: str) -> Iterator[float]:
-    """Yield probabilities with which a draft is kept: of rows as they are and scaled, rounded at the end or not."""
+    """Yield acceptance probabilities: from rows as given and rows scaled to 1, with and without rounding at the end."""
     store, draft = rounded(dtype), rows.drafts[position]
     for p, q in _scalings(rows, position, store):
         ratio = p[draft] / q[draft] if q[draft] > 0 else 1.0
@@ -40,7 +40,7 @@ def evaluated_kept(rows: Rows, position: int, dtype: str) -> Iterator[float]:
 
 
 def evaluated_behind(rows: Rows, position: int, dtype: str) -> Iterator[Any]:
-    """Yield laws of the token behind so many kept drafts ``[vocabulary]``, made in the same ways."""
+    """Yield laws ``[vocabulary]`` of the token after a number of accepted drafts, evaluated in the same ways."""
     store = rounded(dtype)
     for p, q in _scalings(rows, position, store):
         weights = p if q is None else np.maximum(store(p - q), 0.0)
@@ -52,7 +52,7 @@ def evaluated_behind(rows: Rows, position: int, dtype: str) -> Iterator[Any]:
 
 
 def _scalings(rows: Rows, position: int, store: Round) -> Iterator[tuple[Any, Any]]:
-    """Yield the rows of p and q at a position as they are given, and scaled to 1; q is None behind the last draft."""
+    """Yield the rows of p and q at a position as given and scaled to 1; q is None after the last draft."""
     p, q = rows.p[position].pmf, rows.q[position].pmf if position < len(rows.q) else None
     yield p, q
     yield store(p / store(p.sum())), None if q is None else store(q / store(q.sum()))

@@ -1,10 +1,10 @@
-"""The law of one call at a real vocabulary: which drafts are kept, and a vector over the token behind them.
+"""The law of one call at a real vocabulary: the number of accepted drafts, and a vector over the token after them.
 
-A last token that the program never looked at comes with its law. One that it looked at, by ``int(token)`` say, was
-drawn from a pmf that it showed, and the law is read off that: if the program hands on the token that was drawn,
-whatever it is. So it is run again with others: those at which numbers are cut, drafts, likely ones and a sample of the
-pmf. Where another token comes out for one of them, the law is known as far as it was followed: what is emitted has at
-least that probability.
+If the program never reads its last token, the law of that token is known. If it reads the token (``int(token)``), the
+token was drawn from a pmf that the program passed to a sampler, and the law is that pmf, provided that the program
+returns any drawn token unchanged. To test this, the program runs again with other outcomes of the draw: tokens at which
+arrays are often cut, drafted tokens, likely tokens and a sample of the pmf. If one of them changes the result, the law
+is known only as far as outcomes were followed, and each followed outcome gives a lower bound.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ONCE_MORE = 2
 
 
 class FailedOutcome(NamedTuple):
-    """An outcome of a draw for which the call fails."""
+    """An outcome of a draw for which the call raises an error."""
 
     kept: Tokens
     """The drafts before it."""
@@ -42,7 +42,7 @@ class FailedOutcome(NamedTuple):
 
 
 class Behind(NamedTuple):
-    """What comes behind some accepted drafts."""
+    """The law of the token after a number of accepted drafts."""
 
     weight: float
     """The probability of keeping these drafts and no more."""
@@ -55,7 +55,7 @@ class Behind(NamedTuple):
 
 
 class CallLaw(NamedTuple):
-    """The law of what a call emits."""
+    """The law of the tokens that a call emits."""
 
     behind: Mapping[Tokens, Behind]
     """By the accepted drafts."""
@@ -70,7 +70,7 @@ class CallLaw(NamedTuple):
 
 
 class _Read(NamedTuple):
-    """What was read at the end of one path."""
+    """The result at the end of one path."""
 
     kept: Tokens
     values: Any
@@ -90,9 +90,9 @@ def call_law(
     said: tuple[type[Exception], ...] = (),
     seed: int = 0,
 ) -> CallLaw:
-    """Return the law of a call. ``notable`` tokens are followed wherever a draw is looked at.
+    """Return the law of a call. ``notable`` tokens are always among the followed outcomes of a draw.
 
-    Raises what the program raises on a path of its coins, and errors of the types ``said`` wherever they come from.
+    Raises the errors of the program on a path of its coins, and errors of the types ``said`` from anywhere.
     """
     result: dict[Tokens, Behind] = {}
     law, total, known = CallLaw(result), 0.0, set[Any]()
@@ -129,7 +129,7 @@ def _added(before: Behind | None, read: _Read, weight: float, vocabulary: int) -
 
 
 class _Reader:
-    """Reads the law of the last token off the end of a path, and tries whether it is read right."""
+    """Determines the law of the last token at the end of a path, and tests it with other outcomes."""
 
     def __init__(
         self,
@@ -145,7 +145,7 @@ class _Reader:
         self._runs = 0
 
     def read(self, *, briefly: bool) -> _Read:
-        """Return the law; ``briefly`` where the same draws were seen before."""
+        """Return the law; ``briefly`` follows fewer outcomes, for draws that were tested before."""
         ending, others = self._path.ending, 1 if briefly else OTHERS
         if ending.values is not None:
             read = _Read(ending.tokens, ending.values, ending.masses)
@@ -166,7 +166,7 @@ class _Reader:
         return read._replace(runs=self._runs)
 
     def _of_draw(self, number: int, read: _Read, *, briefly: bool) -> _Read:
-        """Return the law of a last token that is decided by a draw which the program looked at."""
+        """Return the law of a last token that is decided by a draw whose outcome the program read."""
         draw = self._path.wide[number]
         tried, sampled = self._outcomes(number)
         if briefly:
@@ -192,7 +192,7 @@ class _Reader:
     def _tried(
         self, number: int, outcomes: Sequence[int], kept: Tokens
     ) -> tuple[dict[int, float], list[FailedOutcome | str]]:
-        """Return the last token for outcomes of a draw, and what happened where none came."""
+        """Return the last token for each of some outcomes of a draw, and the error where there is none."""
         emitted: dict[int, float] = {}
         problems: list[FailedOutcome | str] = []
         for outcome in outcomes:
@@ -208,7 +208,7 @@ class _Reader:
         return emitted, problems
 
     def _ending(self, number: int, outcome: int) -> Ending | FailedOutcome | str:
-        """Return what the path ends with when a draw has another outcome, or what happens instead."""
+        """Return the result of the path with another outcome of a draw, or the error that occurs instead."""
         self._runs += 1
         try:
             return again(self._program, self._path, {number: outcome}).ending
@@ -223,14 +223,14 @@ class _Reader:
         return FailedOutcome(self._path.ending.tokens[:-1], outcome, float(self._path.wide[number].pmf[outcome]), said)
 
     def _another(self, number: int, time: int) -> int:
-        """Return another outcome of a draw than that of the path."""
+        """Return an outcome of a draw that differs from the one of the path."""
         draw = self._path.wide[number]
         left = draw.pmf.copy()
         left[draw.outcome] = 0.0
         return likely(left, zlib.crc32(repr((draw.site, number, time, self._seed)).encode()))
 
     def _outcomes(self, number: int) -> tuple[list[int], int]:
-        """Return the outcomes of a draw to follow, and how many of them are a sample."""
+        """Return the outcomes of a draw to follow, and how many of them are a random sample."""
         pmf = self._path.wide[number].pmf
         possible = np.flatnonzero(pmf > 0)
         if len(possible) <= FOLLOWED_WHOLE:
@@ -252,7 +252,7 @@ def _same(one: Ending, other: Ending) -> bool:
 
 
 def edges(vocabulary: int) -> tuple[int, ...]:
-    """Return the tokens of a vocabulary at which numbers are cut: powers of two, whole blocks, both ends."""
+    """Return the tokens of a vocabulary at which kernels cut rows: powers of two, multiples of blocks, both ends."""
     powers = [2**bits for bits in range(7, 20)]
     blocks = [vocabulary // size * size for size in (64, 128, 1024, 4096, 8192)]
     result = {0, 1, vocabulary - 2, vocabulary - 1}

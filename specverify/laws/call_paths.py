@@ -1,8 +1,7 @@
-"""Every path of one call at a real vocabulary: coins are followed, a draw among very many tokens is not.
+"""Every path of one call at a real vocabulary. Coins branch; draws over a large vocabulary do not.
 
-The outcomes of a coin, or of a draw among a few, are branches as in ``paths``. A draw among very many that the program
-looks at gets one outcome, drawn here. What its other outcomes would have led to is a matter for ``call_law``: they can
-be followed one by one, by the same path with another outcome.
+A coin, or a draw over few outcomes, branches as in ``paths``. A draw over a large vocabulary whose outcome is read gets
+one outcome, sampled here. ``call_law`` examines its other outcomes one by one, by running the path again.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ USUAL = 1e-3
 
 
 class Ending(NamedTuple):
-    """What a call emitted."""
+    """The tokens that a call emitted."""
 
     tokens: Tokens
     """The tokens that are known."""
@@ -38,7 +37,7 @@ Program = Callable[[Draws], Ending]
 
 
 class WideDraw(NamedTuple):
-    """A draw among very many that the program looked at, and what it got."""
+    """A draw over a large vocabulary whose outcome was read, and that outcome."""
 
     site: Site
     pmf: Any
@@ -59,7 +58,7 @@ class CallPath(NamedTuple):
 
 
 class _Answered:
-    """Answers one run: coins by ``choices``, and beyond them by their first outcome; wide draws by ``outcomes``."""
+    """Interpreter of one run. Coins follow ``choices``, then take their first outcome; wide draws take ``outcomes``."""
 
     def __init__(self, choices: tuple[int, ...], questions: tuple[Question, ...], outcomes: Mapping[int, int]) -> None:
         self.choices, self.questions, self.wide = list(choices), list(questions), list[WideDraw]()
@@ -96,7 +95,7 @@ class _Answered:
         return result
 
     def finished(self) -> None:
-        """Raise what was wrong with a draw, also where the program swallowed it, and if some were not made again."""
+        """Re-raise a recorded draw error even if the program caught it; raise if a replay made fewer draws."""
         if self.failure is not None:
             raise self.failure
         if self._depth < len(self.questions):
@@ -104,14 +103,14 @@ class _Answered:
 
 
 def likely(masses: Any, seed: int) -> int:
-    """Return an outcome drawn from a pmf."""
+    """Return a random outcome of a pmf."""
     return int(np.random.default_rng(seed).choice(len(masses), p=masses / masses.sum()))
 
 
 def call_paths(program: Program) -> Iterator[CallPath]:
     """Yield every path of the coins of a call, depth first, and at most one more than ``MOST_PATHS``.
 
-    An error of a path that is there by rounding alone is passed over.
+    A path that ends in an error is skipped if its probability is within rounding of 0.
     """
     choices: tuple[int, ...] = ()
     questions: tuple[Question, ...] = ()
@@ -131,9 +130,9 @@ def call_paths(program: Program) -> Iterator[CallPath]:
 
 
 def again(program: Program, path: CallPath, outcomes: Mapping[int, int]) -> CallPath:
-    """Run a path again, its coins as they were, and some of its wide draws, by their number, with other outcomes.
+    """Run a path again with the same coins, and with other outcomes for some of its wide draws, by number.
 
-    Raises ``NotAFunctionOfItsDraws`` if it asks something else then.
+    Raises ``NotAFunctionOfItsDraws`` if the program then asks another question.
     """
     kept = {number: draw.outcome for number, draw in enumerate(path.wide)}
     answered = _Answered(path.choices, path.questions, {**kept, **outcomes})
@@ -161,7 +160,7 @@ def _weight(answered: _Answered) -> float:
 
 
 def _next(choices: tuple[int, ...], questions: tuple[Question, ...]) -> tuple[tuple[int, ...], tuple[Question, ...]]:
-    """Return the coins of the next path, as far as they are decided; none if there is no more."""
+    """Return the fixed coins of the next path; None after the last path."""
     while questions:
         later = [outcome for outcome in questions[-1].possible if outcome > choices[-1]]
         if later:

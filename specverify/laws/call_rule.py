@@ -1,21 +1,21 @@
-"""What speculative sampling gives for one call, as vectors, and how far rounding can move each entry of them.
+"""The law of one call of speculative sampling as vectors, and bounds on how far rounding can move each entry.
 
-The rule (Leviathan et al. 2211.17192): draft d is kept with probability min(1, p(d)/q(d)); the first that is not is
-replaced by a token from (p - q)+, and behind the last one comes a token from p. A right program computes that in
-floats, of rows that do not quite sum to 1, scaled to 1 or as they are. Each entry then lies between two numbers,
+The rule (Leviathan et al. 2211.17192): draft d is kept with probability min(1, p(d)/q(d)). The first rejected draft is
+replaced by a token from (p - q)+; after the last draft comes a bonus token from p. A right program evaluates this in
+floats, on rows that do not quite sum to 1, with or without scaling them. Each entry then lies between two numbers,
 derived here.
 
-Let e be the spacing of the floats at 1, so that an operation is off by e/2 relatively. An entry of p or q may be stored
-in those floats and divided by the sum of its row: that is e, and what the two sums are is known, so the factor between
-the rows lies between known numbers, but for the rounding of the sums (``Floats.sums``). With p and q so far off,
+Let e be the spacing of the floats at 1, so an operation has a relative error of at most e/2. An entry of p or q may be
+rounded once and divided by the sum of its row: an error of e. The two sums are known, so the factor between the rows is
+known up to the rounding of the sums (``Floats.sums``). With p and q off by this much,
 
-* a ratio has e/2 more for its division, and a difference e/2, and e/2 where it is divided by the sum of the row;
-* an entry of a pmf is a weight among weights: it is smallest when it is as small as it can be and the others as large.
+* a ratio adds e/2 for its division; a difference adds e/2, and e/2 more if it is divided by the sum of the row;
+* an entry of a pmf is a weight among weights: it is smallest if it is as small as possible and the others as large.
 
-So an entry whose p and q are well apart is known to a few e, whatever the vocabulary, and one whose p and q are as good
-as equal may be nothing. A look-up in a cumulated row moves e from cell to cell, for each partial sum is rounded once.
-Small floats of 16 bits are spaced evenly: their rounding is no part of the number, but a number (``Floats.least``).
-Probabilities that the program made of logits are off by more: each row says by how many e (``PmfRow.off``).
+So an entry with well separated p and q is known to a few e, whatever the vocabulary, and an entry with nearly equal p
+and q may be 0. A lookup in a cumulated row moves e from cell to cell, because each partial sum is rounded once. Small
+16-bit floats are evenly spaced: their error is absolute (``Floats.least``). Probabilities that the program computed
+from logits are off by more: each row states its error in units of e (``PmfRow.off``).
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ class Rows(NamedTuple):
 
     @property
     def vocabulary(self) -> int:
-        """How many tokens there are."""
+        """Number of tokens in the vocabulary."""
         return len(self.p[0].pmf)
 
 
 class Floats(NamedTuple):
-    """The floats a program computes in."""
+    """The floating-point format and summation order of a program."""
 
     epsilon: float
     """Their spacing at 1."""
@@ -68,7 +68,7 @@ class Floats(NamedTuple):
 
 
 class Between(NamedTuple):
-    """What is allowed: numbers, or arrays ``[vocabulary]``."""
+    """Lower and upper bounds: numbers, or arrays ``[vocabulary]``."""
 
     low: Any
     high: Any
@@ -79,14 +79,14 @@ SMALLEST = {FLOAT16: 2.0**-24}
 
 
 def added_up(epsilon: float, count: int) -> Floats:
-    """Return floats whose sums are made pairwise, as by ``np.sum`` and ``torch.sum`` of a row of ``count``."""
+    """Return the format with pairwise sums of ``count`` entries, as by ``np.sum`` and ``torch.sum`` over a row."""
     return Floats(epsilon, (math.log2(max(count, 2)) + 8) * epsilon)
 
 
 def one_by_one(epsilon: float, given: float, count: int, *, looked_up: bool) -> Floats:
-    """Return floats whose sums are made one by one, in float32 where they are coarser, or in pairs; or looked up.
+    """Return the format with sequential sums (at least float32), pairwise sums, or a lookup in a cumulated row.
 
-    ``given`` is the spacing of the dtype that the rows are given in: what that can hold need not be lost.
+    ``given`` is the spacing of the dtype of the input rows: numbers that it can represent are not rounded again.
     """
     sums = max(count * min(epsilon, FLOAT32) + epsilon, added_up(epsilon, count).sums)
     return Floats(epsilon, sums, epsilon if looked_up else 0.0, SMALLEST.get(given, UNDERFLOW))
@@ -96,7 +96,7 @@ EXACT = Floats(0.0, least=0.0)
 
 
 def kept(rows: Rows, position: int, floats: Floats) -> Between:
-    """Return the probability with which a draft is kept."""
+    """Return bounds on the probability that a draft is accepted."""
     p, q = (_entries(row[position], rows.drafts[position], floats) for row in (rows.p, rows.q))
     off = floats.epsilon / 2
     low = p.low / q.high * (1 - off) if q.high > 0 else 0.0
@@ -105,7 +105,7 @@ def kept(rows: Rows, position: int, floats: Floats) -> Between:
 
 
 def behind(rows: Rows, position: int, floats: Floats) -> Between:
-    """Return the probability of each token behind so many kept drafts, given that no more were kept."""
+    """Return bounds on the law of the token after exactly this number of accepted drafts."""
     p = _entries(rows.p[position], slice(None), floats)
     if position == len(rows.drafts):
         return _weights(p.low, p.high, floats)
@@ -119,7 +119,7 @@ def behind(rows: Rows, position: int, floats: Floats) -> Between:
 
 
 def reached(rows: Rows, floats: Floats) -> Iterator[Between]:
-    """Yield the probability that so many drafts are kept and no more, for each number of them."""
+    """Yield bounds on the probability of exactly n accepted drafts, for each n."""
     low, high = 1.0, 1.0
     for position in range(len(rows.drafts)):
         here = kept(rows, position, floats)
@@ -129,7 +129,7 @@ def reached(rows: Rows, floats: Floats) -> Iterator[Between]:
 
 
 def _entries(row: PmfRow, where: Any, floats: Floats) -> Between:
-    """Return what entries may be: the row may be scaled to 1, or not, and its entries rounded."""
+    """Return bounds on the entries of a row that may be scaled to 1 and rounded."""
     scale = 1.0 / float(row.pmf.sum())
     pmf, doubtful = row.pmf[where], row.doubtful[where] if np.ndim(row.doubtful) else row.doubtful
     off = floats.epsilon * (1 + (row.off[where] if np.ndim(row.off) else row.off))
@@ -139,7 +139,7 @@ def _entries(row: PmfRow, where: Any, floats: Floats) -> Between:
 
 
 def _weights(low: Any, high: Any, floats: Floats) -> Between:
-    """Return what entries may be once they are scaled to 1."""
+    """Return bounds on weights after scaling them to 1."""
     lows, highs = float(low.sum()), float(high.sum())
     with np.errstate(invalid="ignore", divide="ignore"):
         least = np.where(low > 0, low / (low + np.maximum(highs - high, 0.0)), 0.0)

@@ -1,8 +1,8 @@
-"""Tables whose rows are certain but for a few: a decode of many tokens then has few paths.
+"""Tables with one-hot rows at all but a few positions: a decode of many tokens then has few paths.
 
-What goes wrong at the fourth draft, in the sixth round or behind the sixteenth token is out of reach of rows that leave
-something open everywhere: paths multiply. Here p and q are one-hot, and every row depends on the whole text, so a wrong
-position, a stale entry or a row of another place gives another token for certain.
+Where every row is open, paths multiply, and faults at the fourth draft, in the sixth round or after the sixteenth token
+are out of reach. Here p and q are one-hot and every row depends on the whole text, so a wrong position, a stale cache
+entry or a row of another position changes the token with certainty.
 """
 
 from __future__ import annotations
@@ -37,37 +37,37 @@ MANY = "many_after"
 
 
 def is_certain(shape: str) -> bool:
-    """Return whether a shape is one of these."""
+    """Return whether a shape is one of this module."""
     return shape == CERTAIN or shape.startswith((OPEN, PERIODIC, APART, FAR, MANY))
 
 
 def open_after(*lengths: int) -> str:
-    """Return the shape that leaves something open behind texts of these lengths."""
+    """Return the shape whose rows are open after texts of these lengths."""
     return "_".join([OPEN, *map(str, lengths)])
 
 
 def periodic_after(*lengths: int) -> str:
-    """Return the same shape with certain rows that repeat a period."""
+    """Return the same shape with periodic one-hot rows."""
     return "_".join([PERIODIC, *map(str, lengths)])
 
 
 def apart_after(length: int) -> str:
-    """Return the shape whose p and q are a little apart behind texts of this length."""
+    """Return the shape whose p and q differ a little after texts of this length."""
     return f"{APART}_{length}"
 
 
 def far_after(length: int) -> str:
-    """Return the shape whose p and q are far apart there at two likely tokens, and a little at two others."""
+    """Return the shape whose p and q differ much at two likely tokens and a little at two others."""
     return f"{FAR}_{length}"
 
 
 def many_after(length: int) -> str:
-    """Return the shape that leaves every token possible behind texts of this length, but draws one draft there."""
+    """Return the shape with every token possible after texts of this length, and a one-hot draft row there."""
     return f"{MANY}_{length}"
 
 
 def certain_pair(shape: str, vocabulary: int, seed: int) -> tuple[LanguageModel, LanguageModel]:
-    """Return (target, draft) of such a shape, as tables of ``Fraction``."""
+    """Return (target, draft) of a shape as tables of ``Fraction``."""
     lengths = frozenset(map(int, filter(str.isdecimal, shape.split("_"))))
 
     @cache
@@ -117,11 +117,12 @@ def _point(vocabulary: int, token: int) -> list[int]:
 
 
 def _apart(vocabulary: int, exponent: int, *, far: bool) -> tuple[list[int], list[int]]:
-    """Return weights of p and q that sum to ``2 << exponent``, apart by 2 of them at each of the last four tokens.
+    """Return weights of p and q that sum to ``2 << exponent`` and differ by 2 at each of the last four tokens.
 
-    One likely token and one unlikely have less of p than of q, one likely token and one unlikely have more. Those
-    before them, five at most, are equally likely under both; no two tokens are equally likely under one. With ``far``
-    the likely ones are far apart: what is left of p for the unlikely one is little beside what is left for the other.
+    Of these four, one likely and one unlikely token have less of p than of q, and one likely and one unlikely token
+    have more. The tokens before them, five at most, have equal weights in p and q; no two tokens have the same weight
+    in one row. With ``far`` the likely tokens differ much, so the residual of the unlikely token is small beside that
+    of the likely one.
     """
     whole = 2 << exponent
     before = [whole * odd // 128 for odd in (3, 5, 7, 9, 11)[: vocabulary - 4]]

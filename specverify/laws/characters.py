@@ -1,8 +1,8 @@
-"""A small language model of letters, trained on the spot: counts of contexts in Python's own source code.
+"""A small language model of letters, trained in memory on Python's own source code by counting contexts.
 
 Contexts of all lengths are blended by the rule of Witten and Bell (IEEE Transactions on Information Theory 37, 1991):
-p_k(v) = (c_k(v) + T_k p_{k-1}(v)) / (N_k + T_k), with c_k the counts after the last k letters, N_k their number, T_k
-how many different ones there were, and p_{-1} uniform. No file is fetched and nothing is stored.
+p_k(v) = (c_k(v) + T_k p_{k-1}(v)) / (N_k + T_k), with c_k the counts after the last k letters, N_k their sum, T_k the
+number of distinct successors, and p_{-1} uniform. Nothing is downloaded and nothing is stored.
 """
 
 from __future__ import annotations
@@ -23,13 +23,16 @@ LONGEST = 5
 
 
 class Letters(NamedTuple):
-    """An alphabet and what was counted in the training text."""
+    """An alphabet and the counts of the training text."""
 
     alphabet: tuple[str, ...]
     counts: dict[str, Counter[str]]
 
     def tokens(self, text: str) -> Tokens:
-        """Return the text as tokens: places in the alphabet. Raises ``ValueError`` for a letter that is not in it."""
+        """Return the text as tokens: positions in the alphabet.
+
+        Raises ``ValueError`` for a letter outside the alphabet.
+        """
         strange = sorted(set(text).difference(self.alphabet))
         if strange:
             raise ValueError(f"the alphabet lacks {strange}: expected letters of the texts it was made of")
@@ -42,7 +45,7 @@ class Letters(NamedTuple):
 
 
 def source_of(module: str) -> str:
-    """Return the source code of a module of the standard library. Raises ``ValueError`` where it has none."""
+    """Return the source code of a module of the standard library. Raises ``ValueError`` if it has none."""
     result = importlib.util.find_spec(module)
     if result is None or result.origin is None or not result.origin.endswith(".py"):
         raise ValueError(f"{module} has no source code here: expected a module of Python written in Python")
@@ -50,7 +53,7 @@ def source_of(module: str) -> str:
 
 
 def trained(text: str, *others: str) -> Letters:
-    """Count the contexts of ``text``; the alphabet also has the letters of ``others``."""
+    """Count the contexts of ``text``; the alphabet also contains the letters of ``others``."""
     counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for end, letter in enumerate(text):
         for length in range(min(LONGEST, end) + 1):
@@ -61,7 +64,7 @@ def trained(text: str, *others: str) -> Letters:
 def letter_model(letters: Letters, longest: int, reads: int) -> LanguageModel:
     """Return the model ``tokens -> [alphabet]`` with contexts of at most ``longest`` letters.
 
-    A successor in the text at hand counts ``reads`` times, as a large model picks up a pattern from its prompt.
+    A successor in the prompt counts ``reads`` times, as a large model picks up a pattern from its prompt.
     """
     place = {letter: token for token, letter in enumerate(letters.alphabet)}
 
@@ -81,7 +84,7 @@ def letter_model(letters: Letters, longest: int, reads: int) -> LanguageModel:
 
 
 def _successors(letters: Letters, text: str, length: int, reads: int) -> Counter[str]:
-    """Return how often each letter followed the last ``length`` ones, in training and in the text itself."""
+    """Return the counts of each letter after the last ``length`` letters, in training and in the text itself."""
     context = text[len(text) - length :]
     result = Counter(letters.counts.get(context, ()))
     at = text.find(context) if reads and length else -1

@@ -1,4 +1,4 @@
-"""Situations of many drafts and many tokens: rows that are certain but for a few, so that a decode has few paths."""
+"""Scenarios of many drafts and many tokens. All but a few rows are one-hot, so a decode has few paths."""
 
 from __future__ import annotations
 

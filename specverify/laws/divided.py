@@ -1,14 +1,14 @@
-"""Many independent runs of a program of ``draws`` at the price of one run for each path that any of them takes.
+"""Many independent runs of a program of draws, at the cost of one run per path that any of them takes.
 
-n independent runs that ask the same question answer it independently, so the numbers of them that go on with each
-outcome are one multinomial of n and the pmf; given those numbers, the runs behind different outcomes are independent
-again. So the counts of n runs are drawn by dividing n at each draw and following every outcome that got any. Runs whose
-rounds end in equal states do the same from there on in law, whichever way they came: they are counted together. Nothing
-is approximated but the pmfs, which are rounded to float64 and scaled to sum to 1, as ``Sampled`` does.
+n independent runs that make the same draw answer it independently, so the numbers of runs with each outcome are one
+multinomial of n and the pmf; given those numbers, the runs with different outcomes are independent again. So the counts
+of n runs are drawn by dividing n at each draw and following every outcome that got any. Runs whose rounds end in equal
+states have the same law from there on, so they are counted together. The only approximation is that pmfs are rounded to
+float64 and scaled to sum to 1, as in ``Sampled``.
 
-The conditions are those of ``laws.enumeration``: the program does the same when its draws are answered alike, and
-the state holds everything the next round depends on. The first is looked at on every replay; for the second, and for
-the method, ``specverify stats`` keeps rows that are sampled run by run.
+The conditions are those of ``laws.enumeration``: the program is deterministic given its outcomes, and the state holds
+everything the next round depends on. Every replay tests the first condition; for the second, and for the method itself,
+``specverify stats`` has rows that are sampled run by run.
 """
 
 from __future__ import annotations
@@ -116,9 +116,9 @@ def divided_counts(decoder: Decoder, prompt: Tokens, number: int, rng: np.random
 
 
 def program_counts(program: Callable[[Draws], Any], number: int, rng: np.random.Generator | int) -> Counter[Any]:
-    """Return how often each outcome (hashable) comes in ``number`` independent runs; ``rng`` may be a seed.
+    """Return the counts of outcomes (hashable) in ``number`` independent runs; ``rng`` may be a seed.
 
-    Where an intercepted program ends with draws that nobody looked at, they are drawn here.
+    Draws that an intercepted program never reads are drawn here at its end.
     """
     rng = np.random.default_rng(rng)
     counts: Counter[Any] = Counter()

@@ -39,7 +39,7 @@ class NotAFunctionOfItsDraws(Exception):  # noqa: N818 - named for what it says 
 
 
 class Question:
-    """What one draw asked, to be recognised when a program that is run again asks it again."""
+    """The pmf and site of one draw, kept to recognise the draw when the program runs again."""
 
     def __init__(self, pmf: Pmf, site: Site, depth: int) -> None:
         """``depth`` draws were made before it. Raises ``ValueError`` if ``pmf`` is not a probability vector."""
@@ -95,7 +95,7 @@ class Question:
         return all(_equal(one, other) for one, other in pairs.values())
 
     def check_made(self, draws: int) -> None:
-        """Raise ``NotAFunctionOfItsDraws`` if the program ended after so many draws, before asking this again."""
+        """Raise ``NotAFunctionOfItsDraws``: the program ended after this number of draws, before repeating this one."""
         if draws <= self.depth:
             raise NotAFunctionOfItsDraws(
                 f"draw {draws} at {self.site} was not made on replay, although all draws before it were answered alike"
@@ -103,7 +103,7 @@ class Question:
 
 
 def _equal(one: Any, other: Any) -> bool:
-    """Return ``one == other``: for fractions, which are in lowest terms, without the detours that takes."""
+    """Return ``one == other``, with a shortcut for fractions, which are in lowest terms."""
     if one is other:
         return True
     if type(one) is Fraction is type(other):
@@ -119,7 +119,7 @@ Last but one of its site.
 
 
 class Decision(NamedTuple):
-    """One draw that a program made: where, among which outcomes, and what it got."""
+    """One draw of a program: its site, its pmf and its outcome."""
 
     site: Site
     weights: tuple[Any, ...]
@@ -147,9 +147,9 @@ class Replayed:
 
 
 class Tape:
-    """One uniform for each (site, occurrence), whatever the order of the questions: couples two implementations.
+    """One uniform for each (site, occurrence), independent of the order of the draws: couples two implementations.
 
-    Two programs that ask the same sites take the same uniforms, so they agree token by token where they are equal.
+    Two programs with the same sites get the same uniforms, so they emit the same tokens where they are equal.
     """
 
     def __init__(self, seed: int, uniforms: dict[tuple[Site, int], float] | None = None) -> None:
@@ -160,7 +160,7 @@ class Tape:
 
     @property
     def used(self) -> int:
-        """How many draws it has answered."""
+        """Number of draws answered so far."""
         return sum(self._seen.values())
 
     def uniform(self, site: Site) -> float:
@@ -179,10 +179,10 @@ class Tape:
 
 
 class FromHypothesis:
-    """Adversarial outcomes, chosen and shrunk by Hypothesis: any outcome of positive probability may come."""
+    """Adversarial outcomes, chosen and shrunk by Hypothesis among the outcomes of positive probability."""
 
     def __init__(self, data: DataObject) -> None:
-        """``data`` is what ``hypothesis.strategies.data()`` hands to the test."""
+        """``data`` is the value of ``hypothesis.strategies.data()`` in the test."""
         self._data = data
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
@@ -193,12 +193,12 @@ class FromHypothesis:
 
 
 class Narrated:
-    """Passes every question to ``inner`` and keeps the decisions, in order."""
+    """Passes every draw to ``inner`` and records the decisions in order."""
 
     def __init__(self, inner: Draws) -> None:
         """``decisions`` grows as the program runs.
 
-        ``asked`` is the site of the last question, answered or not; ``threads`` names those that questions came from.
+        ``asked`` is the site of the last draw, answered or not; ``threads`` holds the names of the threads that drew.
         """
         self._inner = inner
         self.decisions: list[Decision] = []

@@ -1,7 +1,7 @@
-"""Situations of engines that stop at a token: texts that end anywhere in a block, and prompts that hold the token.
+"""Scenarios with an end-of-sequence token: texts that end anywhere in a block, and prompts that contain the token.
 
-A text that goes on behind its end, one that ends because a rejected draft was the end or because the prompt has one,
-and a bonus behind an end that was accepted give other tokens here.
+Three faults give other tokens here: a text that continues after its end, a text that ends because a rejected draft or
+the prompt has the token, and a bonus token after an accepted end.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The exact output law of a program: run it under every outcome of every draw, multiply the weights.
+"""The exact output law of a program: run the program under every outcome of every draw and multiply the weights.
 
-``program_law`` adds up the paths of any program of ``draws``. ``decoder_law`` pushes a law forward round by round and
-merges equal states, which is what makes several rounds affordable. The conditions are those of ``paths``, and that the
-state holds everything the next round depends on. A budget bounds the runs, and what it left out is reported as missing
-mass.
+``program_law`` adds up the paths of any program of draws. ``decoder_law`` pushes a law forward round by round and
+merges equal states, which makes several rounds affordable. Its conditions: those of ``paths``, and a state that holds
+everything the next round depends on. A budget bounds the runs; the probability of what was left out is reported as
+missing mass.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ DEFAULT_RUNS = 200_000
 
 
 class EnumerationTooLarge(Exception):  # noqa: N818 - reads as the sentence it is
-    """The enumeration would need far more runs than the budget; refused before it starts."""
+    """The enumeration would need far more runs than the budget. Raised before it starts."""
 
 
 class _Reached(NamedTuple):
-    """How a state is reached, on all paths to it together."""
+    """The probability of a state over all paths that lead to it."""
 
     weight: Any = 0
     draws: int = 0
@@ -47,9 +47,10 @@ def program_law(
     first: tuple[int, ...] = (),
     told: Callable[[Path[Any]], None] = lambda path: None,
 ) -> Law:
-    """Return the law of what ``program`` returns (hashable), path by path, within ``budget`` runs; each is ``told``.
+    """Return the law of the (hashable) result of ``program``, within ``budget`` runs.
 
-    With ``first`` only the share of the paths that begin so; the probabilities are then those of the whole, in part.
+    ``told`` is called with each path. With ``first``, only paths with these first outcomes are enumerated; their
+    probabilities remain those of the whole law.
     """
     check_integer(budget, "the budget")
     law: dict[Any, Any] = {}
@@ -81,9 +82,9 @@ def program_law(
 
 
 def complete_law(program: Callable[[Draws], Any]) -> dict[Any, Any]:
-    """Return outcome -> probability, in order, of a program that serves as a yardstick.
+    """Return outcome -> probability, sorted, of a program that is used as the expected law.
 
-    Raises ``EnumerationTooLarge`` where ``DEFAULT_RUNS`` runs do not follow every path.
+    Raises ``EnumerationTooLarge`` if ``DEFAULT_RUNS`` runs do not cover every path.
     """
     law = program_law(program)
     if law.missing:
@@ -92,11 +93,11 @@ def complete_law(program: Callable[[Draws], Any]) -> dict[Any, Any]:
 
 
 def decoder_law(decoder: Decoder, prompt: Tokens, budget: int = DEFAULT_RUNS) -> Law:
-    """Return the law of the new tokens after ``prompt``, round by round, equal states merged.
+    """Return the law of the new tokens after ``prompt``, round by round, with equal states merged.
 
-    States are taken in the order of their length: a round adds at least one token, so every state is complete before
-    it is expanded. Raises ``EnumerationTooLarge`` when the first round alone is estimated beyond ten times the budget;
-    only a round of more paths than that estimate takes is estimated.
+    States are expanded in the order of their length: a round adds at least one token, so the probability of a state is
+    complete before its expansion. Raises ``EnumerationTooLarge`` if the first round alone is estimated beyond ten times
+    the budget; only a first round of more paths than the estimate needs is estimated.
     """
     if not isinstance(decoder, Decoder):
         raise argument_error("the decoder", decoder, "a Decoder, as an algorithm's build makes it")
@@ -152,7 +153,7 @@ def decoder_law(decoder: Decoder, prompt: Tokens, budget: int = DEFAULT_RUNS) ->
 
 
 def whole_run(decoder: Decoder, prompt: Tokens) -> Callable[[Draws], Tokens]:
-    """Return the program that decodes from ``prompt`` to the end and returns the new tokens: nothing merged."""
+    """Return the program that decodes from ``prompt`` to the end and returns the new tokens, without merging states."""
 
     def program(draws: Draws) -> Tokens:
         state = decoder.init(prompt)
@@ -164,7 +165,7 @@ def whole_run(decoder: Decoder, prompt: Tokens) -> Callable[[Draws], Tokens]:
 
 
 def _shown(lost: Sequence[Any], runs: int) -> Any:
-    """Return the probability that was not followed because it is rare: 0 where so many runs may round as much."""
+    """Return the probability that was skipped as too rare: 0 if rounding of the runs may amount to as much."""
     result = sum(lost)
     return result if result > FLOAT64 * runs else 0
 

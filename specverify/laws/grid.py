@@ -1,15 +1,15 @@
-"""The exact law of a kernel that takes its uniforms as an argument: one look at every cell between its breakpoints.
+"""The exact law of a kernel that takes its uniforms as an argument, from one evaluation of every cell of uniforms.
 
-Such a kernel is a step function of its uniforms. Where it only compares each of them with thresholds, as every
-acceptance and every inverse CDF does, an outcome is taken on boxes; the thresholds of a correct one are known, and cut
-[0, 1]^k into cells of one outcome each. A cell is looked at a margin inside each of its corners, in its middle and at
-random places. If the kernel answers alike everywhere, the cell has that outcome, and the law is the sum of the volumes:
-rationals, with no tolerance. If it does not, the kernel steps where it should not, and the cell is halved until the
-steps lie in cells not worth halving; their volume is the ``missing`` probability of the law.
+Such a kernel is a step function of its uniforms. If it compares each of them with thresholds only, as every acceptance
+test and inverse CDF does, each outcome is a union of boxes. The thresholds of a right kernel are known, and cut [0,
+1]^k into cells with one outcome each. The kernel is evaluated a margin inside each corner of a cell, in its middle and
+at random points. If all results agree, the cell has that outcome, and the law is the sum of the volumes: rationals,
+without tolerance. If they differ, the kernel steps at a wrong place, and the cell is halved until the remaining cells
+are too small to matter; their volume is the ``missing`` probability of the law.
 
-What it cannot see. On which side a breakpoint itself falls: ``u <= r`` and ``u < r`` have one law (uniforms at the ends
-of their interval tell them apart). A step less than the margin from its place. And an outcome on a box inside a cell
-that holds none of the places looked at.
+Not covered: the side on which a breakpoint itself falls (``u <= r`` and ``u < r`` have the same law; uniforms at the
+ends of their interval tell them apart); a step closer than the margin to its right place; an outcome on a box inside a
+cell that contains none of the evaluated points.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ the token after the accepted drafts."""
 
 
 class GridRefused(ValueError):  # noqa: N818 - reads as the sentence it is
-    """The cells between the breakpoints are more than the budget allows."""
+    """The number of cells between the breakpoints exceeds the budget."""
 
 
 class Cell(NamedTuple):
-    """A box of uniforms that belongs to one of several cases, such as drafts."""
+    """A box of uniforms, with the index of its case (for example the drafts)."""
 
     case: int
     low: tuple[Fraction, ...]
@@ -75,7 +75,7 @@ class Cell(NamedTuple):
 
 
 class Looked(NamedTuple):
-    """What one look at cells has shown."""
+    """The result of one evaluation of cells."""
 
     settled: tuple[tuple[Cell, Tokens], ...]
     """Cells of one outcome, each with it: the padding behind it is left out."""
@@ -88,10 +88,10 @@ class Looked(NamedTuple):
 
 
 def grid_law(kernel: Kernel, breakpoints: Breakpoints, budget: int = DEFAULT_ROWS, margin: float = MARGIN) -> Law:
-    """Return the law of what ``kernel`` emits: outcome without its padding -> volume of its cells.
+    """Return the law of the tokens that ``kernel`` emits: outcome without padding -> volume of its cells.
 
-    Raises ``GridRefused`` if the first look takes more than ``budget`` rows; what further looks would take beyond it is
-    missing from the law. Raises ``ValueError`` if the kernel answers another number of rows than it was given.
+    Raises ``GridRefused`` if the first evaluation takes more than ``budget`` rows; later evaluations beyond the budget
+    become missing mass. Raises ``ValueError`` if the kernel returns a different number of rows than it was given.
     """
     check_callable(kernel, "the kernel", arguments=1)
     check_integer(budget, "the budget")
@@ -123,14 +123,15 @@ def cells_between(breakpoints: Breakpoints, case: int = 0) -> tuple[Cell, ...]:
 
 
 def rows_of(cells: Sequence[Cell]) -> int:
-    """Return how many rows a look at the cells takes."""
+    """Return the number of rows that one evaluation of the cells takes."""
     return len(cells) * (2 ** len(cells[0].low) + 1 + INSIDE) if cells else 0
 
 
 def look(launch: Callable[[Any, Any], Any], cells: Sequence[Cell], margin: float = MARGIN, seed: int = 0) -> Looked:
-    """Look at all cells in one launch: ``launch(cases, uniforms)`` answers ``[rows]`` and ``[rows, uniforms]``.
+    """Evaluate all cells in one launch: ``launch(cases, uniforms)`` with ``[rows]`` and ``[rows, uniforms]``.
 
-    All cells have equally many uniforms. Raises ``ValueError`` for another number of answers than rows.
+    All cells have the same number of uniforms. Raises ``ValueError`` if the number of results differs from that of
+    rows.
     """
     check_number(margin, "the margin", "a number above 0 and below 1/8", lambda value: 0 < value < 1 / 8)
     cases, uniforms = places_in(cells, margin, seed)
@@ -147,7 +148,7 @@ def look(launch: Callable[[Any, Any], Any], cells: Sequence[Cell], margin: float
 
 
 def places_in(cells: Sequence[Cell], margin: float = MARGIN, seed: int = 0) -> tuple[Any, Any]:
-    """Return where cells are looked at, ``[rows]`` cases and ``[rows, uniforms]``: corners, middle, random places."""
+    """Return the points to evaluate, ``[rows]`` cases and ``[rows, uniforms]``: corners, middle, random points."""
     low, high = (np.array([cell[side] for cell in cells], dtype=np.float64) for side in (1, 2))
     inset = np.minimum(margin, (high - low) / 4)
     ends = np.stack([low + inset, high - inset])
@@ -164,7 +165,7 @@ def _bits(uniforms: int) -> list[tuple[int, ...]]:
 
 
 def _halves(cell: Cell, answers: Any, margin: float) -> tuple[Cell, ...]:
-    """Halve a cell across each uniform that its corners differ along, or all; none if it is too small for it."""
+    """Halve a cell along each uniform in which its corners differ, or along all; none if it is too small."""
     uniforms = len(cell.low)
     corners = answers[: 2**uniforms].reshape(*(2,) * uniforms, -1)
     differs = [bool((corners.take(0, axis=i) != corners.take(1, axis=i)).any()) for i in range(uniforms)]
@@ -193,7 +194,7 @@ def chain_grid_law(
     rule: Verifier = speculative_sampling,
     budget: int = DEFAULT_ROWS,
 ) -> Law:
-    """Return the law of the tokens emitted by one round of a chain verifier: gamma drafts from q, then ``kernel``.
+    """Return the law of the tokens of one round of a chain verifier: gamma drafts from q, then ``kernel``.
 
     ``models`` are (target, draft), rational. Every draft is a launch of its own, weighted with its probability. Raises
     as ``grid_law``; the budget is that of one draft.
@@ -213,7 +214,7 @@ def chain_grid_law(
 def drafted(
     models: tuple[LanguageModel, LanguageModel], prompt: Tokens, gamma: int
 ) -> Iterable[tuple[Tokens, list[Pmf], list[Pmf], Fraction]]:
-    """Yield every draft that q makes after the prompt, the rows of p and q that it is judged by, its probability."""
+    """Yield every draft of q after the prompt, with its rows of p and q and its probability."""
     target, drafter = models
     for draft in product(range(len(target(prompt))), repeat=gamma):
         contexts = [prompt + draft[:i] for i in range(gamma + 1)]
@@ -226,10 +227,10 @@ def drafted(
 def chain_breakpoints(
     p: Sequence[Pmf], q: Sequence[Pmf], draft: Tokens, rule: Verifier = speculative_sampling
 ) -> tuple[frozenset[Fraction], ...]:
-    """Return where a chain verifier of ``draft`` steps: each coin at its probability of heads, the last draw at sums.
+    """Return the thresholds of a chain verifier for ``draft``: acceptance probabilities, and sums for the last draw.
 
-    Those are the sums of all subsets of a row that the last token is drawn from: whatever order it is scanned in, it
-    steps there. Float entries count as the dyadic rationals they are.
+    The sums are those of all subsets of the row that the last token is drawn from: an inverse CDF steps at some of them
+    in whatever order it scans the row. Float entries count as the dyadic rationals that they are.
     """
     if not (len(draft) <= len(q) and len(draft) < len(p)):
         raise ValueError(

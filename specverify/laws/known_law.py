@@ -1,4 +1,4 @@
-"""A law that somebody brings to judge samples by: a pmf over a vocabulary, or probabilities of token sequences."""
+"""A law given by the caller to judge samples by: a pmf over a vocabulary, or probabilities of token sequences."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SUM_TOLERANCE: Final = 1e-4
 
 
 class KnownLaw(NamedTuple):
-    """Outcomes by number, with their probabilities."""
+    """Numbered outcomes with their probabilities."""
 
     masses: Array
     """float64 ``[k]``; sums to 1."""
@@ -32,15 +32,15 @@ class KnownLaw(NamedTuple):
     """Probability of all sequences that the law does not name."""
 
     def places(self, rows: Sequence[Tokens]) -> Array:
-        """Return the numbers of outcomes."""
+        """Return the indices of outcomes."""
         return np.fromiter(map(self.place, rows), dtype=np.int64, count=len(rows))
 
 
 def known_law(law: Any, name: str = "the law") -> KnownLaw:
-    """Return the law of ``law``.
+    """Return ``law`` as a ``KnownLaw``.
 
-    Either a mapping from token sequences (tuples) to probabilities, in which ``OTHERS`` may stand for all the rest; or
-    a pmf, an array ``[vocabulary]`` of the one token that every sequence has. Raises ``ValueError`` for anything else,
+    ``law`` is a mapping from token sequences (tuples) to probabilities, in which ``OTHERS`` may stand for all other
+    sequences; or a pmf ``[vocabulary]`` of the only token of every sequence. Raises ``ValueError`` for anything else,
     and unless the probabilities sum to 1 within 1e-4.
     """
     if isinstance(law, Mapping):

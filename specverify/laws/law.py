@@ -12,7 +12,7 @@ from specverify.reference import Task, Tokens
 
 
 class Coverage(NamedTuple):
-    """What the enumeration went through, so that a law over trivial rounds is not mistaken for evidence."""
+    """Rounds, drafts and acceptances that the enumeration covered: a law over trivial rounds is no evidence."""
 
     rounds: int = 0
     """The most rounds on one path."""
@@ -23,7 +23,7 @@ class Coverage(NamedTuple):
 
 
 class Law(NamedTuple):
-    """Outcome -> probability, exact or float64; ``missing`` is the probability of what was not enumerated."""
+    """Outcome -> probability, exact or float64; ``missing`` is the probability that was not enumerated."""
 
     probabilities: Mapping[Any, Any]
     missing: Any = 0
@@ -44,7 +44,7 @@ class Distance(NamedTuple):
 
 
 def combined_law(parts: Sequence[Law]) -> Law:
-    """Return the law whose paths were enumerated in several parts."""
+    """Return one law from the laws of separately enumerated parts."""
     probabilities: dict[Any, Any] = {}
     for part in parts:
         for outcome, mass in part.probabilities.items():
@@ -64,9 +64,10 @@ def is_rational(law: Law) -> bool:
 
 
 def total_variation(law: Law, target: Mapping[Any, Any]) -> Distance:
-    """Return the interval that holds TV(law, target), wherever the missing probability belongs.
+    """Return an interval that contains TV(law, target), wherever the missing probability belongs.
 
-    Missing mass can only be added: it cannot lower an excess over the target, and it can at most leave every deficit.
+    Missing mass can only be added to outcomes: it cannot lower an excess over the target, and it can at most fill every
+    deficit.
     """
     outcomes = law.probabilities.keys() | target.keys()
     differences = [law.probabilities.get(outcome, 0) - target.get(outcome, 0) for outcome in outcomes]
@@ -76,9 +77,10 @@ def total_variation(law: Law, target: Mapping[Any, Any]) -> Distance:
 
 
 def rounding_bound(law: Law, coarsest: float = FLOAT32) -> float:
-    """Return how far in total variation rounding can move an enumerated law; 0 for rationals.
+    """Return the total variation by which rounding can move an enumerated law; 0 for rationals.
 
-    It follows from the floats and look-ups that were seen (``rounding``), taken to be ``coarsest`` at least.
+    The bound follows from the observed dtypes and lookups (``rounding``), taken to be at least as coarse as
+    ``coarsest``.
     """
     if is_rational(law):
         return 0.0

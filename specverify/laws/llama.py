@@ -1,8 +1,8 @@
-"""A small Llama in NumPy, in float64: what the law of an engine is computed from, whatever the engine computes in.
+"""A small Llama in NumPy and float64: the source of an engine's expected law, whatever the engine computes in.
 
-The weights are float32 numbers, as engines hold them, under the names that checkpoints give them. The forward pass is
-the definition, without a cache: RMS norms, rotary positions over the two halves of a head, grouped keys and values, a
-gated feed-forward layer (Touvron et al. 2302.13971, 2307.09288).
+The weights are float32 numbers, as engines hold them, under the names used in checkpoints. The forward pass follows the
+definition, without a cache: RMS norms, rotary positions over the two halves of a head, grouped keys and values, a gated
+feed-forward layer (Touvron et al. 2302.13971, 2307.09288).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 
 class LlamaSizes(NamedTuple):
-    """How large a model is; the smallest that the converters of engines take."""
+    """Sizes of a model. The defaults are the smallest that the converters of engines accept."""
 
     vocabulary: int = 5
     width: int = 32
@@ -47,7 +47,7 @@ class Llama(NamedTuple):
 def random_llama(seed: int, sizes: LlamaSizes = SMALLEST, spread: float = 1.5) -> Llama:
     """Return a model of random weights whose logits have a standard deviation of about ``spread``.
 
-    The other weights are so large that what follows depends on all tokens before, as in a trained model.
+    The other weights are large enough that logits depend on all earlier tokens, as in a trained model.
     """
     numbers = np.random.default_rng(seed)
 
@@ -72,7 +72,7 @@ def random_llama(seed: int, sizes: LlamaSizes = SMALLEST, spread: float = 1.5) -
 
 
 def next_logits(model: Llama) -> Callable[[Tokens], Array]:
-    """Return what gives the logits ``[vocabulary]``, float64, of the token after given ones; each is computed once."""
+    """Return a cached function from tokens to the float64 logits ``[vocabulary]`` of the next token."""
 
     @lru_cache(maxsize=4096)
     def logits(tokens: Tokens) -> Array:
@@ -83,7 +83,7 @@ def next_logits(model: Llama) -> Callable[[Tokens], Array]:
 
 
 def all_logits(model: Llama, tokens: Tokens) -> Array:
-    """Return the logits ``[tokens, vocabulary]``, float64, of what follows each of ``tokens``, at least one."""
+    """Return the float64 logits ``[tokens, vocabulary]`` after each of ``tokens`` (at least one)."""
     weights = {name: value.astype(np.float64) for name, value in model.weights.items()}
     hidden = weights["model.embed_tokens.weight"][list(tokens)]
     for layer in range(model.sizes.layers):
@@ -119,7 +119,7 @@ def _heads(rows: Array, heads: int) -> Array:
 
 
 def _rotated(rows: Array, sizes: LlamaSizes) -> Array:
-    """Turn each pair, a number of the first half of a head and its like of the second, by its angle."""
+    """Rotate each pair, an element of the first half of a head and the one of the second half, by its angle."""
     half = sizes.head_width // 2
     angles = np.arange(rows.shape[1])[:, None] * sizes.theta ** (-np.arange(half) / half)
     first, second = rows[..., :half], rows[..., half:]

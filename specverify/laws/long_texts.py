@@ -3,14 +3,15 @@
 The rounds of a decoder form a graph: a node is a state, an edge is a path of one round with its new tokens and its
 probability. Two states are one node if they agree in their length, in the remaining tokens, in the state of the drafter
 and of the length rule, and in the last ``window`` tokens. All earlier tokens are replaced by ``Hidden`` before a round
-runs, and ``Hidden`` raises on any use. A round that ends therefore computed its outcome without them, so merging is
-sound for that round. A decoder that reads further back raises ``ReadsWholeText``.
+runs, and ``Hidden`` raises on any use. A round that ends therefore did not depend on them, so merging is sound for that
+round. A decoder that reads further back raises ``ReadsWholeText``.
 
 The fingerprint of a law is the sum over all texts of probability times the product of z[t][v] over the tokens v at
 places t, modulo the prime 2^61 - 1, for random z. It is a polynomial in z whose coefficients are the probabilities. Two
-equal laws have equal fingerprints. Two laws that differ have different ones but for a probability of at most horizon /
-2^61 (Schwartz 1980, Corollary 1). A graph evaluates it in one pass. With indicators in the place of random numbers the
-same pass gives the exact probability of a pattern of tokens, so a difference is shown by one.
+equal laws have equal fingerprints. Two different laws have different fingerprints except with probability at most
+horizon / 2^61 (Schwartz 1980, Corollary 1). A graph evaluates it in one pass. With indicators in place of random
+numbers the same pass gives the exact probability of a pattern of tokens, so a difference comes with a pattern that
+shows it.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ class Edge(NamedTuple):
 
 
 class Node(NamedTuple):
-    """States that no later round tells apart."""
+    """A class of states with the same future."""
 
     place: int
     """New tokens before it."""

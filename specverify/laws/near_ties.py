@@ -1,10 +1,10 @@
-"""Where greedy texts part: how far the target's logits there lie apart, beside what rounding can do.
+"""The first difference of two greedy texts: the gap of the target's logits there, and the gap that rounding explains.
 
 Greedy speculation emits the argmax of the target, and so does the target alone. The two compute a row in different
-passes, which round differently; where the largest logits nearly tie either may win, and neither is wrong. Let every
-probability of either pass be within the relative error r of the one that the row tells. A pass that prefers token x to
-token y then has p(x) (1 + r) >= p(y) (1 - r): no token that a right pass emits lies further below the largest logit
-than ln((1 + r) / (1 - r)). What lies further below is no tie.
+passes with different rounding. If the largest logits nearly tie, either may win and neither is wrong. Assume that every
+probability of either pass has a relative error of at most r. A pass that prefers token x to token y then satisfies p(x)
+(1 + r) >= p(y) (1 - r): a token of a right pass lies at most ln((1 + r) / (1 - r)) below the largest logit. A token
+further below is no tie.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ RESIDUE = 1e-9
 
 
 class Logits(NamedTuple):
-    """What the target says of the next token, and how exactly."""
+    """The target's logits for the next token, and their error."""
 
     row: Callable[[Tokens], Any]
     """``row(new)``: logits ``[vocabulary]`` after the prompt and these new tokens, of any common offset; or a mapping
@@ -36,12 +36,12 @@ class Logits(NamedTuple):
 
     @property
     def bound(self) -> float:
-        """How far below the largest logit a right pass may find its token."""
+        """Largest gap below the maximal logit at which a right pass may pick a token."""
         return 2 * math.atanh(self.rounding)
 
 
 class Parting(NamedTuple):
-    """The first new token that greedy speculation and the target alone do not have in common."""
+    """The first new token at which greedy speculation and the target alone differ."""
 
     setting: str
     position: int
@@ -59,7 +59,7 @@ class Parting(NamedTuple):
 
     @property
     def undecided(self) -> str:
-        """What is said instead of a refutation."""
+        """The reason of UNKNOWN, which replaces a refutation at a tie."""
         return f"{self}; in float64 a bug would stay and a tie would not"
 
     def __str__(self) -> str:
@@ -77,9 +77,9 @@ def named(token: int) -> str:
 
 
 def parting(setting: str, plain: Tokens, speculative: Tokens, logits: Logits) -> Parting | None:
-    """Return where two different greedy texts part, None if nothing is told of it.
+    """Return the first difference of two greedy texts; None if the logits there are not known.
 
-    Raises ``ValueError`` for a row that is none.
+    Raises ``ValueError`` for an invalid row of logits.
     """
     texts = zip((*plain, NO_TOKEN), (*speculative, NO_TOKEN), strict=False)
     position, pair = next((index, pair) for index, pair in enumerate(texts) if pair[0] != pair[1])
@@ -95,10 +95,10 @@ def parting(setting: str, plain: Tokens, speculative: Tokens, logits: Logits) ->
 def greedy_parting(
     setting: str, logits: Logits | None, law: Mapping[Any, Any], expected: Mapping[Any, Any]
 ) -> Parting | None:
-    """Return where the text of a law parts from the only one that is expected.
+    """Return the first difference of a law's text from the only expected text.
 
-    None if several are expected, or nothing is told of the logits. A law of several texts is no greedy one: its
-    likeliest wrong text parts where no rounding explains it.
+    None if several texts are expected, or if the logits are not known. A law of several texts is not greedy: rounding
+    does not explain where its likeliest wrong text differs.
     """
     plain, text = without_chance(expected), without_chance(law)
     if logits is None or not isinstance(plain, tuple) or text == plain:
@@ -112,7 +112,7 @@ def greedy_parting(
 
 
 def _below(token: int, row: Any) -> float:
-    """Return how far a token lies below the largest of a row; infinitely far if it is not in it."""
+    """Return the gap of a token below the largest logit of a row; infinity if the row does not contain it."""
     told = isinstance(row, Mapping)
     plain = list(row.values()) if told else row.detach().double().cpu().numpy() if hasattr(row, "detach") else row
     values = np.asarray(plain, dtype=np.float64)
@@ -125,6 +125,6 @@ def _below(token: int, row: Any) -> float:
 
 
 def without_chance(probabilities: Mapping[Any, Any]) -> Any:
-    """Return the only outcome of a law, None if there are several: those of rounding aside."""
+    """Return the only outcome of a law, ignoring outcomes of rounding; None if there are several."""
     likely = [outcome for outcome, mass in probabilities.items() if mass > RESIDUE]
     return likely[0] if len(likely) == 1 else None

@@ -1,7 +1,7 @@
 """Every path of a program of draws: each draw answered with each of its outcomes in turn, depth first.
 
-Draws must be finite and declared, and the program must do the same when its draws are answered alike: when it does not,
-the error names the site that changed.
+The number of draws must be finite, every draw declared, and the program deterministic given its outcomes. If a replay
+asks another question, the error names the site that changed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PROBES = 16
 
 
 class Path(NamedTuple, Generic[Outcome]):
-    """One run: what came out, with which probability, by which choices."""
+    """One run: its result, its probability and its choices."""
 
     outcome: Outcome
     weight: Any
@@ -36,7 +36,7 @@ class Path(NamedTuple, Generic[Outcome]):
 
 
 class Undecided(NamedTuple):
-    """The end of a run in which some draws were never looked at: every outcome with its share of the path."""
+    """The end of a run with draws that were never read: every outcome with its share of the path."""
 
     outcomes: tuple[tuple[Any, Any], ...]
 
@@ -46,27 +46,27 @@ RARE = FLOAT64 / 2
 
 
 class _TooRare(BaseException):
-    """The run has come to where nothing follows that a law of floats can show: past many turns of a loop, say."""
+    """Raised when the remaining probability of a path is too small for floats, as after many turns of a loop."""
 
 
 class _Branch:
-    """A draw on the current path, and which of its possible outcomes is being followed."""
+    """A draw on the current path, and the outcome that is being followed."""
 
     __slots__ = ("_before", "decision", "index", "outcome", "possible", "question", "weight")
 
     def __init__(self, question: Question, index: int, before: Any) -> None:
-        """``before`` is the probability of the draws before it."""
+        """``before`` is the probability of the preceding draws."""
         self.question, self.possible, self._before = question, question.possible, before
         self.follow(index)
 
     def follow(self, index: int) -> None:
-        """Turn to an outcome; what all paths through it have in common is worked out here, once."""
+        """Select an outcome, and compute once the data that all paths through it share."""
         self.index, self.outcome, weights = index, self.possible[index], self.question.weights
         self.weight = self._before * weights[self.outcome]
         self.decision = Decision(self.question.site, weights, self.outcome)
 
     def pass_over(self) -> float:
-        """Turn from a rare outcome to the next that is not, or to the last; return the probability of those before."""
+        """Skip rare outcomes up to the next one that is not rare, or the last; return the skipped probability."""
         weights = self._before * self.question.masses[self.outcome :]
         shown = np.flatnonzero(weights >= RARE)
         ahead = int(shown[0]) if shown.size else self.possible[-1] - self.outcome
@@ -75,7 +75,7 @@ class _Branch:
 
 
 class Enumerated:
-    """Follows the branches of a path, then opens new ones at their first outcome."""
+    """Interpreter that follows the branches of a path, then opens new ones at their first outcome."""
 
     def __init__(self, branches: list[_Branch], first: tuple[int, ...] = ()) -> None:
         """``branches`` is shared with the enumeration and grows as the program draws; ``first`` fixes outcomes."""
@@ -105,7 +105,7 @@ class Enumerated:
         return branch.outcome
 
     def _opened(self, pmf: Pmf, site: Site) -> _Branch:
-        """Add a draw to the path. Raises ``_TooRare`` if nothing behind it shows."""
+        """Add a draw to the path. Raises ``_TooRare`` if the remaining probability is negligible."""
         question, fixed = Question(pmf, site, self.depth), self._first[self.depth : self.depth + 1]
         index, before = question.possible.index(*fixed) if fixed else 0, _weight(self._branches)
         if self.too_rare or _is_rare(before):
@@ -124,13 +124,13 @@ def paths(
     least: Callable[[], Any] | None = None,
     rare: Callable[[Any], bool] | None = None,
 ) -> Iterator[Path[Outcome]]:
-    """Yield every path of ``program``, once, depth first. Stop early by not asking for more.
+    """Yield every path of ``program`` once, depth first. The consumer stops early by closing the generator.
 
-    ``first`` restricts to the paths whose first draws have these outcomes. With ``least`` a path is passed over, and
-    not run, if its probability is known to be at most what that returns. A path of floats that ends in an exception
-    and has less probability than float64 rounding makes is passed over too, and one that is ``RARE`` is followed no
-    further, or not run: ``rare`` is told the probability of those of one draw, and returns whether to go on. Without it
-    ``NotAFunctionOfItsDraws`` is raised where so many in a row are rare that no end is in sight.
+    ``first`` restricts the paths to these outcomes of the first draws. With ``least``, a path whose probability is
+    known to be at most ``least()`` is skipped without a run. A path of floats that raises an exception is skipped if
+    its probability is below the rounding of float64. A path with probability below ``RARE`` is not followed further:
+    ``rare`` is called with the probability of the skipped outcomes of a draw and returns whether to go on. Without
+    ``rare``, ``NotAFunctionOfItsDraws`` is raised after many rare paths in a row.
     """
     check_callable(program, "the program")
     branches: list[_Branch] = []
@@ -166,7 +166,7 @@ def _is_rare(weight: Any) -> bool:
 
 
 def _goes_on(branches: list[_Branch], rare: Callable[[Any], bool] | None, in_a_row: int) -> bool:
-    """Return whether to go on after so many paths that were too rare."""
+    """Return whether to go on after a number of paths that were too rare."""
     if rare is not None:
         return rare(_weight(branches))
     if in_a_row > MOST_DECISIONS:
@@ -178,9 +178,9 @@ def _goes_on(branches: list[_Branch], rare: Callable[[Any], bool] | None, in_a_r
 def heaviest_paths(
     program: Callable[[Draws], Outcome], share: Callable[[Outcome], Any], number: int, most: int
 ) -> list[tuple[Any, Path[Outcome]]]:
-    """Return the ``number`` paths that weigh most, each with its weight times ``share`` of its outcome (at most 1).
+    """Return the ``number`` paths of largest weight times ``share`` of their outcome (at most 1).
 
-    Paths of share 0 are left out, and those that cannot be among the heaviest are not run. At most ``most`` are.
+    Paths of share 0 are left out, and paths that cannot be among the heaviest are not run. At most ``most`` paths run.
     """
     result: list[tuple[Any, Path[Outcome]]] = []
 
@@ -204,7 +204,7 @@ def _next_branch(
     least: Callable[[], Any] | None,
     rare: Callable[[Any], bool] | None,
 ) -> bool:
-    """Turn to the next path that weighs more than ``least`` and is not ``rare``. Return whether there is one."""
+    """Move to the next path with probability above ``least`` that is not ``rare``. Return whether there is one."""
     while _advanced(branches, first):
         branch, lost = branches[-1], 0.0
         if _is_rare(branch.weight):
@@ -228,18 +228,18 @@ def _advanced(branches: list[_Branch], first: tuple[int, ...]) -> bool:
 
 
 def _happens_by_rounding(branches: list[_Branch]) -> bool:
-    """Return whether a path of floats is so rare that it is there because they are rounded.
+    """Return whether a path of floats is so rare that rounding alone explains its existence.
 
-    An inverse CDF whose last bound is 1 - 2**-53 has a run in which it finds nothing.
+    Example: an inverse CDF whose last bound is 1 - 2**-53 has a path on which no token is selected.
     """
     weight = _weight(branches)
     return isinstance(weight, float) and weight < NEGLIGIBLE
 
 
 def first_outcomes(program: Callable[[Draws], Any], depth: int) -> list[tuple[int, ...]]:
-    """Return the outcomes of the first ``depth`` draws of every path: a partition of the paths into shares.
+    """Return the outcomes of the first ``depth`` draws of every path: a partition of the paths.
 
-    Outcomes that are too rare to be followed, such as the end of a cdf that rounds to less than 1, are none of them.
+    Outcomes too rare to follow, such as the end of a CDF that rounds to less than 1, are left out.
     """
     check_integer(depth, "the depth", least=0)
     shares: list[tuple[int, ...]] = [()]
@@ -257,15 +257,15 @@ def first_outcomes(program: Callable[[Draws], Any], depth: int) -> list[tuple[in
 
 
 def outcomes_of(end: Any) -> tuple[tuple[Any, Any], ...]:
-    """Return what a run can end with and the share of each: one outcome, unless some draws were never looked at."""
+    """Return the possible outcomes of a run with their shares: one outcome, unless some draws were never read."""
     return end.outcomes if isinstance(end, Undecided) else ((end, 1),)
 
 
 def estimated_paths(program: Callable[[Draws], Any], probes: int = PROBES, seed: int = 0) -> float:
-    """Return an unbiased estimate of the number of paths: mean product of branching factors over random probes.
+    """Return an unbiased estimate of the number of paths: the mean product of branching factors over random probes.
 
-    Knuth, "Estimating the efficiency of backtrack programs" (1975). Every probe takes each branch equally likely. One
-    that meets no branch has taken the only path.
+    Knuth, "Estimating the efficiency of backtrack programs" (1975). Each probe takes every branch with equal
+    probability. A probe that meets no branch has taken the only path.
     """
     check_integer(probes, "the number of probes")
     check_seed(seed)
@@ -275,10 +275,10 @@ def estimated_paths(program: Callable[[Draws], Any], probes: int = PROBES, seed:
 
 
 class Probe:
-    """Takes each branch of a path equally likely."""
+    """Interpreter that takes each branch of a path with equal probability."""
 
     def __init__(self, rng: np.random.Generator) -> None:
-        """``rng`` chooses."""
+        """``rng`` selects the branches."""
         self._uniform = Sampled(rng)
         self.depth = 0
         self.product = 1.0

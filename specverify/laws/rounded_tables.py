@@ -1,7 +1,7 @@
-"""Tables of p and q that are apart by rounding alone: what is left of p - q may be nothing, though a draft is rejected.
+"""Tables of p and q that differ by rounding alone: the residual (p - q)+ may be empty although a draft is rejected.
 
-Two kernels that compute one softmax give such rows, and so does a model that is its own draft. Token 0 is impossible,
-and sometimes the last one is, so that an argmax of NaN or a lookup beyond the end comes out at a forbidden token.
+Two kernels that compute the same softmax give such rows, and so does a model that drafts for itself. Token 0 is
+impossible, and sometimes the last token, so that an argmax of NaN or a lookup past the end emits a forbidden token.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ RowPair = tuple[Any, Any]
 
 
 def just_below(rng: random.Random, vocabulary: int, dtype: Any) -> RowPair:
-    """Every possible token one float less likely under p than under q: nothing is left of p - q."""
+    """Every possible token one float less likely under p than under q: the residual is empty."""
     q = _pmf(rng, vocabulary).astype(dtype)
     return np.nextafter(q, dtype(0)), q
 
 
 def just_above(rng: random.Random, vocabulary: int, dtype: Any) -> RowPair:
-    """Every possible token one float more likely under p than under q: nothing may be rejected."""
+    """Every possible token one float more likely under p than under q: no draft may be rejected."""
     q = _pmf(rng, vocabulary).astype(dtype)
     return np.where(q > 0, np.nextafter(q, dtype(1)), q), q
 
 
 def two_softmaxes(rng: random.Random, vocabulary: int, dtype: Any) -> RowPair:
-    """One softmax computed in two ways: numbers divided by their sum, and a difference of logarithms exponentiated."""
+    """The same softmax computed as a quotient and as the exponential of a difference of logarithms."""
     possible = _pmf(rng, vocabulary) > 0
     logits = np.array([rng.gauss(0, 2) for _ in range(vocabulary)], dtype=dtype)[possible]
     weights = np.exp(logits - logits.max())
@@ -41,7 +41,7 @@ def two_softmaxes(rng: random.Random, vocabulary: int, dtype: Any) -> RowPair:
 
 
 def below_in_float32(rng: random.Random, vocabulary: int, dtype: Any) -> RowPair:
-    """Pmfs of float64 that are ``just_below`` in float32, where all but one token are rounded apart."""
+    """Float64 pmfs that are ``just_below`` in float32, where rounding separates all but one token."""
     while True:
         wanted = _pmf(rng, vocabulary).astype(np.float32)
         middle = (wanted.astype(np.float64) + np.nextafter(wanted, np.float32(0))) / 2

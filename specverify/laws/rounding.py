@@ -1,38 +1,38 @@
-"""What rounding can do to a law: seen while the law is computed, derived here, written nowhere else.
+"""Bounds on the effect of rounding on a law, derived here from what was observed while the law was computed.
 
 An enumerated law is the law of the program that ran, in the arithmetic it ran in: its own probabilities, multiplied in
-float64. Two such laws are equal up to ``ENUMERATION`` a decision if the programs are. A program may also be right and
-differ, because it computes the same probabilities in another order and in coarser floats. How far is bounded below, by
-the coarsest dtype that was seen at a decision (float32 at least: NumPy does not show what is computed in between).
+float64. Two such laws are equal up to ``ENUMERATION`` per decision if the programs are equal. A right program may still
+differ, because it computes the same probabilities in another order and in coarser floats. The following bounds the
+difference by the coarsest dtype observed at a decision (at least float32: NumPy does not show intermediate results).
 
-Let u be half the spacing of the floats at 1, and p and q pmfs of the same logits, each with n tokens of positive
-probability at most: n is seen, and the zeros of a vocabulary add nothing. Write d for the distance of a logit from the
-largest one, Z for the sum of exp(-d) and H for the entropy. In the mean under p, E d + ln Z = H <= ln n.
+Let u be half the spacing of the floats at 1, and p and q pmfs of the same logits, each with at most n tokens of
+positive probability: n is observed, and the zeros of a vocabulary add nothing. Write d for the distance of a logit from
+the largest one, Z for the sum of exp(-d) and H for the entropy. In the mean under p, E d + ln Z = H <= ln n.
 
-* A sum of n positive floats is off by (n - 1) u at most, in whatever order. That is no waste: NumPy adds one by one in
-  ``cumsum`` and along every axis but the last, and torch adds a softmax in as many lanes as the processor has, each
-  one by one. Only ``np.sum`` along the last axis and ``torch.sum`` add in pairs.
+* A sum of n positive floats is off by at most (n - 1) u, in any order. The bound is attained in practice: NumPy adds
+  one by one in ``cumsum`` and along every axis but the last, and torch adds a softmax in as many lanes as the processor
+  has, each one by one. Only ``np.sum`` along the last axis and ``torch.sum`` add pairwise.
 * An entry of a softmax has d u from the subtraction of the largest logit, 5 u from the exponential and u from the
   division; written as the exponential of a log-softmax, 2 d u + u ln Z + 5 u. (The coarsest exponential and logarithm
-  in use are NumPy's in float32, 2.52 and 3.83 units in the last place.) What all entries have in common is not seen by
+  in use are NumPy's in float32, 2.52 and 3.83 units in the last place.) A factor common to all entries does not affect
   a draw, so a draw is off by half the mean of this in total variation: less than (ln n + 3) u.
-* A coin that accepts x, drawn from q, with p(x) / q(x) compares stored entries. Those of q cancel against the draw, and
-  those of p are a draw's. What is left is that stored pmfs do not sum to 1: a softmax by n u, one written by logarithms
-  by (n + 9 ln n + 9) u, each of p and q. The division adds u. Where logarithms are subtracted instead, the entries of q
-  do not cancel. Together that is less than (2 n + 20 ln n + 20) u.
-* A residual p - q has the two sums and u for the subtraction, (2 n + 18 ln n + 19) u. Its own sum is common to all.
+* A coin that accepts x, drawn from q, with p(x) / q(x) compares stored entries. The errors of q cancel against the
+  draw, and those of p are the errors of a draw. The remainder is that stored pmfs do not sum to 1: a softmax by n u, a
+  softmax computed by logarithms by (n + 9 ln n + 9) u, for each of p and q. The division adds u. If logarithms are
+  subtracted instead, the entries of q do not cancel. Together this is less than (2 n + 20 ln n + 20) u.
+* A residual p - q has the two sums and u for the subtraction, (2 n + 18 ln n + 19) u. Its own sum is a common factor.
 
-A token takes a coin and a residual on its worst path, and is compared with a draw of p that was written in another way.
-Shared between the two decisions that is (2 n + 20 ln n + 22) u = (n + 10 ln n + 11) epsilon each.
+A token takes a coin and a residual on its worst path, and is compared with a draw of p that was computed in another
+way. Shared between the two decisions this is (2 n + 20 ln n + 22) u = (n + 10 ln n + 11) epsilon each.
 
-Floats of 16 bits are summed up in float32 by torch, and by NumPy where it adds in pairs, so n costs what it does there.
-Now stored logarithms count: ln p has an error of |ln p| u, whose mean is H u. The same steps with that, u for a stored
-entry and 2 u for a sum give (3 ln n + 17/4) u. In float16 entries below 2**-14 may be lost, those of 3 pmfs a decision.
+Floats of 16 bits are summed in float32 by torch, and by NumPy where it adds pairwise, so n costs as much as in float32.
+Here stored logarithms count: ln p has an error of |ln p| u, whose mean is H u. The same steps with that, u for a stored
+entry and 2 u for a sum give (3 ln n + 17/4) u. In float16 entries below 2**-14 may be lost, in 3 pmfs per decision.
 
-A number that is looked up in a cumulated pmf is different: every partial sum is rounded, and what one cell gains its
-neighbour loses. Below 1 that is u/2 a sum, where it is added, and again if all are divided by the last one. Over n
-cells of positive mass it is less than n u in total variation, and as much may be missing at the end. The same holds of
-a uniform number that is compared with one bound after another.
+A lookup in a cumulated pmf differs: every partial sum is rounded, and one cell gains what its neighbour loses. Below 1
+that is u/2 per sum, once for the addition and again if all are divided by the last one. Over n cells of positive mass
+it is less than n u in total variation, and as much may be missing at the end. The same holds of a uniform number that
+is compared with one bound after another.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ UNDERFLOW = 1e-30
 
 
 class Rounding(NamedTuple):
-    """What a run, or the worst of several, was seen to compute with."""
+    """The dtypes, supports and lookups observed in a run, or the worst of several runs."""
 
     epsilon: float = FLOAT64
     """Spacing at 1 of the coarsest floats."""
@@ -73,12 +73,12 @@ class Rounding(NamedTuple):
 
 
 def worst(one: Rounding, other: Rounding) -> Rounding:
-    """Return what bounds both."""
+    """Return an upper bound for both runs."""
     return one if one == other else Rounding._make(map(max, one, other))
 
 
 def after(one: Rounding, other: Rounding) -> Rounding:
-    """Return what bounds a run that goes through both, one after the other."""
+    """Return an upper bound for a run that performs both, one after the other."""
     return Rounding(
         max(one.epsilon, other.epsilon),
         one.decisions + other.decisions,
@@ -90,7 +90,7 @@ def after(one: Rounding, other: Rounding) -> Rounding:
 
 
 def of_decision(epsilon: float, support: int) -> float:
-    """Return how far one decision may be off in total variation.
+    """Return an upper bound on the error of one decision in total variation.
 
     ``epsilon`` is the spacing of the floats at 1, ``support`` the number of tokens of positive probability.
     """
@@ -101,32 +101,32 @@ def of_decision(epsilon: float, support: int) -> float:
 
 
 def of_lookup(epsilon: float, cells: int) -> float:
-    """Return how far look-ups among so many cells of cumulated pmfs may be off in total variation."""
+    """Return an upper bound on the total variation caused by lookups in cumulated pmfs with this many cells."""
     return cells * epsilon / 2
 
 
 def allowed(rounding: Rounding, coarsest: float = FLOAT32) -> float:
-    """Return how far in total variation rounding can move a law; floats are taken to be ``coarsest`` at least."""
+    """Return the total variation by which rounding can move a law; no float counts as finer than ``coarsest``."""
     epsilon = max(rounding.epsilon, coarsest)
     floats = rounding.decisions * of_decision(epsilon, rounding.support) + of_lookup(epsilon, rounding.cells)
     return floats + rounding.within
 
 
 def holds_within(distance: float, bound: float) -> bool:
-    """Return whether a distance holds: rounding can do little, and the distance is small even for that."""
+    """Return whether a distance holds: the rounding bound is small, and the distance is within it."""
     return bound <= LARGEST and distance <= bound / 4
 
 
 def of_enumeration(rounding: Rounding, runs: int) -> float:
-    """Return how far apart in total variation two enumerations of one law can be."""
+    """Return the largest total variation between two enumerations of one law."""
     return ENUMERATION * (rounding.decisions + rounding.cells) + FLOAT64 * runs
 
 
 def left_on_nothing(rounding: Rounding) -> float:
-    """Return the probability that rounding can leave on an outcome that should have none.
+    """Return the probability that rounding can leave on an impossible outcome.
 
-    Underflow leaves next to nothing; the end of a cumulated pmf, which a uniform number is compared with, leaves a
-    spacing of its floats, and what its sums have lost.
+    Underflow leaves a negligible amount. The end of a cumulated pmf that is compared with a uniform leaves one spacing
+    of its floats, plus the error of its sums.
     """
     return UNDERFLOW + 2 * rounding.epsilon * rounding.uniforms + of_lookup(rounding.epsilon, rounding.cells)
 
@@ -146,7 +146,7 @@ class _Seen:
         _COLLECTING.remove(self)
 
     def rounding(self) -> Rounding:
-        """Return what was seen of a run."""
+        """Return the observations of a run."""
         draws, cells = self.draws - self.again, self.cells + self.again
         return Rounding(self.epsilon, draws, cells, self.uniforms, self.support, self.within)
 
@@ -156,12 +156,12 @@ _DTYPES = {"float64": FLOAT64, "float32": FLOAT32, "float16": FLOAT16, "bfloat16
 
 
 def collected() -> _Seen:
-    """Return what a run inside it, as a context, computes with."""
+    """Context manager that collects the observations of the run inside it."""
     return _Seen()
 
 
 def saw(dtype: Any) -> None:
-    """Note that numbers of a dtype of NumPy or torch reach a decision, or are made on the way there."""
+    """Record that numbers of a NumPy or torch dtype contribute to a decision."""
     if _COLLECTING:
         seen, epsilon = _COLLECTING[-1], spacing(dtype)
         seen.epsilon = max(seen.epsilon, epsilon)
@@ -169,17 +169,17 @@ def saw(dtype: Any) -> None:
 
 @cache
 def spacing(dtype: Any) -> float:
-    """Return the spacing at 1 of the floats of a dtype; that of float64 for what is no float."""
+    """Return the spacing at 1 of the floats of a dtype; for other dtypes that of float64."""
     return _DTYPES.get(str(dtype).removeprefix("torch."), FLOAT64)
 
 
 def is_of_16_bits(dtype: Any) -> bool:
-    """Return whether a dtype is of floats coarser than those of float32."""
+    """Return whether a dtype is a float coarser than float32."""
     return spacing(dtype) > FLOAT32
 
 
 def drew(support: int, dtype: Any = None) -> None:
-    """Note a draw among so many tokens of positive probability, looked at or not; ``dtype`` is that of the pmf."""
+    """Record a draw with its number of tokens of positive probability, read or not; ``dtype`` is that of the pmf."""
     if _COLLECTING:
         seen = _COLLECTING[-1]
         seen.draws += 1
@@ -188,19 +188,19 @@ def drew(support: int, dtype: Any = None) -> None:
 
 
 def looked_up(cells: int) -> None:
-    """Note that a number was looked up among the bounds of so many cells of positive mass."""
+    """Record a lookup of a number among the bounds of this many cells of positive mass."""
     if _COLLECTING:
         _COLLECTING[-1].cells += cells
 
 
 def known_within(bound: float) -> None:
-    """Note a decision whose probability may be off by ``bound``: it was found between bounds."""
+    """Record a decision whose probability is known within ``bound``."""
     if _COLLECTING:
         _COLLECTING[-1].within += bound
 
 
 def asked(*, again: bool) -> None:
-    """Note a question to a uniform number, the first or a further one."""
+    """Record a comparison of a uniform number, the first or a later one."""
     if _COLLECTING:
         _COLLECTING[-1].again += again
         _COLLECTING[-1].uniforms += not again

@@ -1,6 +1,6 @@
-"""The situations every exact check goes through, smallest first, so that the first failure is a small one.
+"""The scenarios of every exact check, smallest first, so that the first failure is a small one.
 
-A scenario is plain data: its name rebuilds it. Together they hold what hides bugs elsewhere: rows that depend on the
+A scenario is plain data that its name rebuilds. Together they cover what hides bugs elsewhere: rows that depend on the
 whole context, token 0 likely, several rounds with gamma >= 2, a rejection at every position, p = q and p nearly q,
 disjoint supports, point masses, ties, prompts of one token, and end-of-sequence tokens inside accepted blocks.
 """
@@ -39,7 +39,7 @@ class Scenario(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The scenario in one word; ``scenario_named`` finds it again."""
+        """The scenario as one word, which ``scenario_named`` parses."""
         prompt, eos = "".join(map(str, self.prompt)), "".join(map(str, self.eos))
         word = f"{self.shape}-v{self.vocabulary}-p{prompt}-h{self.horizon}-s{self.seed}"
         word += (f"-e{eos}" if eos else "") + "-greedy" * self.greedy + "-float32" * self.float32
@@ -54,7 +54,7 @@ def scenario_task(scenario: Scenario, rational: bool = True) -> Task:
 
 @cache
 def handed_task(scenario: Scenario, rational: bool = True) -> Task:
-    """Return the same task as a subject is handed it: it cannot change the rows of the models."""
+    """Return the task with read-only rows, as subjects receive it."""
     return _task(scenario, *map(unchangeable, _models(scenario, rational)))
 
 
@@ -82,7 +82,7 @@ def _models(scenario: Scenario, rational: bool) -> tuple[LanguageModel, Language
 
 
 def _of_order(order: int, model: LanguageModel) -> LanguageModel:
-    """Return the model that sees the last ``order`` tokens alone."""
+    """Return a model that reads only the last ``order`` tokens."""
     return lambda tokens: model(tokens[-order:])
 
 

@@ -1,7 +1,7 @@
-"""Situations of a size: long texts, long prompts, many rows, large vocabularies, on certain rows, one path each.
+"""Scenarios of a size: long texts, long prompts, many rows, large vocabularies. Rows are one-hot, so each has one path.
 
-A fault at the edge of a page, a ring, a window, a block or a graph shows at a power of two, or one beside it. A text of
-132 tokens passes every length up to there; prompts end at each of them.
+A fault at the edge of a page, a ring, a window, a block or a graph shows at a power of two, plus or minus one. A text
+of 132 tokens passes every such length up to 129; prompts end at each of them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,15 @@ _PASSED: Final = 4
 
 
 class Sizes(NamedTuple):
-    """Sizes that an engine is asked for beside those that are met by default; 0 asks for no more."""
+    """Sizes that an engine is asked for beside those that are met by default; 0 asks for no more.
+
+    Every engine made for a scenario meets texts of 132 tokens, prompts that end at and beside the powers of two up to
+    128, and batches of nine rows. The situations of a size have one path each, so large ones are cheap.
+
+    Examples:
+        >>> Sizes(horizon=256, vocabulary=151_936).rows
+        0
+    """
 
     horizon: int = 0
     """New tokens."""
@@ -35,6 +43,11 @@ class Sizes(NamedTuple):
     """Drafts of a round, which ``scenario.gamma`` tells what makes the engine."""
     vocabulary: int = 0
     """Tokens of the vocabulary, in a text of a few certain rows."""
+    least_vocabulary: int = 0
+    """The fewest tokens of every situation, 2 to 8, for an engine that needs more than the two of the smallest, such as
+    an end of its own."""
+    ranks: int = 0
+    """Ranks of ``promises={"ranks"}``; 2 if left out."""
 
 
 NO_SIZES: Final = Sizes()
@@ -42,7 +55,7 @@ NO_SIZES: Final = Sizes()
 
 
 def size_scenarios(sizes: Sizes = NO_SIZES) -> tuple[Scenario, ...]:
-    """Return the long texts and prompts that every made engine meets, and those that are asked for."""
+    """Return the default long texts and prompts of engines, and the requested additional ones."""
     prompts = (*EDGES, *_beside(sizes.prompt))
     scenarios = [Scenario(CERTAIN, 4, (0,), MOST + _PASSED, seed=seed) for seed in (210, 211)]
     scenarios += [Scenario(CERTAIN, 4, long_prompt(length), _BEHIND, seed=212) for length in dict.fromkeys(prompts)]
@@ -60,12 +73,12 @@ def _beside(length: int) -> tuple[int, ...]:
 
 
 def long_prompt(length: int) -> Tokens:
-    """Return a prompt of so many tokens, without a period."""
+    """Return an aperiodic prompt of this length."""
     return tuple((place * place + place // 3) % 4 for place in range(length))
 
 
 def many_rows(rows: int) -> tuple[Tokens, ...]:
-    """Return the prompts of a batch of so many rows, of unlike lengths, two of them alike."""
+    """Return a batch of this many prompts of different lengths, two of them equal."""
     return tuple(
         long_prompt(1 + (5 * row) % 7 + row // 7) if row != rows - 1 else long_prompt(1) for row in range(rows)
     )

@@ -1,9 +1,9 @@
 """Hypothesis strategies: rational pmfs, pairs of them, language models as tables, and tasks.
 
-What is drawn leans towards what breaks verifiers: zeros, ties, point masses, p = q, supports that are disjoint or one
-inside the other, rows that depend on the whole context, end-of-sequence tokens anywhere. Everything shrinks.
+The distributions favour inputs that break verifiers: zeros, ties, point masses, p = q, disjoint or nested supports,
+rows that depend on the whole context, end-of-sequence tokens anywhere. Everything shrinks.
 
-A strategy is made once for its arguments: Hypothesis looks through every new one, which takes longer than drawing.
+Strategies are cached by their arguments: Hypothesis validates every new one, which takes longer than drawing.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _pmfs(vocabulary: int) -> SearchStrategy[Pmf]:
 
 
 def pmfs_of(vocabulary: int, kind: str) -> SearchStrategy[Pmf]:
-    """Rational pmfs ``[vocabulary]`` of one of ``KINDS``. Raises ``ValueError`` for a kind that is none of them."""
+    """Rational pmfs ``[vocabulary]`` of one of ``KINDS``. Raises ``ValueError`` for another kind."""
     check_integer(vocabulary, "the vocabulary")
     check_choice(kind, "the kind", list(KINDS))
     return KINDS[kind](vocabulary).map(_normalised)
@@ -75,9 +75,9 @@ def prompts(vocabulary: int, longest: int = 4) -> SearchStrategy[Tokens]:
 
 
 def table_models(vocabulary: int) -> SearchStrategy[LanguageModel]:
-    """Language models ``tokens -> [vocabulary]`` whose every row is drawn anew, when its context is first asked for.
+    """Language models ``tokens -> [vocabulary]`` whose rows are drawn when their context first occurs.
 
-    A row depends on all tokens of its context and stays what it is for the rest of the example.
+    A row depends on all tokens of its context and stays the same for the rest of the example.
     """
     return _tables(pmfs(vocabulary), "row")
 
@@ -95,7 +95,7 @@ def _table_pairs(vocabulary: int) -> SearchStrategy[tuple[LanguageModel, Languag
 
 
 def tasks(vocabulary: int, shortest: int = 0, longest: int = 4) -> SearchStrategy[Task]:
-    """Tasks: ``table_pairs`` over ``vocabulary``, a horizon within [shortest, longest], none to all tokens as EOS."""
+    """Tasks: ``table_pairs`` over ``vocabulary``, a horizon within [shortest, longest], any set of tokens as EOS."""
     check_integer(vocabulary, "the vocabulary")
     check_integer(shortest, "the shortest horizon", least=0)
     check_integer(longest, "the longest horizon", least=shortest)
@@ -121,7 +121,7 @@ def _tokens(vocabulary: int) -> SearchStrategy[int]:
 
 
 class _Table:
-    """Rows drawn on demand and kept."""
+    """Rows drawn on demand and cached."""
 
     def __init__(self, data: DataObject, rows: SearchStrategy[Any], label: str) -> None:
         self._data, self._rows, self._label = data, rows, label

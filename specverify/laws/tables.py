@@ -1,7 +1,7 @@
 """Table language models: rational, dependent on the whole context, in every awkward shape.
 
-A model whose rows do not depend on the context hides every index error, so each row is drawn from a generator seeded by
-all tokens so far. Shapes are pairs (p, q), because what a verifier must survive is the relation of the two.
+A model whose rows do not depend on the context hides index errors, so each row is drawn from a generator seeded by all
+tokens so far. A shape is a pair (p, q), because a verifier depends on the relation of the two.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def zeros(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
 
 
 def disjoint(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
-    """Supports that do not meet: every draft must be rejected."""
+    """Disjoint supports: every draft must be rejected."""
     side = [rng.random() < 0.5 for _ in range(vocabulary)]
     side[rng.randrange(vocabulary)] ^= len(set(side)) == 1
     weights = _positive(rng, vocabulary)
@@ -56,7 +56,7 @@ def disjoint(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
 
 
 def equal(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
-    """P = q: nothing may be rejected."""
+    """P = q: no draft may be rejected."""
     weights = _sparse(rng, vocabulary)
     return weights, weights
 
@@ -77,7 +77,7 @@ def ties(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
 
 
 def nearly_equal(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
-    """P and q apart by 2^-30 or less at two tokens: exact where nothing is rounded or tolerated."""
+    """P and q differ by 2^-30 or less at two tokens: exact laws see it, rounded or tolerant ones do not."""
     weights = [weight << 30 for weight in _positive(rng, vocabulary)]
     more, less = rng.sample(range(vocabulary), 2)
     moved = [weight + (token == more) - (token == less) for token, weight in enumerate(weights)]
@@ -137,10 +137,10 @@ def as_float64(model: LanguageModel) -> LanguageModel:
 
 
 def unchangeable(model: LanguageModel) -> LanguageModel:
-    """Return the model with each row kept, and handed out to be read alone.
+    """Return the model with cached, read-only rows.
 
-    A write into one raises, by NumPy, where it is made; one that gets through, as by a tensor that shares its memory,
-    raises ``ValueError`` when the row is asked for again, which is then as it was.
+    Writing into a row raises an error in NumPy. A write that bypasses NumPy, as through a tensor that shares its
+    memory, raises ``ValueError`` at the next request for the row, which is then restored.
     """
     rows: dict[Tokens, tuple[Pmf, bytes]] = {}
 
@@ -166,7 +166,7 @@ def unchangeable(model: LanguageModel) -> LanguageModel:
 
 @cache
 def _torch_warns(torch: Any) -> None:
-    """Have torch give its warning of an array that is not writable, which it gives once, unheard."""
+    """Trigger and discard torch's one-time warning about arrays that are not writable."""
     row = np.zeros(1)
     row.flags.writeable = False
     with warnings.catch_warnings():

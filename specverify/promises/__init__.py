@@ -21,6 +21,8 @@ PROMISED: Final[Mapping[str, Evidence]] = {
     "resume_continues": Evidence.STATISTICAL,
     "drafts_follow_the_text": Evidence.EQUAL,
     "constraint_is_kept": Evidence.EXACT,
+    "ranks_agree": Evidence.STATISTICAL,
+    "ranks_agree_by_gloo": Evidence.STATISTICAL,
 }
 """Name of a check of a promise -> the strength of its evidence."""
 

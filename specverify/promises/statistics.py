@@ -141,17 +141,21 @@ def _asked(accepted: Any, answer: Answer, facts: Facts | None) -> Off | None:
 def examine(answering: Answering, promises: Mapping[str, Kind], _: Conditions) -> Examination:
     """Compare the reported numbers of every path with the run."""
     runs, present = 0, set[str]()
+    lacking: dict[str, tuple[Answer, Facts | None]] = {}
     for answers in followed(answering.open()):
         runs += 1
         for place, answer in enumerate(answers):
             facts = answering.requests[place] if place < len(answering.requests) else None
             present |= answer.values.keys()
+            for name in promises.keys() - answer.values.keys():
+                lacking.setdefault(name, (answer, facts))
             off = statistics_fault(answer, facts, promises)
             if off is not None:
                 return _refuted(answering, answer, facts, off, runs)
-    for name in promises:
+    for name, (answer, facts) in lacking.items():
         if name not in present:
             raise UnusableSubject(absent(name))
+        return _refuted(answering, answer, facts, Off(f"no {name} are reported on some paths"), runs)
     said = f"on every path the reported {listed_names(promises)} fit the run"
     return Examination(said, rational=False, figures={"runs": runs})
 

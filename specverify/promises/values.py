@@ -20,7 +20,7 @@ from specverify.laws.enumeration import EnumerationTooLarge
 from specverify.laws.paths import paths
 from specverify.reference import LanguageModel, Pmf, Tokens
 from specverify.subjects.answering import Answering, Facts, Run, Value
-from specverify.subjects.beside import NAMES, OF_TOKENS, Answer, Ranked, Unreadable
+from specverify.subjects.beside import NAMES, OF_TOKENS, Answer, Ranked, Unreadable, token_logprob
 from specverify.subjects.subject import Subject, UnusableSubject
 
 RAW, PROCESSED, PLAIN = "raw", "processed", "plain"
@@ -600,21 +600,15 @@ def _compare_prompt(name: str, kind: Kind, value: Value, answer: Answer, known: 
     first = len(answer.prompt) - len(value.value)
     for place in range(max(first, 1), len(answer.prompt)):
         entry, token = value.value[place - first], answer.prompt[place]
-        result = _of_token(entry, token)
+        try:
+            result = None if entry is None else token_logprob(entry, token)
+        except (TypeError, KeyError, IndexError):
+            return Off(f"the log-probability of prompt token {place + 1} is {_shown(entry)}, expected a number")
         expected = _log(facts.target(answer.prompt[:place])[token])
         if result is None or _off_by(result, expected, value.spacing) == "wrong":
             said = "missing" if result is None else short(result)
             return Off(f"the log-probability of prompt token {place + 1} is {said}, expected {short(expected)}")
     return None
-
-
-def _of_token(entry: Any, token: int) -> float | None:
-    if isinstance(entry, Mapping):
-        item = entry.get("logprob") if "logprob" in entry else entry.get(token, entry.get(str(token)))
-        return _of_token(item, token) if isinstance(item, Mapping) else item
-    if isinstance(entry, tuple):
-        return float(entry[0]) if entry else None
-    return entry if isinstance(entry, int | float) else None
 
 
 def _compare_other(name: str, kind: Kind, value: Value, answer: Answer, known: Known) -> Off | None:

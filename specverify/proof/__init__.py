@@ -59,10 +59,10 @@ def prove(
 
     ``algorithm_name`` is a registry name or ``mutant:NAME``, built with the options of its first example, with
     ``gamma``, and with ``options``; ``coupling`` for the statements about no decoder. ``what`` is a key of
-    ``STATEMENTS`` or ``LINEAR``; ``timeout`` is in seconds, and the answer is UNKNOWN after it. An algorithm whose
-    length rule computes with floats is proved with any length rule in its place instead, and the statement says so.
-    ``cache`` is a folder of proofs to look in first; ``progress`` is told what was gone through. Raises ``ValueError``
-    for an unknown name, a vocabulary below 2 or a negative gamma.
+    ``STATEMENTS`` or ``LINEAR``; ``timeout`` is in seconds, and the result is UNKNOWN after it. An algorithm whose
+    length rule computes with floats is proved with an arbitrary length rule in its place, which the statement mentions.
+    ``cache`` is a folder of earlier proofs; ``progress`` is called with the work done. Raises ``ValueError`` for an
+    unknown name, a vocabulary below 2 or a negative gamma.
     """
     if vocabulary < 2 or gamma < 0:
         raise ValueError(f"vocabulary is {vocabulary} and gamma {gamma}, expected at least 2 tokens and gamma >= 0")

@@ -17,7 +17,7 @@ from specverify.proof.tables import Model
 
 
 def kept_proof(folder: Path, asked: Mapping[str, Any], prove: Callable[[], Proof]) -> Proof:
-    """Return the proof kept for ``asked``, or make and keep it. What is open is not kept: it hangs on the time limit.
+    """Return the cached proof of ``asked``, or make and cache it. UNKNOWN is not cached: it depends on the time limit.
 
     The key holds every source file of both packages, the version of z3 and the question.
     """

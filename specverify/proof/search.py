@@ -42,7 +42,7 @@ class Search:
         seconds: float,
         progress: Callable[[str], None] = lambda doing: None,
     ) -> None:
-        """``seconds`` is the time limit, counted from now; ``progress`` is told what was gone through."""
+        """``seconds`` is the time limit, counted from now; ``progress`` is called with the work done."""
         self._progress = progress
         self._statement, self._subject, self._vocabulary, self._gamma = statement, subject, vocabulary, gamma
         self._started = time.perf_counter()

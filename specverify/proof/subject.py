@@ -84,7 +84,7 @@ def _no_rule(shown: str) -> str:
 
 
 class _Found(NamedTuple):
-    """What a name stands for; ``defaults`` are the options it is built with unless told otherwise."""
+    """The subject of a name; ``defaults`` are its default options."""
 
     shown: str
     build: Callable[..., Decoder]
@@ -114,11 +114,11 @@ def _first_variant(subject: Subject, name: str) -> Variant:
 
 
 def any_length(world: World, most: int) -> LengthRule:
-    """Return the length rule that asks an open question before each token: go on after this text, or not?
+    """Return the length rule that asks an open question before each token: continue after this text, or not?
 
-    The answer may be any function of the text so far and of all pmfs, so what is shown of it holds for every rule that
-    decides before a token is drawn, random ones included, as mixtures. Rules that look at a token after it was drawn
-    and keep it decide about the next one.
+    The answer may be any function of the text so far and of all pmfs, so a proof holds for every rule that decides
+    before a token is drawn, including random ones, as mixtures. Rules that read a token after it was drawn and keep it
+    decide about the next one.
     """
     text: list[Tokens] = [()]
 

@@ -1,11 +1,11 @@
 """Sums of guarded products: is ``sum of weights whose conditions are met`` zero, or never negative, everywhere?
 
 The unknowns are split into cells by the sign of one condition after another, until in each cell every weight is in or
-out. In a cell the sum is one quotient of polynomials. If it is not the zero polynomial, the solver is asked for a point
-of the cell where it is not zero, which there need not be: a cell may lie in a plane.
+out. In a cell the sum is one quotient of polynomials. If it is not the zero polynomial, the solver searches the cell
+for a point where it is not zero, which need not exist: a cell may lie in a plane.
 
-That an outcome had positive probability needs no cell of its own where the weight has that probability as a factor: it
-is 0 on both sides. This holds as long as no denominator vanishes there, which is asked.
+The condition that an outcome has positive probability needs no cell of its own if the weight has that probability as a
+factor: it is 0 on both sides. This holds as long as no denominator vanishes there, which is checked.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Failure(NamedTuple):
 
 
 class Decided(NamedTuple):
-    """How many cells were looked at, and the first failure, if any."""
+    """The number of cells examined, and the first failure, if any."""
 
     cells: int
     failure: Failure | None

@@ -42,7 +42,7 @@ class Oracle(Protocol):
 class Real:
     """``numerator / product of denominators`` for one run. Operators take numbers of the same run and rationals.
 
-    A result that does not depend on any unknown is a ``Fraction``. Raises ``NeedsNumber`` where a float is asked for.
+    A result that does not depend on any unknown is a ``Fraction``. Raises ``NeedsNumber`` on conversion to a float.
     """
 
     __slots__ = ("denominators", "numerator", "run")

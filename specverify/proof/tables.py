@@ -1,4 +1,4 @@
-"""Tables of unknown pmfs: a row of free probabilities for every text, made as it is asked for."""
+"""Tables of unknown pmfs: a row of free probabilities for every text, created on first use."""
 
 from __future__ import annotations
 

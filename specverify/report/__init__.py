@@ -1,1 +1,1 @@
-"""Verdicts for people and for programs."""
+"""Verdicts written for readers and for programs."""

@@ -22,7 +22,7 @@ BESIDE = frozenset({"triton", "distributed"})
 
 
 def made_by(typed: Sequence[str] | None) -> dict[str, Any]:
-    """Return how a run is made: the command as it was ``typed``, if it was, and the versions of what is loaded."""
+    """Return how a run is made: the command as it was ``typed``, if any, and the versions of loaded packages."""
     loaded = dict(_versions(sorted((_asked_for() | BESIDE) & sys.modules.keys())))
     versions = {"specverify": __version__, "python": platform.python_version(), **loaded}
     return {"command": None if typed is None else shlex.join(["specverify", *typed]), "versions": versions}
@@ -35,7 +35,7 @@ def _versions(names: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 def _asked_for() -> frozenset[str]:
-    """Return what this project asks for, extras included; nothing where it is run without being installed."""
+    """Return the requirements of this project with extras; none if the project is not installed."""
     try:
         lines = requires("specverify-suite") or ()
     except PackageNotFoundError:
@@ -46,7 +46,7 @@ def _asked_for() -> frozenset[str]:
 def as_data(
     verdicts: Sequence[Verdict], alarm: float, seed: int, made: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Return a report as JSON-able data; ``schema`` describes it. ``made`` is what ``made_by`` returned."""
+    """Return a report as JSON-able data; ``schema`` describes it. ``made`` is the result of ``made_by``."""
     return {
         **({} if made is None else {"made": made}),
         "specverify": __version__,
@@ -72,7 +72,7 @@ def plain_verdict(verdict: Verdict) -> dict[str, Any]:
 
 
 def finite(value: Any) -> Any:
-    """JSON knows no infinity: a statistic that is infinite becomes the word."""
+    """Return a statistic as a JSON value: JSON has no infinity, so an infinite one becomes a word."""
     if isinstance(value, dict):
         return {str(key): finite(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -1,7 +1,7 @@
-"""Which rows a theorem of ``proofs/`` covers for every vocabulary and gamma, and why the others are not covered.
+"""The rows that a theorem of ``proofs/`` covers for every vocabulary and gamma, and why the others are not covered.
 
-The theories are compiled by Coq in ``nox -s proofs``. The words are in ``formal_proofs.toml``; ``docs/proofs.md`` has
-the statements and their proofs for a reader.
+``nox -s proofs`` compiles the theories with Coq. The texts are in ``formal_proofs.toml``; ``docs/proofs.md`` has the
+statements and their proofs.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 
 class Theorem(NamedTuple):
-    """A theorem: its name in Coq, the file of ``proofs/`` that it is in, and the statement in one line."""
+    """A theorem: its name in Coq, its file in ``proofs/``, and its statement in one line."""
 
     name: str
     file: str
@@ -21,7 +21,7 @@ class Theorem(NamedTuple):
 
 
 class Coverage(NamedTuple):
-    """What is proved of a row: the theorem, or None, and a note or the reason why there is none."""
+    """The theorem of a row, or None, with a note or the reason why there is none."""
 
     theorem: Theorem | None
     note: str
@@ -34,17 +34,17 @@ def theorems() -> dict[str, Theorem]:
 
 
 def covered_rows() -> dict[str, Theorem]:
-    """Return the names of the covered rows, each with its theorem."""
+    """Return the names of the covered rows with their theorems."""
     return {row: theorems()[name] for row, name in _data()["rows"].items()}
 
 
 def uncovered_rows() -> dict[str, str]:
-    """Return the names of the rows that no theorem covers, each with the reason."""
+    """Return the names of the rows without a theorem, with the reasons."""
     return dict(_data()["uncovered"])
 
 
 def coverage(row: str) -> Coverage | None:
-    """Return what is proved of the row called ``row``; None for a name that is no row."""
+    """Return the coverage of the row called ``row``; None for a name without a row."""
     data = _data()
     if row in data["rows"]:
         return Coverage(theorems()[data["rows"][row]], data["notes"].get(row, ""))
@@ -52,7 +52,7 @@ def coverage(row: str) -> Coverage | None:
 
 
 def coverage_text(row: str) -> str:
-    """Return one or two lines about every vocabulary and gamma; nothing for a name that is no row."""
+    """Return one or two lines about every vocabulary and gamma; "" for a name without a row."""
     known = coverage(row)
     if known is None:
         return ""
@@ -66,7 +66,7 @@ def coverage_text(row: str) -> str:
 
 
 def coverage_cell(row: str) -> str:
-    """Return the same in a few words, for a table."""
+    """Return the coverage in a few words, for a table."""
     known = coverage(row)
     if known is None:
         return ""

@@ -1,4 +1,4 @@
-"""Verdicts as a Markdown table: a row for each subject, a column for each check, and what was refuted in words."""
+"""Verdicts as a Markdown table: a row for each subject, a column for each check, and refutations as text."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ SAID = (Status.REFUTED, Status.UNKNOWN, Status.UNUSABLE, Status.REFUSED, Status.
 
 
 def verdict_table(verdicts: Sequence[Verdict], settings: Mapping[str, str]) -> str:
-    """Return the table and, below it, one line for each thing that does not simply hold, and where it was found.
+    """Return the table, followed by one line for each verdict other than HOLDS with the settings it was found in.
 
-    ``settings`` gives, by subject, what it is called within its table: statements that begin with it are told once for
-    all the subjects that they are made of.
+    ``settings`` maps subjects to their names within their table. Subjects with the same statement share a line.
     """
     applied = [verdict for verdict in verdicts if verdict.status is not Status.NOT_APPLICABLE]
     checks = list(dict.fromkeys(verdict.check for verdict in applied))
@@ -43,7 +42,7 @@ def _cell(verdict: Verdict) -> str:
 
 
 def _told(verdicts: Sequence[Verdict], settings: Mapping[str, str]) -> list[str]:
-    """Return one line for each statement, with all the subjects it was made of."""
+    """Return one line for each statement, with all of its subjects."""
     result: dict[tuple[Status, str, str], list[str]] = {}
     for verdict in verdicts:
         if verdict.status in SAID or verdict.figures.get("edges"):

@@ -1,4 +1,4 @@
-"""How far a long command is: a bar on a terminal, elsewhere a line now and then."""
+"""Progress of a long command: a bar on a terminal, otherwise an occasional line."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ SECONDS_OF_EXPECTATION = 10.0
 
 
 class Progress:
-    """What is being done, how much of it is done, and how long it took. Amounts are in whatever unit fits."""
+    """The current step, the amount done and the elapsed time. Amounts may be in any unit."""
 
     def __init__(self, what: str, total: float | None, expected: float | None = None) -> None:
-        """``total`` is None where nobody knows how much there is; ``expected`` are the seconds it should take."""
+        """``total`` is None if it is unknown; ``expected`` is the estimated duration in seconds."""
         self.what, self.total, self._expected = what, total, expected
         self.amount, self.doing = 0.0, ""
         self._begun_by: dict[str, float] = {}
@@ -31,25 +31,25 @@ class Progress:
         self._begun = time.monotonic()
 
     def now(self, doing: str) -> None:
-        """Say what is being done."""
+        """Set the current step."""
         self.doing = doing
         self.changed()
 
     def within(self, who: str, doing: str, examined: int, cases: int) -> None:
-        """Say how many cases are examined of what ``who`` is at, of so many, which is 0 where that is not known."""
+        """Set how many cases of the step of ``who`` are examined, of ``total``, which is 0 if unknown."""
         self._begun_by[who] = examined / cases if cases else 0.0
         of = f" of {cases}" if cases else ""
         self.now(f"{who} {doing}" + (f", {examined}{of} cases" if examined else ""))
 
     def done(self, amount: float = 1.0, doing: str = "", who: str = "") -> None:
-        """Add to what is done; ``who`` is no longer at it."""
+        """Add to the amount done; ``who`` has finished its step."""
         self._begun_by.pop(who, None)
         self.amount += amount
         self.now(doing)
 
     @property
     def reached(self) -> float:
-        """The amount with the shares of what is not yet done."""
+        """The amount done, including fractions of unfinished steps."""
         return self.amount + sum(list(self._begun_by.values()))
 
     @property
@@ -59,7 +59,7 @@ class Progress:
 
     @property
     def remaining(self) -> float | None:
-        """Seconds that are left if it goes on like this; None where nothing can be said yet."""
+        """Estimated seconds left at the current rate; None if there is no estimate yet."""
         known = SECONDS_OF_EXPECTATION if self._expected else 0.0
         if not self.total or not self.reached + known:
             return None
@@ -68,7 +68,7 @@ class Progress:
 
     @property
     def left(self) -> str:
-        """The remaining time in words, empty where nothing can be said."""
+        """The remaining time in words, "" if there is no estimate."""
         return "" if self.remaining is None else f"about {self.remaining:.0f} s left"
 
     @property
@@ -83,7 +83,7 @@ class Progress:
 def progress_shown(
     what: str, total: float | None = None, console: Console | None = None, expected: float | None = None
 ) -> Iterator[Progress]:
-    """Show on ``console``, standard error unless given, how far the block is."""
+    """Show the progress of the block on ``console``, by default standard error."""
     console, state = console or Console(stderr=True), Progress(what, total, expected)
     with _bar(state, console) if console.is_terminal else _lines(state, console):
         yield state

@@ -1,4 +1,4 @@
-"""Verdicts as text: one line that says what is known and how, and failures that a stranger can check."""
+"""Verdicts as text: one line with the result and its evidence, and failures that can be checked by hand."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ OF_ONE_LAW = (
 
 
 def strength(verdict: Verdict) -> str:
-    """Say how strong the evidence is."""
+    """Describe the strength of the evidence."""
     figures = verdict.figures
     if verdict.status is Status.REFUTED:
         return str(verdict.evidence)
@@ -62,7 +62,7 @@ def _resolution(figures: Mapping[str, Any]) -> str:
 
 
 def scope(verdict: Verdict) -> str:
-    """Say what the verdict covers."""
+    """Describe the scope of the verdict."""
     figures = verdict.figures
     parts = [f"{figures['cases']} cases"] if "cases" in figures else []
     if figures.get("left_out"):
@@ -86,7 +86,7 @@ def scope(verdict: Verdict) -> str:
 
 
 def first_sentence(verdict: Verdict) -> str:
-    """Return what is wrong in one sentence: that of the counterexample where it has one, else the statement."""
+    """Return the fault in one sentence: that of the counterexample if it has one, else the statement."""
     example = verdict.counterexample
     return (example and example.fault) or verdict.statement
 
@@ -110,10 +110,11 @@ def failure(verdict: Verdict) -> str:
 
 
 def by_cause(verdicts: Sequence[Verdict]) -> list[list[Verdict]]:
-    """Return the refuted verdicts of one subject in groups of one cause each, the one that tells most first.
+    """Return the refuted verdicts of one subject, grouped by cause, the most informative first in each group.
 
-    A wrong law shows in several checks: what is not likely enough is too likely elsewhere, also where it is forbidden,
-    and random numbers that are used twice make a law wrong. What a call writes to, or leaves behind, is another cause.
+    A wrong law shows in several checks: probability missing at one outcome appears at another, possibly a forbidden
+    one, and reused random numbers make a law wrong. Writing to arguments, or leaving resources behind, is a separate
+    cause.
     """
     refuted = [verdict for verdict in verdicts if verdict.status is Status.REFUTED]
     of_law = [verdict for verdict in refuted if verdict.check in OF_ONE_LAW and not is_edge(verdict)]
@@ -125,7 +126,7 @@ def by_cause(verdicts: Sequence[Verdict]) -> list[list[Verdict]]:
 
 
 def also_refuted(others: Sequence[Verdict]) -> str:
-    """Return the line about the other verdicts of one cause, that of the law with its sentence; or nothing."""
+    """Return the line about the other verdicts of one cause, with the sentence of the law's; "" if there are none."""
     named = [verdict.check.replace("_", " ") for verdict in others]
     if others and others[0].check in LAWS:
         named[0] += f" ({first_sentence(others[0])})"
@@ -133,12 +134,12 @@ def also_refuted(others: Sequence[Verdict]) -> str:
 
 
 def in_full(verdict: Verdict) -> str:
-    """Return the counterexample of a refuted verdict, and the statement of another one."""
+    """Return the counterexample of a refuted verdict, or the statement of any other verdict."""
     return failure(verdict) if verdict.status is Status.REFUTED else verdict.statement
 
 
 def _check_line(verdict: Verdict) -> str:
-    """Return the name of the check, the strength of its evidence and the distance of the laws, where it has one."""
+    """Return the name of the check, the strength of its evidence and the distance of the laws, if it has one."""
     distance = re.search(r"TV = (\d+/\d+|\d[\d.]*(?:e[+-]?\d+)?)", verdict.statement)
     tv = f"TV = {float(Fraction(distance[1])):.3g}" if distance else ""
     return f"{verdict.check.replace('_', ' ')} - {', '.join(filter(None, (word_of(verdict), verdict.evidence, tv)))}"
@@ -147,7 +148,7 @@ def _check_line(verdict: Verdict) -> str:
 def headline(verdict: Verdict) -> str:
     """Name the check, its claim and the strength of the evidence.
 
-    Other claims are not mentioned: a check that holds may have left out the cases in which a claim is broken.
+    Other claims are not mentioned: a check that holds may not have examined the cases in which another claim fails.
     """
     refuted = f": {verdict.claim.upper()}" if verdict.claim else ""
     title = verdict.check.replace("_", " ")

@@ -1,4 +1,4 @@
-"""The statistics run: a row the moment it is judged, the table at the end, and the same as JSON and CSV."""
+"""The statistics run as text: a row as soon as it is judged, the final table, JSON and CSV."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def statistics_table(rows: Sequence[FitRow], seed: int) -> Table:
 
 
 def cells(row: FitRow) -> tuple[str, ...]:
-    """Return a row as the table shows it."""
+    """Return the cells of a row of the table."""
     return (
         row.subject,
         row.setting.strip(),
@@ -57,7 +57,7 @@ def cells(row: FitRow) -> tuple[str, ...]:
 
 
 def statistics_data(rows: Sequence[FitRow], budget: AlarmBudget, seed: int, complete: bool) -> dict[str, Any]:
-    """Return the run as JSON-able data; ``complete`` says whether everything that was planned is in it."""
+    """Return the run as JSON-able data; ``complete`` states whether it contains every planned row."""
     return {
         "specverify": __version__,
         "alarm": budget.total,

@@ -1,4 +1,4 @@
-"""The statistics run as a picture: what was seen beside what would have been seen, and the p-values."""
+"""The statistics run as a figure: observed and detectable total variations, and p-values."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ LEAST_TV = 1e-6
 
 
 def write_plot(rows: Sequence[FitRow], file: Path) -> None:
-    """Write the picture to ``file``, whose ending names the format.
+    """Write the figure to ``file``, whose suffix selects the format.
 
-    Left, by row: total variation seen and detectable. Right: the p-values of the rows that fit and have more than one
-    outcome, sorted, which lie near the diagonal if the samples come from the laws.
+    Left, by row: observed and detectable total variation. Right: the sorted p-values of rows that fit and have more
+    than one outcome; they lie near the diagonal if the samples have the expected laws.
 
-    Raises ``ImportError`` without matplotlib, ``ValueError`` for an ending that it does not know.
+    Raises ``ImportError`` without matplotlib, ``ValueError`` for an unknown suffix.
     """
     try:
         from matplotlib.figure import Figure  # noqa: PLC0415 - an extra, needed here alone

@@ -1,8 +1,8 @@
-"""The registry as a page: each row's rule, its law and acceptance on one pair of pmfs, what it reduces to, its paper.
+"""The registry as a page: each row's rule, its law and acceptance on one pair of pmfs, its reductions, its paper.
 
-Nothing on the page is written by hand but the words of the rows. The pair is p = (.2, .3, .5), q = (.6, .3, .1),
-whatever the context, after the prompt (2, 2, 2), so that drafters that look things up find something. Every law is
-enumerated in rationals.
+The only handwritten text on the page is that of the rows. The pair is p = (.2, .3, .5), q = (.6, .3, .1) in every
+context, after the prompt (2, 2, 2), so that drafters that search the text find a match. Every law is enumerated in
+rationals.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def examined(row: Algorithm) -> Examined:
 
 
 def evidence(row: Algorithm) -> str:
-    """Say how the suite shows the law of a row: always in rationals at small sizes, and sampled beyond them."""
+    """Describe the evidence for the law of a row: always rationals at small sizes, and samples beyond them."""
     law = "declared bias" if row.declared_law else "law of p"
     return f"exact rationals: {law}; statistical: V = {SAMPLED_SIZE[0]}"
 
@@ -97,7 +97,7 @@ def claim(row: Algorithm) -> str:
 
 
 def systems_markdown() -> str:
-    """Return the page: what is compared, one line a row, and what only a trained network can show."""
+    """Return the page: the comparison, one line per row, and the properties that require a trained network."""
     lines = [
         "# Systems",
         "",
@@ -117,7 +117,7 @@ def systems_markdown() -> str:
 
 
 def shown_exactly(value: Fraction) -> str:
-    """Return a probability as a fraction and a decimal, as the decimal alone where the fraction is unreadable."""
+    """Return a probability as a fraction and a decimal; as a decimal alone if the fraction is long."""
     value = Fraction(value)
     decimal = f"{float(value):.6f}".rstrip("0").rstrip(".")
     if value.denominator == 1:
@@ -140,7 +140,7 @@ def _preface() -> list[str]:
         "  a draft that an edge commits unverified counts too.",
         "* **is another row**: limits in which it has the rounds of another row, tokens and accepted drafts of",
         "  each, or at least its text. Every one of them is tried in rationals by",
-        "  `test_systems_page.py::test_a_row_is_another_one_in_its_limit`; tests of one are named.",
+        "  `test_systems.py::test_a_row_is_another_one_in_its_limit`; tests of one are named.",
         "* **proved for all V and gamma**: the theorem of `proofs/` that the row is an instance of, or why there is",
         f"  none. {len(covered_rows())} of {len(ALGORITHMS)} rows are covered; [proofs](proofs.md) states them.",
         "  Theorems whose name ends in `_law` give the law of a biased row, the others losslessness for the target",

@@ -64,7 +64,7 @@ def print_failures(console: Console, verdicts: Sequence[Verdict]) -> None:
 
 
 def print_summary(console: Console, verdicts: Sequence[Verdict], alarm: float, tests: int, seed: int) -> None:
-    """Print the counts, and what the statistics of this run were allowed to get wrong."""
+    """Print the counts, and the false-alarm rate of this run's statistics."""
     counts = ", ".join(f"{number} {word}" for word, number in counted(verdicts).items())
     noted = sum(verdict.status is not Status.REFUTED and bool(verdict.figures.get("edges")) for verdict in verdicts)
     beside = f"; {noted} beside an edge" if noted else ""

@@ -1,6 +1,6 @@
-"""Lines as wide as the terminal: broken between parts, else between words, never within one; whole in a pipe.
+"""Lines wrapped to the width of the terminal: between parts, else between words; unwrapped in a pipe.
 
-The line that says how to do it again stays in one piece: it is there to be copied, and so is any other long word.
+The line with the command to repeat a finding stays whole, because it is copied; so does any other long word.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ _COPIED = "  Again "
 
 
 def say(console: Console, text: str, style: str = "") -> None:
-    """Print plain text, broken to the width of a terminal; line by line as it is where there is none."""
+    """Print plain text, wrapped to the width of a terminal, unchanged if there is none."""
     console.print(Text(wrapped(text, width_of(console)), style=style), soft_wrap=True)
 
 
 def width_of(console: Console) -> int:
-    """Return the columns of a terminal, 0 for a pipe or a file, which has none."""
+    """Return the columns of a terminal, 0 for a pipe or a file."""
     return console.width if console.is_terminal else 0
 
 
 def wrapped(text: str, width: int, indent: str | None = None) -> str:
-    """Return text with every line broken that is wider than ``width``, which 0 does with none.
+    """Return text with every line wrapped that is wider than ``width``; 0 wraps none.
 
-    What follows a break is indented by ``indent``, or a little more than the line's own beginning.
+    Continuation lines are indented by ``indent``, or a little more than the line itself.
     """
     return "\n".join(piece for line in text.split("\n") for piece in _pieces(line, width, indent))
 
@@ -58,7 +58,7 @@ def _pieces(line: str, width: int, indent: str | None) -> Iterator[str]:
 
 
 def _filled(line: str, width: int, behind: str) -> list[str]:
-    """Return the line broken between words."""
+    """Return the line wrapped between words."""
     return textwrap.wrap(
         line,
         width,

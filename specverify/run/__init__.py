@@ -1,1 +1,1 @@
-"""From names to verdicts: subjects found, checks run, statistics planned, findings repeated and written down."""
+"""From names to verdicts: find subjects, run checks, plan statistics, repeat findings, write scripts."""

@@ -1,8 +1,8 @@
-"""How many drafts a black box says it accepted: counted where it tells, and judged where their law is known.
+"""The number of accepted drafts that a black box reports: counted, and tested where its law is known.
 
-One number for each sequence. Sequences are independent of each other, so each "at least k were accepted" is a coin of
-one rate, whose confidence sequence holds at all times; and the numbers have a law, which is judged as that of
-sequences is. An engine that rejects every draft has the right law of sequences, and is refuted here alone.
+Each sequence has one number. Sequences are independent, so "at least k accepted" is a coin of one rate, with a
+confidence sequence that holds at all times. The numbers also have a law, which is tested as the law of sequences is. An
+engine that rejects every draft has the right law of sequences; only this test refutes it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from specverify.subjects.subject import UnusableSubject
 
 
 class Acceptance(NamedTuple):
-    """What is told of every batch, and says what came of it."""
+    """Consumer of batches that counts accepted drafts, and the verdict on them."""
 
     seen: Callable[[Sequence[int] | None], None]
     status: Callable[[], Status | None]
@@ -40,15 +40,15 @@ class Acceptance(NamedTuple):
     """``verdicts(others)``: ``others()``, with what was counted, and the verdict on the law of acceptance."""
 
 
-def acceptance_of(name: str, law: Any, alarm: float, tolerance: float, most_samples: int) -> Acceptance:
+def acceptance_of(name: str, law: Any, alarm: float, tv: float, most_samples: int) -> Acceptance:
     """Return what counts accepted drafts and, unless ``law`` is None, judges them by it at a fourth of the alarm.
 
-    Raises ``ValueError`` for what is no pmf of numbers.
+    Raises ``ValueError`` if ``law`` is no pmf of numbers.
     """
     if law is None:
         return _counted(name, None, alarm)
     known = known_law(law, "acceptance")
-    plan = plan_law(known, alarm=alarm / 4, error=alarm, tolerance=tolerance, most_samples=most_samples)
+    plan = plan_law(known, alarm=alarm / 4, error=alarm, tv=tv, most_samples=most_samples)
     return _counted(name, plan, alarm)
 
 
@@ -94,7 +94,7 @@ def together(one: Callable[[], Status], other: Callable[[], Status | None]) -> S
 
 
 def _with_counts(verdict: Verdict, counts: list[int], error: float) -> Verdict:
-    """Return the verdict that has the evidence with what was counted, if anything was."""
+    """Return the verdict whose evidence includes the counts, if there are any."""
     samples = sum(counts)
     if "tally" not in verdict.figures or not samples:
         return verdict

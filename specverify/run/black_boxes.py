@@ -1,16 +1,16 @@
-"""Names of black boxes to what samples: each is a program that answers lines of JSON, in a process of its own.
+"""From the name of a black box to a sampler: a program in a process of its own that answers lines of JSON.
 
-``python:module:callable``, ``command:PROGRAM ARGUMENTS``, ``http://...`` or ``https://...`` (also ``http:URL``). A
-program of ``command:`` reads lines such as
+Names: ``python:module:callable``, ``command:PROGRAM ARGUMENTS``, ``http://...`` or ``https://...`` (also ``http:URL``).
+A program of ``command:`` reads lines such as
 
     {"ask": "sample", "prompt": [3, 1], "max_tokens": 2, "seed": 7, "n": 32}
     {"ask": "logprobs", "prompt": [3, 1, 4], "top": 20}
 
-and answers each with a line: ``{"tokens": [[4, 1], ...]}``, n rows of ids or words, and beside them, if it likes,
-``"accepted": [3, ...]``, how many drafts of each were accepted; ``{"logprobs": [[4, -0.3], ...]}``, the likeliest next
-tokens, if it can tell them; or ``{"error": "..."}``. ``"temperature"`` and ``"options"``, an object, stand in questions
-where they were given. ``"processed": true`` beside log-probabilities states that they include the temperature and the
-options. ``"notes"``, a list of sentences, are shown; ``"at_once": 8`` states how many samples a call draws together.
+and answers each with one line: ``{"tokens": [[4, 1], ...]}``, n rows of ids or words, optionally with ``"accepted": [3,
+...]``, the accepted drafts of each row; ``{"logprobs": [[4, -0.3], ...]}``, the most likely next tokens, if available;
+or ``{"error": "..."}``. Questions contain ``"temperature"`` and ``"options"`` (an object) if the caller passed them.
+``"processed": true`` beside log-probabilities states that they include the temperature and the options. ``"notes"``, a
+list of sentences, are shown; ``"at_once": 8`` states how many samples a call draws together.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Ask = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
 class Wanted(NamedTuple):
-    """What a black box is asked to sample."""
+    """The prompt, length and options that a black box samples with."""
 
     prompt: Tokens | str = ()
     max_tokens: int = 1
@@ -55,7 +55,7 @@ class Wanted(NamedTuple):
 
 
 class Told(NamedTuple):
-    """What a black box tells of the next token."""
+    """The log-probabilities of the next token that a black box reports."""
 
     logprobs: Mapping[Any, float]
     """Token -> the logarithm of its probability, for the likeliest tokens."""
@@ -64,7 +64,7 @@ class Told(NamedTuple):
 
 
 class BlackBox(NamedTuple):
-    """A program that runs."""
+    """A running program."""
 
     sampler: Sampler
     logprobs: Callable[[Tokens, Wanted], Told]
@@ -76,13 +76,13 @@ class BlackBox(NamedTuple):
 
 
 class Words(NamedTuple):
-    """Numbers for tokens: ids stand for themselves, words for the place at which they came first."""
+    """Numbers for tokens: an id is its own number, a word gets the position of its first occurrence."""
 
     numbers: dict[str, int]
     kinds: set[type]
 
     def number(self, token: Any) -> int:
-        """Return the number of a token. Raises ``UnusableSubject`` where ids and words are mixed."""
+        """Return the number of a token. Raises ``UnusableSubject`` if ids and words are mixed."""
         if not is_token(token) and not isinstance(token, str):
             raise UnusableSubject(f"a token is {shown(token)}, expected an id of at least 0 or a word")
         self.kinds.add(type(token))
@@ -92,13 +92,13 @@ class Words(NamedTuple):
 
 
 def is_black_box(name: str) -> bool:
-    """Return whether a name is that of a black box."""
+    """Return whether a name denotes a black box."""
     return name.startswith(("python:", "command:", "http:", "https:"))
 
 
 @contextmanager
 def opened(name: str, wanted: Wanted, limits: Limits, words: Words) -> Iterator[BlackBox]:
-    """Start a black box. Raises ``UnusableSubject`` in one sentence, here and whenever it is asked."""
+    """Start a black box. Raises ``UnusableSubject`` in one sentence, here and from every question."""
     notes: list[str] = []
     at_once: list[int] = []
     with answering(_command(name, wanted), name, limits) as answered:
@@ -116,9 +116,9 @@ def opened(name: str, wanted: Wanted, limits: Limits, words: Words) -> Iterator[
 
 
 def smaller_calls(box: BlackBox, plan: SamplingPlan) -> SamplingPlan:
-    """Draw one call of samples; return the plan with calls that are no larger than what the black box draws together.
+    """Draw one call of samples; return the plan with calls no larger than the number the black box draws together.
 
-    Rows of one call are then rows of one request of a server.
+    The rows of one call are then the rows of one request to a server.
     """
     seed = next(seeds_of([plan.seed, 1]))
     drawn(box.sampler, seed, min(plan.largest_call, FIRST_CALL))
@@ -157,7 +157,7 @@ def _sampled(ask: Ask, name: str, wanted: Wanted, words: Words, seed: int, numbe
 
 
 def _ended(tokens: Tokens, wanted: Wanted, words: Words) -> Tokens:
-    """Return a sequence without what ends it: some show the end-of-sequence token, some do not."""
+    """Return a sequence without its end-of-sequence token, which only some black boxes return."""
     end = None if wanted.eos is None else words.number(wanted.eos)
     return tokens[: tokens.index(end)] if end in tokens else tokens
 
@@ -187,7 +187,7 @@ def _given(wanted: Wanted) -> dict[str, Any]:
 
 
 def law_of_file(file: Path) -> Any:
-    """Return the law that a JSON file holds: a pmf, or probabilities by ids with spaces between, and "others".
+    """Return the law in a JSON file: a pmf, or probabilities by space-separated ids, and "others".
 
     Raises ``ValueError`` in one sentence for anything else.
     """

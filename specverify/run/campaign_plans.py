@@ -2,7 +2,7 @@
 
 results = "results.sqlite"      # beside the plan
 alarm = 1e-6                    # shared by all subjects
-tolerance = 0.01
+tv = 0.01                       # total variation within which a subject holds
 block = 10000                   # samples
 blocks = 50                     # of each subject, at most
 
@@ -63,7 +63,7 @@ def _check_token(value: Any, name: str) -> None:
 OF_ALL: Final[Mapping[str, Check]] = {
     "results": _check_text,
     "alarm": check_probability,
-    "tolerance": check_probability,
+    "tv": check_probability,
     "block": lambda value, name: check_count(value, name, least=64),
     "blocks": check_count,
     "largest_call": check_count,
@@ -86,7 +86,7 @@ OF_EACH: Final[Mapping[str, Check]] = {
 
 
 def campaign_of(file: Path) -> Campaign:
-    """Return the campaign of a TOML file. Raises ``ValueError`` in one sentence for anything that is none."""
+    """Return the campaign of a TOML file. Raises ``ValueError`` in one sentence for an invalid file."""
     try:
         given = tomllib.loads(file.read_text("utf-8"))
     except (OSError, ValueError) as error:
@@ -126,7 +126,8 @@ def _checked(
 ) -> Mapping[str, Any]:
     for name, value in given.items():
         if name not in known:
-            raise ValueError(f"{where} has {name!r}, expected one of {', '.join(known)}{nearest(name, known)}")
+            new = ", write tv" if name == "tolerance" and "tv" in known else nearest(name, known)
+            raise ValueError(f"{where} has {name!r}, expected one of {', '.join(known)}{new}")
         known[name](value, f"{name} of {where}")
     for name in needed:
         if name not in given:

@@ -1,4 +1,4 @@
-"""What a campaign said so far, read from its results alone: nothing is sampled."""
+"""The verdicts of a campaign so far, read from its results alone, without sampling."""
 
 from __future__ import annotations
 
@@ -20,13 +20,16 @@ MAGIC = b"SQLite format 3\x00"
 
 
 def is_campaign(file: Path) -> bool:
-    """Return whether a file is one of SQLite. Raises ``OSError`` if it cannot be read."""
+    """Return whether a file is an SQLite file. Raises ``OSError`` if it cannot be read."""
     with file.open("rb") as opened:
         return opened.read(len(MAGIC)) == MAGIC
 
 
 def said_of_campaign(results: Path) -> RunSaid:
-    """Return what the stored blocks say. Raises ``ValueError`` in one sentence for a file that holds no campaign."""
+    """Return the verdicts from the stored blocks.
+
+    Raises ``ValueError`` in one sentence for a file without a campaign.
+    """
     with read_from(results) as file:
         asked = asked_in(file)
         if not asked:
@@ -47,7 +50,7 @@ def said_of_campaign(results: Path) -> RunSaid:
     facts = {
         "false-alarm budget of the campaign": f"{plan.alarm:g}",
         "subjects that share it": str(len(asked)),
-        "tolerance": f"{plan.tolerance:g}",
+        "tv": f"{plan.tv:g}",
         "samples of a block": str(campaign.block),
         "seed": str(plan.seed),
     }
@@ -72,7 +75,7 @@ def _law(pairs: list[tuple[Any, float]]) -> Mapping[Any, float]:
 
 
 def _so_far(file: sqlite3.Connection, key: Key, blocks: int, missing: list[int]) -> Iterator[Stored]:
-    """Yield the blocks in their order, up to the first that is wanted and not there, which is put in ``missing``."""
+    """Yield the blocks in order up to the first wanted block that is not stored; its number is added to ``missing``."""
     for index in range(blocks):
         result = block_of(file, key, index)
         if result is None:

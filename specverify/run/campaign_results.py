@@ -1,6 +1,6 @@
-"""The file in which a campaign keeps what its blocks said, and what it was asked to do: SQLite, one row a block.
+"""The file of a campaign: the results of its blocks and its plan. SQLite, one row per block.
 
-A block is written in one transaction: it is there whole or not at all, whatever ends the process that writes it.
+A block is written in one transaction, so it is stored whole or not at all, even if the writing process is killed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ TABLES = {
 
 
 class Key(NamedTuple):
-    """What a block is stored under, beside its number."""
+    """The key of a block, without its number."""
 
     subject: str
     setting: str
@@ -27,12 +27,12 @@ class Key(NamedTuple):
 
 
 class NotStored(Exception):  # noqa: N818 - reads as the sentence it is
-    """What was found could not be written; what had been written stays."""
+    """A result could not be written; earlier results remain."""
 
 
 @contextmanager
 def stored_in(results: Path) -> Iterator[sqlite3.Connection]:
-    """Open the file of results; raises ``ValueError`` in one sentence if it is none."""
+    """Open the file of results; raises ``ValueError`` in one sentence if it is not such a file."""
     with _opened(results, str(results)) as file:
         file.execute("PRAGMA journal_mode=WAL")
         for table, columns in TABLES.items():
@@ -42,7 +42,7 @@ def stored_in(results: Path) -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def read_from(results: Path) -> Iterator[sqlite3.Connection]:
-    """Open the file of results and leave it as it is; raises ``ValueError`` in one sentence if it is none."""
+    """Open the file of results read-only; raises ``ValueError`` in one sentence if it is not such a file."""
     with _opened(results, f"{results.absolute().as_uri()}?mode=ro") as file:
         yield file
 
@@ -62,7 +62,7 @@ def _opened(results: Path, name: str) -> Iterator[sqlite3.Connection]:
 
 
 def keep_block(file: sqlite3.Connection, key: Key, block: int, found: Mapping[str, Any]) -> None:
-    """Store what a block said. Raises ``NotStored`` in one sentence where that fails, as on a full disk."""
+    """Store the result of a block. Raises ``NotStored`` in one sentence on failure, for example on a full disk."""
     try:
         file.execute(
             "INSERT OR IGNORE INTO blocks VALUES (?, ?, ?, ?)", (*key, block, json.dumps(found, sort_keys=True))
@@ -72,7 +72,7 @@ def keep_block(file: sqlite3.Connection, key: Key, block: int, found: Mapping[st
 
 
 def block_of(file: sqlite3.Connection, key: Key, block: int) -> Any:
-    """Return what a block said, None if it is not there."""
+    """Return the result of a block, None if it is not stored."""
     row = file.execute(
         "SELECT found FROM blocks WHERE subject = ? AND setting = ? AND block = ?", (*key, block)
     ).fetchone()
@@ -80,13 +80,13 @@ def block_of(file: sqlite3.Connection, key: Key, block: int) -> Any:
 
 
 def blocks_stored(file: sqlite3.Connection, key: Key) -> int:
-    """Return how many blocks are there."""
+    """Return the number of stored blocks."""
     result = file.execute("SELECT COUNT(*) FROM blocks WHERE subject = ? AND setting = ?", key).fetchone()
     return int(result[0])
 
 
 def keep_asked(file: sqlite3.Connection, asked: Mapping[Key, Mapping[str, Any]]) -> None:
-    """Store what the campaign was asked to do, by subject, instead of what it was asked before."""
+    """Store the plan of the campaign by subject, replacing the previous one."""
     file.execute("BEGIN")
     file.execute("DELETE FROM asked")
     rows = [(place, *key, json.dumps(item)) for place, (key, item) in enumerate(asked.items())]
@@ -95,6 +95,6 @@ def keep_asked(file: sqlite3.Connection, asked: Mapping[Key, Mapping[str, Any]])
 
 
 def asked_in(file: sqlite3.Connection) -> Mapping[Key, Mapping[str, Any]]:
-    """Return what the campaign was asked to do, in the order of its subjects."""
+    """Return the plan of the campaign in the order of its subjects."""
     rows = file.execute("SELECT subject, setting, asked FROM asked ORDER BY place").fetchall()
     return {Key(subject, setting): json.loads(asked) for subject, setting, asked in rows}

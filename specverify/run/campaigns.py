@@ -1,9 +1,9 @@
-"""Black boxes sampled for hours, block by block: what is done stays done, whatever ends the run.
+"""Black boxes sampled for hours, block by block. An interrupted run keeps its finished blocks and can be resumed.
 
-A block is a fixed number of samples with seeds of its own. What it said, counts and evidence, is stored in an SQLite
-file under the subject, everything that was asked of it, and the number of the block. A run does those that are missing.
-Blocks are judged in their order, so the verdict depends on what they say alone, not on when the run was ended, how
-often, or how many processes did them. The evidence on couples of a block is an e-value of its own, and those multiply.
+A block is a fixed number of samples with seeds of its own. Its counts and evidence are stored in an SQLite file under
+the subject, the whole plan of the subject, and the number of the block. A run samples the missing blocks. Blocks are
+judged in order, so the verdict depends on their results alone, not on interruptions or the number of processes. The
+evidence on couples of a block is an e-value of its own, and the e-values of blocks multiply.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ GRACE = 60.0
 
 
 class CampaignSubject(NamedTuple):
-    """One black box, and the law it is judged by."""
+    """One black box and its expected law."""
 
     name: str
     wanted: Wanted
@@ -63,7 +63,7 @@ class CampaignSubject(NamedTuple):
 
 
 class Campaign(NamedTuple):
-    """What is to be done."""
+    """The subjects of a campaign and the plan they share."""
 
     subjects: tuple[CampaignSubject, ...]
     results: Path
@@ -76,13 +76,13 @@ class Campaign(NamedTuple):
     """Seconds in which one block of those that are sampled ends; as many as its answers may take if left out."""
 
     def plan_of_each(self) -> SamplingPlan:
-        """Return the plan of one subject: the alarm is shared by all."""
+        """Return the plan of one subject: all subjects share the alarm."""
         return self.plan._replace(
             alarm=self.plan.alarm / len(self.subjects), most_samples=2 * (self.block // 2) * self.blocks
         )
 
     def patience(self, subject: CampaignSubject) -> float:
-        """Return the seconds after which whoever samples a block is taken to hang."""
+        """Return the seconds after which a process that samples a block counts as hanging."""
         calls = self.block / self.plan.largest_call + 2
         return self.block_seconds or calls * subject.limits.seconds + GRACE
 
@@ -95,11 +95,11 @@ Told = Callable[[str, int], None]
 def run_campaign(
     campaign: Campaign, jobs: int, progress: Told = lambda name, done: None, made: Mapping[str, Any] | None = None
 ) -> Iterator[tuple[str, Sequence[Verdict]]]:
-    """Yield each subject's name with its verdicts. Blocks that are stored are not sampled again.
+    """Yield the name and the verdicts of each subject. Stored blocks are not sampled again.
 
-    ``progress(name, blocks judged)`` is told of every block; ``made`` is stored with what was asked. What cannot be
-    sampled or stored to the end is UNKNOWN or UNUSABLE, and what is stored of it stays. Raises ``ValueError`` for a law
-    or plan that cannot be.
+    ``progress(name, blocks judged)`` is called after every block; ``made`` is stored with the plan. A subject that
+    cannot be sampled or stored to the end is UNKNOWN or UNUSABLE, and its stored blocks remain. Raises ``ValueError``
+    for an invalid law or plan.
     """
     with stored_in(campaign.results) as file:
         keep_asked(file, {key_of(campaign, item): _asked(campaign, item, made or {}) for item in campaign.subjects})
@@ -117,7 +117,7 @@ def run_campaign(
 
 
 def key_of(campaign: Campaign, subject: CampaignSubject) -> Key:
-    """Return what the blocks of a subject are stored under."""
+    """Return the key of a subject's blocks."""
     law, plan = known_law(subject.law), campaign.plan
     outcomes = [law.outcome(index) for index in range(len(law.masses))]
     of_law = sha256(repr((outcomes, law.masses.tolist())).encode()).hexdigest()
@@ -126,7 +126,7 @@ def key_of(campaign: Campaign, subject: CampaignSubject) -> Key:
 
 
 def _asked(campaign: Campaign, subject: CampaignSubject, made: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return what blocks are judged by, so that they can be without the plan."""
+    """Return the data needed to judge stored blocks without the plan file."""
     law = known_law(subject.law)
     return {
         "law": [[law.outcome(index), mass] for index, mass in enumerate(law.masses.tolist())],
@@ -139,7 +139,7 @@ def _asked(campaign: Campaign, subject: CampaignSubject, made: Mapping[str, Any]
 
 
 def sample_block(campaign: Campaign, subject: CampaignSubject, index: int) -> Stored:
-    """Sample one block, two calls at a time, and return what it said."""
+    """Sample one block, two calls at a time, and return its result."""
     plan, words = campaign.plan_of_each(), Words({}, set())
     chosen, cell = planned_law(plan, subject.law)
     watched, law = watched_couples(subject.name, plan, cell, campaign.block), law_begun(chosen)
@@ -168,7 +168,7 @@ def _plain(found: IndependenceFound) -> Mapping[str, Any]:
 def judged(
     campaign: Campaign, subject: CampaignSubject, blocks: Iterable[Stored], progress: Told = lambda name, done: None
 ) -> Sequence[Verdict]:
-    """Return the verdicts on ``blocks``, in their order, until they are decided; none if there is no block."""
+    """Return the verdicts on ``blocks``, in order, until they are decided; none if there is no block."""
     plan = campaign.plan_of_each()
     chosen, cell = planned_law(plan, subject.law)
     law, begun = law_begun(chosen), (IndependenceFound(), IndependenceFound())
@@ -195,7 +195,7 @@ def judged(
 
 
 def _blocks(campaign: Campaign, subject: CampaignSubject, file: sqlite3.Connection, jobs: int) -> Iterator[Stored]:
-    """Yield the blocks in their order, those that are not stored sampled as they are asked for."""
+    """Yield the blocks in order; blocks that are not stored are sampled on demand."""
     key = key_of(campaign, subject)
     for index in range(campaign.blocks):
         if block_of(file, key, index) is None:
@@ -206,7 +206,7 @@ def _blocks(campaign: Campaign, subject: CampaignSubject, file: sqlite3.Connecti
 def _sample_missing(
     campaign: Campaign, subject: CampaignSubject, file: sqlite3.Connection, wanted: Sequence[int], jobs: int
 ) -> None:
-    """Sample what is missing of the wanted blocks, and store each as soon as it is there."""
+    """Sample the missing blocks and store each as soon as it is complete."""
     key = key_of(campaign, subject)
     missing = [index for index in wanted if block_of(file, key, index) is None]
     works = [partial(sample_block, campaign, subject, index) for index in missing]
@@ -225,6 +225,6 @@ def _with_counts(law: LawFound, found: Stored) -> LawFound:
 
 
 def _joined(total: IndependenceFound, found: Mapping[str, Any]) -> IndependenceFound:
-    """Return what couples said with those of one more block, whose e-value multiplies that of the others."""
+    """Return the evidence on couples with one more block, whose e-value multiplies the others."""
     tables = (getattr(total, name) + np.array(found[name]) for name in ("joint", "straight", "crossed"))
     return IndependenceFound(total.evidence + found["evidence"], *tables)

@@ -1,4 +1,4 @@
-"""How far an examination is in the cases of a check."""
+"""Progress through the cases of a check."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ CaseTold = Callable[[int, int], None]
 def counted_cases(
     cases: Iterable[Case], number_of: Callable[[], int], told: CaseTold, known: int = 0
 ) -> Iterator[Case]:
-    """Yield the cases and tell now and then how many were.
+    """Yield the cases and report the number of examined ones now and then.
 
-    They are made as they are examined: where that takes seconds, ``number_of()`` says once how many there are, unless
-    that is ``known``.
+    Cases are generated as they are examined. If that takes seconds, ``number_of()`` is called once for the total,
+    unless it is ``known``.
     """
     number, started = known, time.perf_counter()
     asked, told_at = number > 0, started
@@ -37,7 +37,7 @@ def counted_cases(
 
 
 def number_of_cases(subject: Subject, check: Check) -> int:
-    """Return how many cases there are, and 0 where it takes long or fails to find out: nothing hangs on it."""
+    """Return the number of cases, or 0 if counting fails or takes long. Only the progress display uses it."""
     until, number = time.perf_counter() + SECONDS_OF_COUNTING, 0
     try:
         for number, _ in enumerate(check.cases(subject), start=1):  # noqa: B007 - the last one is the count

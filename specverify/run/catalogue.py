@@ -1,4 +1,4 @@
-"""From a name on the command line to a subject, and what there is to name."""
+"""From a name on the command line to a subject, and the list of all names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from specverify.subjects.subject import Subject, UnusableSubject
 
 @cache
 def _loaders() -> dict[str, Callable[[], Subject]]:
-    """Return what loads the subjects of the core, by their names; every planted bug is imported for it."""
+    """Return the loaders of the core's subjects by name. Importing every planted bug is part of it."""
     return {
         **{f"reference:{row.name}": partial(algorithm_subject, row) for row in ALGORITHMS},
         **{f"mutant:{mutant.name}": mutant.open for mutant in mutants()},
@@ -37,7 +37,7 @@ def find_subject(name: str) -> Subject:
 
 
 def _hint(name: str) -> str:
-    """Return what may have been meant: a name in other letters or without its prefix, a function, a similar name."""
+    """Return a suggestion: a name in other letters or without its prefix, a function, a similar name."""
     known = [*_loaders(), *engine_subjects(), *_expanded(_table_of(name))]
     by_plain_name = {full.partition(":")[2]: full for full in reversed(known)}
     if name.lower() in known or name.lower() in by_plain_name:
@@ -53,13 +53,13 @@ def _hint(name: str) -> str:
 
 
 def is_external(name: str) -> bool:
-    """Return whether a name is that of somebody else's code, ``module:callable``."""
+    """Return whether a name denotes foreign code, ``module:callable``."""
     result = found_engines()
     return ":" in name and _prefix(name) not in {"reference", "mutant", *result.engines, *result.unusable}
 
 
 def engine_called(name: str) -> Engine | None:
-    """Return the engine whose subject ``name`` is, if it is one's; raises ``UnusableSubject`` if it cannot be used."""
+    """Return the engine that owns the subject ``name``, if any; raises ``UnusableSubject`` if it cannot be used."""
     result = found_engines()
     if _prefix(name) in result.unusable:
         raise UnusableSubject(result.unusable[_prefix(name)])
@@ -67,33 +67,36 @@ def engine_called(name: str) -> Engine | None:
 
 
 def reproducer_of(name: str) -> Reproducer | None:
-    """Return what writes the failures of the subject ``name`` as scripts, if anything does."""
+    """Return the function that writes failures of the subject ``name`` as scripts, if there is one."""
     engine = None if is_external(name) else engine_called(name)
     return None if engine is None else engine.reproducer
 
 
 def written_as_scripts() -> str:
-    """Return the engines whose failures are written as scripts, for a sentence."""
+    """Return the engines whose failures can be written as scripts, as part of a sentence."""
     return " or ".join(engine.name for engine in found_engines().engines.values() if engine.reproducer) or "no engine"
 
 
 def kinds_of_names() -> tuple[str, ...]:
-    """Return what a subject may be called, for a sentence."""
+    """Return the kinds of subject names, as part of a sentence."""
     return ("reference:NAME", *(f"{prefix}:NAME" for prefix in found_engines().engines), "module:callable")
 
 
 def expanded(name: str) -> tuple[str, ...]:
-    """Return the names that ``name`` stands for: itself, unless it is a table."""
+    """Return the names that ``name`` stands for: the rows if it is a table, else itself."""
     return tuple(_expanded(name)) if name in tables() else (name,)
 
 
 def within_table(name: str) -> str:
-    """Return what a subject is called within its table; nothing if it is of none."""
+    """Return the name of a subject within its table; "" if it belongs to none."""
     return name.partition("/")[2] if _table_of(name) in tables() else ""
 
 
 def default_subjects() -> tuple[str, ...]:
-    """Return what ``verify --all`` runs: every reference algorithm. Engines are asked for by name: they take longer."""
+    """Return the subjects of ``verify --all``: every reference algorithm.
+
+    Engines take longer and are named explicitly.
+    """
     return tuple(f"reference:{row.name}" for row in ALGORITHMS)
 
 
@@ -119,7 +122,7 @@ def _loaded(engine: Engine, name: str) -> Subject:
 
 
 def _unusable(engine: Engine, name: str, error: Exception) -> UnusableSubject:
-    """Return what to say of a subject that an engine could not load: what is missing, or what was raised."""
+    """Return the message for a subject that an engine could not load: the missing package, or the error."""
     if not isinstance(error, ImportError):
         return UnusableSubject(f"{name} cannot be loaded: {type(error).__name__}: {error}")
     install = f'"{engine.requirement}"'

@@ -1,4 +1,4 @@
-"""The couples of a sampler's rows and calls, watched batch by batch."""
+"""Couples of rows, within a call and between calls of a sampler, tested for independence batch by batch."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LAGS = 8
 
 
 class Watch(NamedTuple):
-    """Rows of one call, and rows of two calls."""
+    """The two tests: rows of one call, and rows of two calls."""
 
     seen: Callable[[Batch], None]
     statuses: Callable[[], Sequence[Status]]
@@ -40,15 +40,15 @@ def watch(
     cell: CellOf,
     alarm: float,
     error: float,
-    tolerance: float,
+    tv: float,
     most_couples: int,
     *,
     alone: bool,
     begun: tuple[IndependenceFound, IndependenceFound] = (IndependenceFound(), IndependenceFound()),
 ) -> Watch:
-    """Return what is told of every batch; ``alarm`` is of each of the two questions, ``alone``: calls have one row."""
+    """Return the consumer of batches; ``alarm`` is that of each test, ``alone`` states that calls have one row."""
     rows, calls = (
-        IndependencePlan(what, check, cell, alarm, error, tolerance, most_couples)
+        IndependencePlan(what, check, cell, alarm, error, tv, most_couples)
         for what, check in (
             ("rows of one call", "rows_are_independent"),
             ("rows of two calls", "calls_are_independent"),
@@ -77,14 +77,14 @@ def watch(
 
 
 def _lag(number: int, rows: int) -> int:
-    """Return how far apart the rows of a couple are in a batch: next to each other in every other one.
+    """Return the distance between the rows of a couple in a batch: 1 in every other batch.
 
-    Of the others every second has couples of its two halves, as a batch that was made of one half would show.
+    Of the remaining batches, every second pairs the two halves, which shows a batch made by repeating one half.
     """
     lag = {1: 2 ** (number // 4 % LAGS), 3: rows // 2}.get(number % 4, 1)
     return lag if 0 < 2 * lag <= rows else 1
 
 
 def _status(plan: IndependencePlan, found: IndependenceFound, alone: bool) -> Status:
-    """Return the status of rows, of which there may be one in each call."""
+    """Return the status of the couples of rows, of which each call may have one."""
     return Status.NOT_APPLICABLE if alone else independence_status(plan, found)

@@ -1,4 +1,4 @@
-"""The evidence over time: how the e-value went while a black box was sampled."""
+"""The e-value over time, while a black box was sampled."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ APART = 1.05
 
 
 class Course(NamedTuple):
-    """Numbers of samples with the decimal logarithm of the e-value after each."""
+    """Sample counts with the decimal logarithm of the e-value after each."""
 
     points: tuple[tuple[int, float], ...] = ()
 
 
 def going_on(course: Course, samples: int, evidence: Callable[[], float]) -> Course:
-    """Return the course with one more point, unless the last is too near; ``evidence()`` is a natural logarithm."""
+    """Return the course with one more point, unless the last is too close; ``evidence()`` is a natural logarithm."""
     if course.points and samples < APART * course.points[-1][0]:
         return course
     return Course((*course.points, (samples, evidence() / math.log(10))))
 
 
 def with_course(verdicts: Sequence[Verdict], course: Course) -> Sequence[Verdict]:
-    """Return the verdicts, the one that rests on this e-value with the course of it, which ends with the verdict.
+    """Return the verdicts; the one that rests on this e-value gets its course, which ends with the verdict.
 
-    One that has a course rests on another e-value.
+    A verdict that already has a course rests on another e-value.
     """
     return [
         verdict._replace(figures={**verdict.figures, "course": _ended(course, verdict)})

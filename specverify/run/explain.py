@@ -1,4 +1,4 @@
-"""What a word is: of the glossary, a check, a class of planted bugs, a bug, an algorithm."""
+"""The meaning of a word: a glossary entry, a check, a class of planted bugs, a bug, an algorithm."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from specverify.subjects.cache import CacheUnderTest
 
 @lru_cache(maxsize=1)
 def glossary() -> Mapping[str, str]:
-    """Return the words and what they mean."""
+    """Return the words of the glossary with their meanings."""
     return tomllib.loads(files("specverify.run").joinpath("glossary.toml").read_text("utf-8"))
 
 
 def explained(word: str) -> str:
-    """Return what a word is, in every sense it has. Raises ``ValueError`` in one sentence if it has none."""
+    """Return every meaning of a word. Raises ``ValueError`` in one sentence if it has none."""
     plain = word.strip().lower()
     senses = [
         text

@@ -1,6 +1,6 @@
-"""A first test file for somebody's package: what looks like a verifier, a decoder, a drafter or an engine in it.
+"""A first test file for a package: its verifiers, decoders, drafters and engines, recognised by parameter names.
 
-Files are read and never imported. What a function is is told by the names of its parameters.
+Files are parsed and never imported.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Found(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """What a function may be, and how it is handed to the tests."""
+    """A kind of function, and how tests call it."""
 
     fits: Callable[[Sequence[str], str], bool]
     lines: Callable[[Found], list[str]]
@@ -44,12 +44,12 @@ class Kind(NamedTuple):
 
 
 def found_in(folder: Path) -> list[Found]:
-    """Return what can be examined in the modules of a folder, in their order."""
+    """Return the functions that can be examined in the modules of a folder, in order."""
     return [result for file in _files(folder) for result in _found_in_file(file, folder)]
 
 
 def test_text(found: Sequence[Found]) -> str:
-    """Return the test file: what can be handed over as it is, then what needs a look, as comments."""
+    """Return the test file: first the functions that fit as they are, then those that need a decision, as comments."""
     live = [item for item in found if KINDS[item.kind].as_it_is]
     modules = dict.fromkeys(item.module for item in live)
     imports = [f"import {module}" for module in modules] + ([""] if live else [])
@@ -83,7 +83,7 @@ TEMPLATE = [
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """Yield the modules below a folder that are no tests."""
+    """Yield the modules below a folder, without tests."""
     listed = sorted(folder.rglob("*.py"))[:MOST_FILES]
     for file in listed:
         inside = file.relative_to(folder).parts
@@ -127,7 +127,7 @@ def _is_verifier(names: Sequence[str], name: str) -> bool:
 
 
 def _places(names: Sequence[str]) -> Mapping[str, str]:
-    """Return which parameter is which of p, q and the drafts."""
+    """Return which parameters are p, q and the drafts."""
     result: dict[str, str] = {}
     for word, pattern in (("q", Q), ("draft_tokens", DRAFTS), ("p", P)):
         match = next((name for name in names if name not in result.values() and pattern.fullmatch(name)), None)

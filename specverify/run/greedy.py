@@ -1,4 +1,4 @@
-"""Greedy black boxes: where the text of a subject parts from the one it should be, and whether that is a near-tie."""
+"""Greedy black boxes: the first difference from the expected text, and whether it is a near-tie."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OF_TEXTS: Final = ("samples_fit_law", "samples_fit_reference", "samples_are_supp
 
 
 class Heard(NamedTuple):
-    """A sampler, and the first two different texts that it says; greedy ones have no second."""
+    """A sampler, and its first two different texts; a greedy sampler has one text."""
 
     sampler: Sampler
     texts: list[Tokens]
@@ -37,9 +37,9 @@ def judged_greedily(
     acceptance: Any = None,
     progress: Callable[[int, int], None] = lambda done, most: None,
 ) -> Sequence[Verdict]:
-    """Return the verdicts of ``sampled_verdicts``, those on greedy texts with the place at which they part.
+    """Return the verdicts of ``sampled_verdicts``; those on greedy texts include the first difference.
 
-    A near-tie refutes nothing. Raises as ``sampled_verdicts`` does, and ``UnusableSubject`` for logits that are none.
+    A near-tie refutes nothing. Raises as ``sampled_verdicts``, and ``UnusableSubject`` for invalid logits.
     """
     if logits is None:
         more = {"law": law, "reference": reference, "draft": draft, "acceptance": acceptance, "progress": progress}
@@ -60,7 +60,7 @@ def judged_greedily(
 
 
 def heard(sampler: Sampler) -> Heard:
-    """Return a sampler whose texts are listened to."""
+    """Return a sampler that records its texts."""
     texts: list[Tokens] = []
 
     def sample(seed: int, number: int) -> Any:
@@ -74,14 +74,14 @@ def heard(sampler: Sampler) -> Heard:
 
 
 def _likely(law: Any) -> list[Tokens]:
-    """Return the texts that a law gives more than a residue."""
+    """Return the texts that have more than a residue of a law's mass."""
     known = known_law(law)
     outcomes = (known.outcome(int(place)) for place in np.flatnonzero(known.masses > RESIDUE))
     return [outcome for outcome in outcomes if outcome != OTHERS]  # type: ignore[misc]  # OTHERS alone is a string
 
 
 def _parted(name: str, plain: list[Tokens], texts: list[Tokens], logits: Logits) -> Parting | None:
-    """Return where a text parts from the only one there should be."""
+    """Return the first difference of a text from the only expected one."""
     try:
         return greedy_parting(name, logits, dict.fromkeys(texts, 1.0), dict.fromkeys(plain, 1.0))
     except Exception as error:
@@ -89,7 +89,7 @@ def _parted(name: str, plain: list[Tokens], texts: list[Tokens], logits: Logits)
 
 
 def with_parting(verdicts: Sequence[Verdict], parted: Parting) -> Sequence[Verdict]:
-    """Return the verdicts with the place at which greedy texts part; what a near-tie alone refutes is UNKNOWN."""
+    """Return the verdicts with the first difference of greedy texts; if only a near-tie refutes, UNKNOWN."""
     return [_with_parting(verdict, parted) if verdict.check in OF_TEXTS else verdict for verdict in verdicts]
 
 

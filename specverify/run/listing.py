@@ -1,6 +1,6 @@
-"""What there is: algorithms, engines, checks and mutants as data, for ``specverify list``.
+"""Algorithms, engines, checks and mutants as data, for ``specverify list``.
 
-Each kind is imported when it is asked for, and none is where it is only counted.
+A kind is imported when its rows are listed; counting imports nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def everything() -> dict[str, Rows]:
 
 
 def numbers() -> dict[str, int]:
-    """Return how many rows each kind has, counted in the files: nothing of them is imported."""
+    """Return the number of rows of each kind, counted in the files without importing them."""
     return {
         "algorithms": _files_with("ALGORITHM", (_HERE.parent / "reference" / "algorithms").glob("*.py")),
         "subjects": len(_subjects()),
@@ -66,7 +66,7 @@ def _algorithms() -> Rows:
 
 
 def _subjects() -> Rows:
-    """Return the subjects of engines, their tables, and of engines that cannot be used why not."""
+    """Return the subjects and tables of engines; for an engine that cannot be used, the reason."""
     from specverify.engines import engine_subjects, found_engines, tables  # noqa: PLC0415 - see above
 
     unusable = {f"{prefix}:": why for prefix, why in found_engines().unusable.items()}
@@ -103,7 +103,7 @@ KINDS: dict[str, Callable[[], Rows]] = {
 
 
 def line_of(row: dict[str, Any]) -> str:
-    """Return the line of a row: its summary and what is known of it."""
+    """Return the line of a row: its summary and its other fields."""
     notes = [f"killed by {row['killed_by']}" if "killed_by" in row else ""]
     notes += [f"claims {', '.join(row['claims'])}" if row.get("claims") else ""]
     notes += [row.get(field, "") for field in ("evidence", "paper", "citation")]

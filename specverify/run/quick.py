@@ -1,8 +1,8 @@
-"""The quick plan: for each kind of subject and each check, a fixed list of cases, those that refute most first.
+"""The quick plan: a fixed list of cases for each kind of subject and each check, the most effective cases first.
 
-The lists are data, ``quick.toml``. ``python -m specverify.trust.quick plan`` computes them from what refutes planted
-bugs, twins of idioms and wrong engines. A case is named by its variant and its scenario, or by its program. Nothing
-here depends on a clock or on the machine.
+The lists are data, ``quick.toml``. ``python -m specverify.trust.quick plan`` computes them from the cases that refute
+planted bugs, twins of idioms and wrong engines. A case is named by its variant and its scenario, or by its program. The
+plan depends on no clock and no machine.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Chosen(NamedTuple):
 
 
 def in_quick(conditions: Conditions) -> Conditions:
-    """Return the conditions with the numbers of runs of the quick plan."""
+    """Return the conditions with the run counts of the quick plan."""
     return conditions._replace(
         runs=min(conditions.runs, MOST_RUNS),
         paths=min(conditions.paths, PATHS),
@@ -50,10 +50,10 @@ def in_quick(conditions: Conditions) -> Conditions:
 
 
 def quick_cases(kind: str, check: Check, cases: Iterable[Case]) -> Chosen:
-    """Return the cases of a check that the plan of this kind of subject names, in the order of the plan.
+    """Return the cases of a check that the plan lists for this kind of subject, in the order of the plan.
 
-    The laws of engines at sizes of their own are compared besides. Where the plan names none of them, as of scenarios
-    of the caller's own, cases at even distances stand in.
+    Laws of engines at sizes of their own are always included. If the plan names none of the cases, as for the caller's
+    own scenarios, cases at even distances are taken.
     """
     listed, plan = list(cases), quick_plans().get(kind)
     if plan is None:
@@ -94,20 +94,20 @@ def name_of_case(case: Case) -> CaseName:
 
 
 def _names_of_others(cases: Sequence[Case], plan: Mapping[str, Sequence[CaseName]]) -> list[CaseName]:
-    """Return the names of the cases of a check that the plan does not name."""
+    """Return the names of a check's cases that are not in the plan."""
     names = {name_of_case(case) for case in cases}
     mine = [name for name in plan["law_is_target"] if name in names]
     return [*mine[:FEW_CASES], *map(name_of_case, spread(cases, FEW_CASES))]
 
 
 def spread(cases: Sequence[Case], most: int) -> list[Case]:
-    """Return at most so many cases, at even distances, the first among them."""
+    """Return at most this many cases at even distances, beginning with the first."""
     most = min(most, len(cases))
     return [cases[place * len(cases) // most] for place in range(most)]
 
 
 def named_cases(cases: Sequence[Case], names: Sequence[CaseName]) -> list[Case]:
-    """Return the cases that are named. Where a scenario has no such variant, all that it has stand in."""
+    """Return the named cases. If a scenario lacks the named variant, all of its variants are returned."""
     by_scenario: dict[str, dict[str, Case]] = {}
     for case in cases:
         label, where = name_of_case(case)

@@ -1,4 +1,4 @@
-"""Replay identifiers of cases: from a case to the word that names it, and from the word to the case."""
+"""Replay identifiers of cases: from a case to its identifier, and back."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from specverify.subjects.subject import InScenario, Situation, Subject
 
 
 class Again(NamedTuple):
-    """What a replay repeats."""
+    """The subject, check and case that a replay repeats."""
 
     case: Case
     check: Check
@@ -20,14 +20,14 @@ class Again(NamedTuple):
 
 
 def identifier_of(case: Case, check: Check, conditions: Conditions) -> str:
-    """Return the word that names a case of a check; ``named_by`` understands it."""
+    """Return the identifier of a case of a check; ``named_by`` parses it."""
     return pack_replay(Replay(case.subject.name, check.name, *_words(case.situation), conditions.seed, conditions.edge))
 
 
 def named_by(identifier: str, find: Callable[[str], Subject]) -> Again:
-    """Return the case that an identifier names, of the subject that ``find`` returns for its name.
+    """Return the case of an identifier, of the subject that ``find`` returns for its name.
 
-    Raises ``ValueError`` in one sentence if there is no such case, and what ``find`` raises.
+    Raises ``ValueError`` in one sentence if there is no such case, and the errors of ``find``.
     """
     wanted = unpack_replay(identifier)
     check = _check(wanted.check)
@@ -43,7 +43,7 @@ def first_case(subject: Subject, name: str) -> Again:
 
 
 def again(subject: Subject, check: Check, wanted: Replay) -> Again:
-    """Return the case of ``subject`` that is ``wanted``. Raises ``ValueError`` in one sentence if it has none."""
+    """Return the case of ``subject`` that is ``wanted``. Raises ``ValueError`` in one sentence if there is none."""
     words = (wanted.variant, wanted.scenario, wanted.setting)
     for case in check.cases(subject):
         if _words(case.situation) == words:

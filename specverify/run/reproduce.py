@@ -1,4 +1,4 @@
-"""From a refutation to a script that shows it with the engine alone: the smallest setting in which it still shows."""
+"""From a refutation to a script that shows it with the engine alone, in the smallest setting that still fails."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ def reproduction(
     seconds: float = SECONDS,
     progress: Progress = lambda doing: None,
 ) -> Reproduction:
-    """Return a script for a case that ``check`` refutes, in the smallest setting that is found within ``seconds``.
+    """Return a script for a case that ``check`` refutes, in the smallest failing setting found within ``seconds``.
 
-    ``progress`` is told what is tried.
-    Raises ``NoScript`` where nothing is refuted, or what is refuted cannot be shown by a script.
+    ``progress`` is called with each attempt. Raises ``NoScript`` if nothing is refuted, or if a script cannot show the
+    refutation.
     """
     if check.name not in FAULTS:
         raise NoScript(f"{', '.join(FAULTS)} and what raises are written as scripts, not {check.name}")
@@ -65,7 +65,7 @@ def reproduction(
 def reproduction_of_error(
     subject: Subject, seconds: float = SECONDS, progress: Progress = lambda doing: None
 ) -> Reproduction:
-    """Return a script for a call that raises with speculation and does not without, as ``reproduction``."""
+    """Return a script for a call that raises with speculation only; parameters as of ``reproduction``."""
     program = subject.programs[0] if subject.programs else None
     return _reproduced(subject, program, _error, "nothing is raised, or without speculation too", seconds, progress)
 
@@ -93,9 +93,9 @@ def _reproduced(
 
 
 def printed_by(script: str) -> str:
-    """Run a script away from everything but the installed libraries and return what it prints.
+    """Run a script with the installed libraries alone and return its output.
 
-    Raises ``NoScript`` if it does not show what it was written for.
+    Raises ``NoScript`` if the output does not show the fault.
     """
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "reproduction.py"
@@ -112,7 +112,7 @@ def printed_by(script: str) -> str:
 def _smallest(
     program: EngineProgram, reproducer: Reproducer, fault: Fault, find: Find, seconds: float, progress: Progress
 ) -> tuple[EngineProgram, Fault, tuple[str, ...]]:
-    """Take away one thing after the other as long as the fault stays and is as easy to see, or make that easier."""
+    """Reduce the setting step by step while the fault remains as easy to see, or becomes easier to see."""
     until, taken = time.monotonic() + seconds, dict[str, str]()
     script = reproducer.script(program.source, fault)
     again = True
@@ -133,12 +133,12 @@ def _smallest(
 
 
 def _clearer(found: Fault, before: Fault) -> bool:
-    """Return whether ``found`` is seen in half as many calls, and is of the same kind."""
+    """Return whether ``found`` shows in half as many calls and is of the same kind."""
     return 2 * found.calls <= before.calls and _same_error(found, before)
 
 
 def _as_clear(found: Fault, before: Fault) -> bool:
-    """Return whether ``found`` is seen in few calls, or fewer than before, and one outcome is still enough for it."""
+    """Return whether ``found`` shows in few calls, or fewer than before, with one outcome as evidence."""
     few = found.calls <= max(before.calls, FEW_CALLS) and len(found.wrong) <= max(1, len(before.wrong))
     return few and _same_error(found, before)
 
@@ -166,7 +166,7 @@ def _tried(program: EngineProgram, reproducer: Reproducer, find: Find) -> _Writt
 
 
 def _fault(subject: Subject, check: Check, conditions: Conditions, program: EngineProgram) -> Fault | None:
-    """Return the fault that ``check`` finds, or None if it finds none."""
+    """Return the fault found by ``check``, or None."""
     case = case_of_program(check, subject, program)
     if case is None or not (examined := case.examine(conditions)).failed:
         return None
@@ -174,9 +174,9 @@ def _fault(subject: Subject, check: Check, conditions: Conditions, program: Engi
 
 
 def _error(program: EngineProgram) -> Fault | None:
-    """Return what a program raises, or None if it does not, or raises without speculation too.
+    """Return the error that a program raises with speculation only, or None.
 
-    What ordinary uniforms do not show, and the largest do, is shown by these: a sample would never come to it.
+    The largest uniforms are tried too: they show errors that a random sample would never meet.
     """
     if program.plain is None:
         return None
@@ -190,7 +190,7 @@ def _error(program: EngineProgram) -> Fault | None:
 
 
 def _raised(program: EngineProgram, uniform: float | None) -> Fault | None:
-    """Return what a program raises, with every uniform the same where it is given."""
+    """Return the error that a program raises; if ``uniform`` is given, every uniform has this value."""
     try:
         with program.open() if uniform is None else program.open(forced_uniform=uniform) as run:
             program_law(run, DEFAULTS.runs)

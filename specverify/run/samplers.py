@@ -1,8 +1,8 @@
-"""A black box sampled batch by batch, until its law and its independence are decided or the samples are used up.
+"""A black box sampled batch by batch, until its law and independence are decided or the samples are used up.
 
-Batches grow: the first 32 samples show the impossible, the last ones a bias of a thousandth. Each batch is two calls
-with different seeds, whose rows are compared with each other. What is decided is asked after every batch: the evidence
-is anytime-valid, and looking costs nothing.
+Batches grow: the first 32 samples show impossible outcomes, the last batches a bias of a thousandth. A batch is two
+calls with different seeds, whose rows are compared. The tests are evaluated after every batch: the evidence is
+anytime-valid, so early stopping does not raise the false-alarm rate.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ from specverify.subjects.sampler import Sampler, answered, drawn
 FIRST_CALL = 32
 LARGEST_CALL = 4096
 MOST_SAMPLES = 10**6
-"""Where nobody says how many may be drawn, and the tolerance needs more."""
+"""Where nobody says how many may be drawn, and ``tv`` needs more."""
 PILOT = 1000
 OF_COUPLES = 4
-"""Dependence is looked for at so many times the tolerance of the law: two rows are a couple, two couples a sample."""
+"""Dependence is looked for at so many times the tv of the law: two rows are a couple, two couples a sample."""
 POSITIONS = 4
 CONFIRMING = 128
 """Couples after which copies have been noticed: each two of them are evidence of log 2, where they differ."""
 
 
 class SamplingPlan(NamedTuple):
-    """What was asked for."""
+    """The alarm, the detectable total variation, and the limits of a run."""
 
-    tolerance: float = 0.05
+    tv: float = 0.05
     alarm: float = 1e-6
-    """Probability that a right sampler is refuted, and that a wrong one beyond the tolerance holds: each at most."""
+    """Probability that a right sampler is refuted, and that a wrong one beyond ``tv`` holds: each at most."""
     most_samples: int | None = None
     largest_call: int = LARGEST_CALL
     rounding: float = 1e-6
@@ -60,7 +60,7 @@ class SamplingPlan(NamedTuple):
 
 
 class Judge(NamedTuple):
-    """The law of a sampler, or another sampler, as what decides about batches."""
+    """A test of batches against a law or against another sampler."""
 
     seen: Callable[[Batch], None]
     status: Callable[[], Status]
@@ -77,7 +77,7 @@ class Judge(NamedTuple):
 
 def check_plan(plan: SamplingPlan) -> None:
     """Raise ``ValueError`` for a plan that cannot be."""
-    check_probability(plan.tolerance, "tolerance")
+    check_probability(plan.tv, "tv")
     check_probability(plan.alarm, "alarm")
     if plan.most_samples is not None:
         check_count(plan.most_samples, "most_samples", least=2 * FIRST_CALL)
@@ -96,11 +96,11 @@ def sampled_verdicts(
     acceptance: Any = None,
     progress: Callable[[int, int], None] = lambda done, most: None,
 ) -> Sequence[Verdict]:
-    """Return the verdicts on a black box, against ``law`` or ``reference``, exactly one of which is given.
+    """Return the verdicts on a black box, against exactly one of ``law`` and ``reference``.
 
-    ``acceptance`` is the law of the number of accepted drafts of a sequence, which the box must tell then.
-    ``progress(samples, at most)`` is told of every batch. Raises ``ValueError`` for a law or plan that cannot be,
-    ``UnusableSubject`` for answers that are no samples, and whatever the sampler raises.
+    ``acceptance`` is the law of the number of accepted drafts per sequence, which the black box must then report.
+    ``progress(samples, at most)`` is called after every batch. Raises ``ValueError`` for an invalid law or plan,
+    ``UnusableSubject`` for invalid answers, and the errors of the sampler.
     """
     check_plan(plan)
     if (law is None) == (reference is None):
@@ -114,7 +114,7 @@ def sampled_verdicts(
         if reference is None
         else _of_reference(sampler.name, plan, reference, seeds)
     )
-    told = acceptance_of(sampler.name, acceptance, whole, plan.tolerance, judge.most_samples)
+    told = acceptance_of(sampler.name, acceptance, whole, plan.tv, judge.most_samples)
     judge = judge._replace(
         status=partial(together, judge.status, told.status), verdicts=partial(told.verdicts, judge.verdicts)
     )
@@ -136,9 +136,9 @@ def sampled_verdicts(
 
 
 def is_decided(judge: Judge, watched: Watch) -> bool:
-    """Return whether something is refuted, or everything holds.
+    """Return whether one verdict is REFUTED, or all HOLD.
 
-    A law is not refuted before it was seen that its samples are no copies of each other, which look like another law.
+    A law is not refuted before copies among its samples are excluded, because copies look like another law.
     """
     couples, law = watched.statuses(), judge.status()
     if Status.REFUTED in couples or judge.dependent() or judge.impossible():
@@ -149,7 +149,7 @@ def is_decided(judge: Judge, watched: Watch) -> bool:
 
 
 def joint_verdicts(judge: Judge, watched: Watch, notes: Sequence[str]) -> Sequence[Verdict]:
-    """Return all verdicts: of the law, samples that depend on each other tell nothing but what is impossible."""
+    """Return all verdicts. If samples depend on each other, only impossible outcomes refute the law."""
     independent = watched.verdicts(notes)
     reasons = [verdict.statement for verdict in independent if verdict.status is Status.REFUTED]
     reasons += [judge.dependent()] if judge.dependent() else []
@@ -161,15 +161,15 @@ def joint_verdicts(judge: Judge, watched: Watch, notes: Sequence[str]) -> Sequen
 
 
 def planned_law(plan: SamplingPlan, law: Any, draft: Any = None) -> tuple[LawPlan, CellOf]:
-    """Return what is decided about a law before the first sample, and the cells of couples."""
+    """Return the test of a law, fixed before the first sample, and the cells of couples."""
     known = known_law(law)
-    needed = samples_to_hold(known.masses, plan.tolerance - known.unnamed, plan.alarm, MOST_SAMPLES)
+    needed = samples_to_hold(known.masses, plan.tv - known.unnamed, plan.alarm, MOST_SAMPLES)
     outcomes = [known.outcome(index) for index in range(len(known.masses))]
     chosen = plan_law(
         known,
         alarm=plan.alarm / 3,
         error=plan.alarm,
-        tolerance=plan.tolerance,
+        tv=plan.tv,
         most_samples=plan.most_samples or _planned(needed),
         rounding=plan.rounding,
         draft=None if draft is None else _aligned(known_law(draft, "the draft's law"), known),
@@ -205,9 +205,9 @@ def _of_reference(name: str, plan: SamplingPlan, reference: Sampler, seeds: Iter
     pilot = [row for size in _pieces(number, plan.largest_call) for row in drawn(reference, next(seeds), size)]
     counts = Counter(pilot)
     shares = np.array(list(counts.values())) / len(pilot)
-    needed = 2 * samples_to_hold(shares, plan.tolerance, plan.alarm / 2, MOST_SAMPLES)
+    needed = 2 * samples_to_hold(shares, plan.tv, plan.alarm / 2, MOST_SAMPLES)
     most = plan.most_samples or _planned(needed)
-    chosen = plan_reference(pilot, alarm=plan.alarm / 3, error=plan.alarm, tolerance=plan.tolerance, most_samples=most)
+    chosen = plan_reference(pilot, alarm=plan.alarm / 3, error=plan.alarm, tv=plan.tv, most_samples=most)
     cell = cells_of(list(counts), shares.tolist())
     theirs = watched_couples(reference.name, plan, cell, most)
     found = reference_begun()
@@ -242,13 +242,13 @@ def watched_couples(
     begun: tuple[IndependenceFound, IndependenceFound] = (IndependenceFound(), IndependenceFound()),
 ) -> Watch:
     """Return what is told of every batch and judges its couples, from ``begun`` on."""
-    tolerance = min(OF_COUPLES * plan.tolerance, 0.5)
+    tv = min(OF_COUPLES * plan.tv, 0.5)
     alone = plan.largest_call == 1
-    return watch(name, cell, plan.alarm / 3, plan.alarm, tolerance, most_samples // 2, alone=alone, begun=begun)
+    return watch(name, cell, plan.alarm / 3, plan.alarm, tv, most_samples // 2, alone=alone, begun=begun)
 
 
 def _margins(outcomes: Sequence[Tokens | str]) -> dict[str, Any]:
-    """Return labels of outcomes by the token at each of the first positions, where there is more than one."""
+    """Return labels of outcomes by the token at each of the first positions that have several tokens."""
     longest = max((len(outcome) for outcome in outcomes if outcome != OTHERS), default=0)
     return {
         f"by token {position + 1}": np.unique(
@@ -263,7 +263,7 @@ def _margins(outcomes: Sequence[Tokens | str]) -> dict[str, Any]:
 
 
 def _planned(samples: int) -> int:
-    """Return how many samples are allowed where a right sampler is expected to need so many."""
+    """Return the largest number of samples for a test that a right sampler is expected to pass at this number."""
     return min(2 * int(samples) + 2000, MOST_SAMPLES)
 
 
@@ -277,7 +277,7 @@ def _pieces(number: int, largest: int) -> list[int]:
 
 
 def seeds_of(seed: Sequence[int]) -> Iterator[int]:
-    """Yield seeds below 2**31, no two the same: every engine takes those."""
+    """Yield distinct seeds below 2**31, which every engine accepts."""
     rng, given = np.random.default_rng(seed), set[int]()
     while True:
         result = int(rng.integers(2**31))

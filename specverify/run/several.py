@@ -1,7 +1,7 @@
-"""Subjects examined in processes of their own: foreign ones each in another, ours in as many as there are jobs.
+"""Subjects examined in worker processes: each foreign subject in its own, ours in as many as there are jobs.
 
-Whatever happens to a process, every check of every subject gets a verdict: those that were found before it died, one
-that names the death, and one for each check that was not reached.
+Every check of every subject gets a verdict even if a process dies: the verdicts before its death, one that reports the
+death, and one for each check that was not reached.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ _SAFE = "PYTHONSAFEPATH"
 
 
 class Listed(NamedTuple):
-    """A subject that was named, and what is known of it before it is examined."""
+    """A named subject, with the data available before it is examined."""
 
     name: str
     found: Loaded | Stopped
 
 
 class Worker:
-    """A process that examines subjects, and the line to it."""
+    """A worker process and the connection to it."""
 
     def __init__(self) -> None:
         """Start the process."""
@@ -83,7 +83,10 @@ class Worker:
         theirs.close()
 
     def ask(self, request: Callable[..., None], *given: object, seconds: float) -> Iterator[Message]:
-        """Yield what the process answers to ``request(*given, seconds, tell)``; its death is named, as the last."""
+        """Yield the answers of the process to ``request(*given, seconds, tell)``.
+
+        If the process dies, the last answer reports its death.
+        """
         until = time.monotonic() + seconds + GRACE + STARTING
         self.busy = True
         try:
@@ -99,7 +102,7 @@ class Worker:
             yield self._death(seconds)
 
     def _answered(self, until: float) -> bool:
-        """Return whether there is an answer before ``until``; meanwhile, what is printed is kept short."""
+        """Return whether an answer arrives before ``until``; meanwhile, limit the file of its prints."""
         answered: bool = self._line.poll(0)
         while not answered and (left := until - time.monotonic()) > 0:
             answered = self._line.poll(min(left, BETWEEN_CUTS))
@@ -107,14 +110,14 @@ class Worker:
         return answered
 
     def kill(self) -> None:
-        """End the process and everything it started, at once."""
+        """End the process and its children at once."""
         with suppress(OSError, AttributeError):
             os.killpg(self._leader, signal.SIGKILL)
         with suppress(ValueError):  # it was ended before
             self._process.kill()
 
     def end(self) -> None:
-        """Let the process end, and end everything it started."""
+        """Let the process end, then end its children."""
         self._line.close()
         if not self.busy:
             self._process.join(ENDING)
@@ -145,7 +148,7 @@ class Worker:
 
 @contextmanager
 def _current_folder_left_out() -> Iterator[None]:
-    """Let no file of the current folder be imported in place of ours or of the library's by a server that starts."""
+    """Prevent the server process from importing files of the current folder in place of installed modules."""
     before = os.environ.get(_SAFE)
     os.environ[_SAFE] = "1"
     try:
@@ -157,7 +160,7 @@ def _current_folder_left_out() -> Iterator[None]:
 
 
 class Workers:
-    """The processes of one run, of which at most ``jobs`` are at work."""
+    """The worker processes of one run, at most ``jobs`` of them active."""
 
     def __init__(self, jobs: int, seconds: float) -> None:
         """``seconds`` is the time limit of a subject."""
@@ -174,7 +177,7 @@ class Workers:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End every process, whatever it is doing."""
+        """End every process."""
         self._ended = True
         self._pool.shutdown(wait=False, cancel_futures=True)
         for worker in self._all:
@@ -186,21 +189,21 @@ class Workers:
 
     @property
     def printed(self) -> list[Path]:
-        """The files with what subjects printed, once all have ended."""
+        """The files with the subjects' prints, complete once all processes have ended."""
         return [worker.printed for worker in self._ended_ones if worker.printed.exists()]
 
     def listed(self, names: Sequence[str]) -> list[Listed]:
-        """Return what is known of each subject. Raises ``UnusableSubject`` if one of them is none."""
+        """Return the data of each subject. Raises ``UnusableSubject`` for a name without a subject."""
         foreign = {name: self._pool.submit(self._load, name) for name in names if is_external(name)}
         ours = {name: Listed(name, loaded(find_subject(name))) for name in names if name not in foreign}
         return [ours[name] if name in ours else foreign[name].result() for name in names]
 
     def examined(self, subjects: Sequence[Listed], checklist: Checklist, progress: Progress) -> Iterator[list[Verdict]]:
-        """Yield the verdicts of each subject, one for every check of the checklist, in the order of the subjects."""
+        """Yield the verdicts of each subject, one per check of the checklist, in the order of the subjects."""
         yield from self._pool.map(lambda subject: list(self._examine(subject, checklist, progress)), subjects)
 
     def replayed(self, identifier: str) -> Message:
-        """Return the verdict of the case that an identifier names, or why there is none."""
+        """Return the verdict of the case of an identifier, or the reason why there is none."""
         return next(self._start().ask(replay, identifier, seconds=self._seconds))
 
     def _load(self, name: str) -> Listed:
@@ -242,7 +245,7 @@ class Workers:
             yield verdict
 
     def _start(self, again: bool = False) -> Worker:
-        """Return a process that nothing foreign was in, a fresh one unless it may have been used ``again``."""
+        """Return a process that has run no foreign code; unless ``again``, a new one."""
         if self._ended:
             raise RuntimeError("the run was interrupted")
         if again and self._idle:
@@ -257,7 +260,7 @@ class Workers:
 
 
 def _unexamined(subject: Listed, checks: Sequence[Check], stopped: Message, began: str) -> Iterator[Verdict]:
-    """Yield the verdicts of checks that were not run to their end, the first of which is the one that ``began``."""
+    """Yield the verdicts of checks that did not finish; the first is the one that ``began``."""
     if began not in {"", *(check.name for check in checks)} and isinstance(stopped, Stopped):
         checks = (check_named(began), *checks)
     inapplicable = {verdict.check: verdict for verdict in getattr(subject.found, "inapplicable", ())}

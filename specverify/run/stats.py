@@ -1,8 +1,8 @@
 """The statistics run: every algorithm and engine at sizes beyond enumeration, planned together, one alarm budget.
 
-Registry rows are sampled by dividing the count, which makes a total variation of 0.002 affordable; a few of them also
-run by run, as a control of that. Engines are sampled with their own random numbers at what fits, and beside that, their
-random calls answered, by dividing the count.
+Registry rows are sampled by dividing counts, which makes a total variation of 0.002 affordable; a few are also sampled
+run by run, as a control. Engines are sampled with their own random numbers as far as time allows, and in addition with
+answered draws, by dividing counts.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SAMPLES_TIMES_TV_SQUARED = 60
 
 
 class Scope(NamedTuple):
-    """How finely a run looks, as total variations to be seen."""
+    """The detectable total variations of a run."""
 
     divided: float
     control: float
@@ -46,7 +46,7 @@ THOROUGH = Scope(divided=0.001, control=0.02, finer=0.3, every_size=True)
 
 
 class PlannedSetting(NamedTuple):
-    """A setting and whose it is."""
+    """A setting and its subject."""
 
     subject: str
     setting: SampledSetting
@@ -55,13 +55,13 @@ class PlannedSetting(NamedTuple):
 
     @property
     def cost(self) -> float:
-        """Seconds of one processor, roughly."""
+        """Estimated seconds of one processor."""
         one = self.setting.cost
         return one.once + tests_of(self.setting) * one.each * SAMPLES_TIMES_TV_SQUARED / self.setting.detect**2
 
 
 class StatisticsPlan(NamedTuple):
-    """All settings of a run in the order of the registry, and the alarm budget they share."""
+    """All settings of a run in the order of the registry, and their shared alarm budget."""
 
     settings: tuple[PlannedSetting, ...]
     budget: AlarmBudget
@@ -70,7 +70,7 @@ class StatisticsPlan(NamedTuple):
 
 
 class JudgedSetting(NamedTuple):
-    """A setting that is done: its place in the plan, and what was found."""
+    """The result of a setting, with its position in the plan."""
 
     place: int
     rows: tuple[FitRow, ...]
@@ -79,9 +79,9 @@ class JudgedSetting(NamedTuple):
 def plan_statistics(
     alarm: float, seed: int, scope: Scope = USUAL, subjects: Sequence[str] = (), miss: float = 1e-3
 ) -> StatisticsPlan:
-    """Return the plan of ``subjects``, which are all registry rows and engines unless named.
+    """Return the plan of ``subjects``; by default all registry rows and engines.
 
-    Raises ``UnusableSubject`` for a name that is not one, and for one that is named and has no setting to sample.
+    Raises ``UnusableSubject`` for an unknown name, and for a named subject without a setting to sample.
     """
     names = subjects or (*(_name(row) for row in ALGORITHMS), *(() if scope.finer is None else engine_subjects()))
     settings = tuple(planned for name in dict.fromkeys(names) for planned in _planned(name, scope, name in subjects))
@@ -89,7 +89,7 @@ def plan_statistics(
 
 
 def run_statistics(plan: StatisticsPlan, jobs: int) -> Iterator[JudgedSetting]:
-    """Sample and judge every setting on ``jobs`` processes, cheap ones first; yield each as it is done."""
+    """Sample and judge every setting on ``jobs`` processes, cheapest first; yield each result as it is ready."""
     conditions = Conditions(seed=plan.seed, false_alarm=plan.budget.each, miss=plan.miss)
     order = sorted(range(len(plan.settings)), key=lambda place: plan.settings[place].cost)
     works: list[Callable[[], list[FitRow]]] = [partial(_judge, plan.settings[place], conditions) for place in order]
@@ -98,7 +98,7 @@ def run_statistics(plan: StatisticsPlan, jobs: int) -> Iterator[JudgedSetting]:
 
 
 def in_order(judged: Sequence[JudgedSetting]) -> list[FitRow]:
-    """Return the rows of what is done, in the order of the registry."""
+    """Return the rows of finished settings in the order of the registry."""
     return [row for item in sorted(judged) for row in item.rows]
 
 

@@ -1,8 +1,8 @@
-"""The law that a black box tells of itself, as log-probabilities of next tokens, and why it may not be what is sampled.
+"""The law that a black box reports as log-probabilities of next tokens, and reasons why its samples may differ from it.
 
-Servers report log-probabilities before some sampling options or after them. ``--set top_k=2`` refutes no right server
-that reports them before: a law is doubted unless the subject states that it includes the options, or the reports change
-with each of them. Samples that fit a doubted law still hold; samples that do not are UNKNOWN, with the reason.
+Servers report log-probabilities before or after sampling options. ``--set top_k=2`` must not refute a right server that
+reports them before: a reported law is doubted unless the subject states that it includes the options, or the reports
+change with each of them. Samples that fit a doubted law still hold; samples that do not are UNKNOWN, with the reason.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ WITHOUT_EFFECT: Final = frozenset(
 
 
 class ToldLaw(NamedTuple):
-    """What a black box tells of its sequences."""
+    """The law of sequences from a black box's own reports."""
 
     law: dict[Any, float]
     doubts: list[str]
@@ -59,12 +59,12 @@ class ToldLaw(NamedTuple):
 
 
 def law_from_logprobs(box: BlackBox, wanted: Wanted, words: Words, rounding: float) -> ToldLaw:
-    """Return the law of sequences by what the subject itself says of next tokens, prefix by prefix.
+    """Return the law of sequences from the reported probabilities of next tokens, prefix by prefix.
 
-    The likeliest prefixes are asked about first; what is not told, or would take more than ``MOST_QUESTIONS``, stands
-    under ``OTHERS``. What is told may be off by ``rounding``, relatively, and what it leaves over by as much, which is
-    added to it: a right subject is within ``(1 + rounding)^2`` of every probability. Raises ``UnusableSubject`` where
-    the subject cannot tell, or tells no probabilities.
+    The most likely prefixes are queried first. Unreported mass, and prefixes beyond ``MOST_QUESTIONS``, are summed
+    under ``OTHERS``. Reports have a relative error of at most ``rounding``, and so does the unreported rest, which is
+    added to it: a right subject is within ``(1 + rounding)^2`` of every probability. Raises ``UnusableSubject`` if the
+    subject reports no probabilities.
     """
     law: dict[Any, float] = {}
     asked: dict[Tokens, Told] = {}
@@ -93,14 +93,14 @@ def law_from_logprobs(box: BlackBox, wanted: Wanted, words: Words, rounding: flo
 
 
 def is_ambiguous(token: Any) -> bool:
-    """Return whether a token is told as a text that many tokens have: none, or bytes that are no character."""
+    """Return whether the text of a token is shared by many tokens: an empty text, or bytes that are no character."""
     return isinstance(token, str) and (not token or "\ufffd" in token)
 
 
 def _doubts(
     box: BlackBox, wanted: Wanted, asked: Mapping[Tokens, Told], rounding: float
 ) -> tuple[list[str], list[str]]:
-    """Return why the law may not be what is sampled, and notes."""
+    """Return the reasons to doubt the reported law, and notes."""
     doubts, notes = [], list[str]()
     if any(_may_share_words(told, rounding) for told in asked.values()):
         doubts.append("it tells texts of tokens and no ids, and a token that is not told may have the same text")
@@ -128,14 +128,14 @@ def _is_without_effect(name: str) -> bool:
 
 
 def without(wanted: Wanted, name: str) -> Wanted:
-    """Return what is wanted without an option, or without a temperature."""
+    """Return the request without an option, or without a temperature."""
     if name == "temperature":
         return wanted._replace(temperature=1.0)
     return wanted._replace(options={key: value for key, value in wanted.options.items() if key != name})
 
 
 def _may_share_words(told: Told, rounding: float) -> bool:
-    """Return whether tokens are texts, and those that are not told could change the probability of a text."""
+    """Return whether tokens are texts, and unreported tokens could change the probability of a text."""
     named = [math.exp(value) for token, value in told.logprobs.items() if not is_ambiguous(token)]
     texts = any(isinstance(token, str) for token in told.logprobs)
     left = 1 - math.fsum(math.exp(value) for value in told.logprobs.values())
@@ -152,13 +152,13 @@ def _differs(one: Told, other: Told, rounding: float) -> bool:
 
 
 def _probability(told: Told, token: Any) -> float:
-    """Return the probability of a token; where it is not told, the largest that it may have."""
+    """Return the reported probability of a token; if it is not reported, its largest possible value."""
     last = min(told.logprobs.values()) if len(told.logprobs) >= TOP else -math.inf
     return math.exp(told.logprobs.get(token, last))
 
 
 def with_doubts(verdicts: Sequence[Verdict], told: ToldLaw) -> Sequence[Verdict]:
-    """Return the verdicts, UNKNOWN where a doubted law refutes."""
+    """Return the verdicts; refutations by a doubted law become UNKNOWN."""
     if not told.doubts:
         return verdicts
     said = (
@@ -174,10 +174,10 @@ def with_doubts(verdicts: Sequence[Verdict], told: ToldLaw) -> Sequence[Verdict]
 
 
 def told_logits(box: BlackBox, wanted: Wanted, words: Words, rounding: float) -> Logits:
-    """Return what a black box tells of next tokens, with how far off it may be; nothing where it cannot tell.
+    """Return the reported row of next tokens and its error; None if the black box reports none.
 
-    The row is that whose argmax is taken: before temperature and truncation, after penalties. Nothing is told where
-    log-probabilities do not change with the options that could change the argmax.
+    The row is the one whose argmax is taken: before temperature and truncation, after penalties. None is returned if
+    the reports do not change with the options that could change the argmax.
     """
     options = {
         name: value

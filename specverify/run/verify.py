@@ -1,4 +1,4 @@
-"""Running checks on subjects: every case of every check, first failure reported, nothing turned into a pass."""
+"""Run checks on subjects: every case of every check, the first failure reported. Nothing undecided becomes a pass."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from specverify.checks.moved_replays import noticed
 from specverify.checks.program_is_its_draws import CHECK as PROGRAM_IS_ITS_DRAWS
 from specverify.foreign.guard import Guarded, guarded
 from specverify.foreign.places import sentence_of
-from specverify.intercept import float_calls
-from specverify.intercept.aliases import libraries_replaced
-from specverify.intercept.outside import look_around
-from specverify.intercept.symbolic.deferred import NeedsValue
+from specverify.intercept.cpython import patches
+from specverify.intercept.cpython.sandbox import look_around
+from specverify.intercept.everywhere import libraries_replaced
+from specverify.intercept.refusals import NeedsValue
 from specverify.laws.draws import NotAFunctionOfItsDraws
 from specverify.laws.enumeration import EnumerationTooLarge
 from specverify.reference import Claim
@@ -45,7 +45,7 @@ FEWER_OF_VERIFIERS = (
 
 
 class Checklist(NamedTuple):
-    """What to run on a subject."""
+    """The checks to run on a subject, and their limits."""
 
     checks: tuple[Check, ...]
     conditions: Conditions = Conditions()
@@ -67,11 +67,11 @@ def verify_subject(
     changes: Changes = NOTHING,
     known: Mapping[str, Verdict] | None = None,
 ) -> Iterator[Verdict]:
-    """Yield the verdict of every check of the checklist, also of those that do not apply.
+    """Yield the verdict of every check of the checklist, including those that do not apply.
 
-    ``spent`` are the seconds that the subject has had for being loaded, ``changes`` what it did to the process then,
-    ``known`` the verdicts that checks have come to before: those are not run again.
-    The check that the others rest on is told even if the checklist is without it, where it fails.
+    ``spent`` is the loading time of the subject in seconds, ``changes`` what it changed in the process meanwhile.
+    Verdicts in ``known`` are not computed again. The check that exact verdicts rest on always runs; it is reported if
+    it fails, even if the checklist does not contain it.
     """
     deadline = time.perf_counter() + checklist.seconds - spent
     subject, result = _settled_in_time(subject, left_until(deadline))
@@ -107,7 +107,7 @@ def verify_subject(
 
 
 def _grounded(subject: Subject, checks: tuple[Check, ...]) -> tuple[Check, ...]:
-    """Return the checks with the one that all exact ones of foreign code rest on, said only if it fails."""
+    """Return the checks, preceded by the one that exact checks of foreign code rest on, reported only if it fails."""
     foreign = subject.programs or subject.intercepted
     resting = any(check.evidence is not Evidence.STATISTICAL for check in checks)
     needed = foreign and resting and PROGRAM_IS_ITS_DRAWS not in checks
@@ -115,7 +115,7 @@ def _grounded(subject: Subject, checks: tuple[Check, ...]) -> tuple[Check, ...]:
 
 
 def _stops_exact_checks(verdict: Verdict) -> str:
-    """Return why no exact check is run after this verdict; nothing if they are."""
+    """Return why no exact check runs after this verdict; "" if they run."""
     if verdict.figures.get("function_of_draws") is False:
         return "it is not a function of its draws, so it has no law to compare"
     stops = verdict.figures.get("looping") or verdict.figures.get("replays") == 0
@@ -123,7 +123,7 @@ def _stops_exact_checks(verdict: Verdict) -> str:
 
 
 def _never_warm(found: Guarded[Subject], seconds: float) -> str:
-    """Return why a subject did not come to the end of its first decode; nothing if it did."""
+    """Return why a subject did not finish its first decode; "" if it did."""
     if not found.out_of_time:
         return ""
     late = "does not end" if found.looping else f"did not finish within {seconds:g} s"
@@ -131,7 +131,7 @@ def _never_warm(found: Guarded[Subject], seconds: float) -> str:
 
 
 def _settled_in_time(subject: Subject, seconds: float) -> tuple[Subject, Guarded[Subject]]:
-    """Return the subject settled, as far as it goes, and what came of it."""
+    """Return the subject with its arithmetic determined, and the outcome of that run."""
     result = guarded(partial(warmed_up, subject), seconds, watch_loops=True)
     if result.result is not None:
         return result.result, result
@@ -140,19 +140,19 @@ def _settled_in_time(subject: Subject, seconds: float) -> tuple[Subject, Guarded
 
 
 def unready(found: Guarded[Any], what: str, seconds: float) -> tuple[Status, str]:
-    """Return the status and the statement of a subject that did not come to be examined."""
+    """Return the status and the reason for a subject that could not be examined."""
     if found.out_of_time:
         return Status.UNKNOWN, f"not {what} within {seconds:g} s: {found.out_of_time}"
     return Status.UNUSABLE, f"it {found.ended} when it is {what}"
 
 
 def left_until(deadline: float) -> float:
-    """Return the seconds until ``deadline``, and a moment if it is over."""
+    """Return the seconds until ``deadline``, at least a moment."""
     return max(deadline - time.perf_counter(), 1e-3)
 
 
 def warmed_up(subject: Subject) -> Subject:
-    """Return the subject with the arithmetic it can do found out; what foreign code draws from is looked for."""
+    """Return the subject with its arithmetic determined; for foreign code, search its sources of randomness."""
     if subject.warm is not None:
         subject.warm()
     if subject.intercepted or subject.programs:
@@ -163,12 +163,12 @@ def warmed_up(subject: Subject) -> Subject:
 def run_check(
     subject: Subject, check: Check, checklist: Checklist, told: CaseTold = lambda examined, cases: None
 ) -> Verdict:
-    """Run one check on all its cases, within the time of the checklist."""
+    """Run one check on all its cases within the time of the checklist."""
     return _named(subject, check, checklist.seconds, partial(_over_cases, subject, check, checklist, told))
 
 
 def run_case(case: Case, check: Check, conditions: Conditions, seconds: float = SECONDS) -> Verdict:
-    """Run one check on one case: what a replay does."""
+    """Run one check on one case, as a replay does."""
 
     def examined() -> Verdict:
         return _judge(case.subject, check, [(case, case.examine(conditions))], conditions)
@@ -177,7 +177,7 @@ def run_case(case: Case, check: Check, conditions: Conditions, seconds: float = 
 
 
 def _named(subject: Subject, check: Check, seconds: float, examine: Callable[[], Verdict]) -> Verdict:
-    """Return the verdict of ``examine``, or what kept it from having one, and what became of the process."""
+    """Return the verdict of ``examine`` or the reason for its absence, and the changes of the process."""
     foreign = (subject.intercepted or subject.programs) and check.evidence is not Evidence.STATISTICAL
 
     def examined() -> Verdict:
@@ -192,7 +192,7 @@ def _named(subject: Subject, check: Check, seconds: float, examine: Callable[[],
             return verdict_of(subject.name, check, Status.UNUSABLE, sentence_of(error))
 
     started = time.perf_counter()
-    done = guarded(partial(float_calls.again, examined), seconds, watch_loops=True)
+    done = guarded(partial(patches.again, examined), seconds, watch_loops=True)
     if done.looping:
         verdict = verdict_of(subject.name, check, Status.UNKNOWN, done.out_of_time)._replace(figures={"looping": True})
     elif done.out_of_time:
@@ -209,7 +209,7 @@ def _named(subject: Subject, check: Check, seconds: float, examine: Callable[[],
 
 
 def with_changes(verdict: Verdict, changes: Changes) -> Verdict:
-    """Return the verdict with what became of the process: a fault leaves nothing that holds, a note is a figure."""
+    """Return the verdict with the changes of the process: after a fault it cannot HOLD, a note becomes a figure."""
     if changes.notes:
         notes = [*verdict.figures.get("notes", ()), *(f"it {note}" for note in changes.notes)]
         verdict = verdict._replace(figures={**verdict.figures, "notes": notes})
@@ -235,7 +235,7 @@ def _why(subject: Subject, reason: Exception) -> str:
 
 
 class _NotExamined(Enum):
-    """Why a case says nothing."""
+    """The reason why a case was not decided."""
 
     OUT_OF_REACH = 1
     """It has too many paths or outcomes, and others are examined in its place."""
@@ -288,7 +288,7 @@ def _over_cases(subject: Subject, check: Check, checklist: Checklist, told: Case
 
 
 def _examine(case: Case, conditions: Conditions, *, quick: bool) -> Examination | _NotExamined:
-    """Return what a check says of a case, or why it says nothing; ``quick``: a case may have too many runs."""
+    """Return the examination of a case, or the reason why there is none; ``quick`` permits cases with too many runs."""
     if beyond_reach(case):
         return _NotExamined.OUT_OF_REACH
     try:
@@ -308,7 +308,7 @@ def _words_of(case: Case) -> str:
 
 
 def _out_of_runs(examination: Examination, conditions: Conditions) -> bool:
-    """Return whether a case is open because its law was not enumerated within the runs of the conditions."""
+    """Return whether a case is undecided because the run limit ended the enumeration of its law."""
     figures = examination.figures
     return examination.unknown and figures.get("missing", 0) > 0 and figures.get("runs", 0) >= conditions.runs
 
@@ -337,7 +337,7 @@ def _judge(subject: Subject, check: Check, examined: list[tuple[Case, Examinatio
 
 
 def not_applicable(subject: Subject, check: Check, refused: str = "") -> Verdict | None:
-    """Return the verdict of a check that says nothing of a subject, or None if it does."""
+    """Return the verdict of a check that does not apply to a subject, or None if it applies."""
     reason = check.obstacle(subject) or refused or None
     if reason is None and check.claim is not None and check.claim not in implied(subject.claims):
         reason = f"it does not claim to be {check.claim.value}"
@@ -345,12 +345,12 @@ def not_applicable(subject: Subject, check: Check, refused: str = "") -> Verdict
 
 
 def _samples(subject: Subject, check: Check) -> bool:
-    """Return whether a check samples an engine: what has rounds is not followed path by path."""
+    """Return whether a check samples an engine that is not enumerated path by path."""
     return bool(subject.programs) and check.evidence is Evidence.STATISTICAL and not_applicable(subject, check) is None
 
 
 def implied(claims: frozenset[Claim]) -> frozenset[Claim]:
-    """Return the claims and what follows from them: LOSSLESS for every target includes one-hot targets."""
+    """Return the claims with their consequences: LOSSLESS for every target includes one-hot targets."""
     return claims | {Claim.GREEDY, Claim.SUPPORTED} if Claim.LOSSLESS in claims else claims
 
 
@@ -362,4 +362,5 @@ def verdict_of(subject: str, check: Check, status: Status, statement: str) -> Ve
 
 def _merged(figures: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     result = merged_figures(figures)
-    return result | ({"noticed_above": noticed(result["replays"])} if "replays" in result else {})
+    above = {"noticed_above": "replays", "coupled_noticed_above": "coupled_runs"}
+    return result | {name: noticed(result[runs]) for name, runs in above.items() if runs in result}

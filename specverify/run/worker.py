@@ -1,8 +1,8 @@
-"""A process that examines subjects for another one, and tells each verdict as soon as it is found.
+"""A process that examines subjects for another process and reports each verdict as soon as it is known.
 
-What the code under examination does to this process, it does to nothing else: if it dies, what was told stays told, and
-its death is named from its exit status and from what ``faulthandler`` wrote down. A watchdog that needs no Python ends
-it when its time is over and it is in code that no signal reaches.
+The subject can damage this process alone: if the process dies, the reported verdicts remain, and the cause of death is
+determined from its exit status and the output of ``faulthandler``. A watchdog outside Python ends the process at the
+time limit if it is in code that no signal reaches.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ GRACE = 3.0
 
 
 class Loaded(NamedTuple):
-    """What there is to know of a subject before it is examined."""
+    """The data of a subject before it is examined."""
 
     summary: str
     tests: int
@@ -46,20 +46,20 @@ class Loaded(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """There is no such subject, or nothing that can be examined."""
+    """There is no such subject, or it cannot be examined."""
 
     sentence: str
 
 
 class Stopped(NamedTuple):
-    """The subject did not come to be examined: it ended its process, or its time was over."""
+    """The subject could not be examined: it ended its process, or reached its time limit."""
 
     status: Status
     statement: str
 
 
 class Began(NamedTuple):
-    """A check is run from now on, or so many of its cases are examined, of so many where that is known."""
+    """A check has begun, or the number of its examined cases and, if known, of all its cases."""
 
     check: str
     examined: int = 0
@@ -81,7 +81,7 @@ _opened: dict[str, _Opened] = {}
 
 
 def serve(line: Connection, report: str, environment: Mapping[str, str]) -> None:
-    """Answer what is asked through ``line`` until it is closed; a death is written to the file ``report``."""
+    """Answer the requests on ``line`` until it is closed; a fatal error is written to the file ``report``."""
     os.environ.clear()
     os.environ.update(environment)  # the server that this was forked from has one of its own
     if hasattr(os, "setsid"):
@@ -102,7 +102,7 @@ def serve(line: Connection, report: str, environment: Mapping[str, str]) -> None
 
 
 def printed_file(report: str) -> Path:
-    """Return where a process keeps what its subjects print, beside the file of its death."""
+    """Return the file of a process's prints, beside the report of its death."""
     return Path(f"{report}.printed.txt")
 
 
@@ -112,7 +112,7 @@ CUT = "\nspecverify: more was printed, of which nothing is kept\n"
 
 
 def cut_short(file: Path) -> bool:
-    """Leave the first ``MOST_PRINTED`` bytes of the file; return whether there were more. It may be written to."""
+    """Keep the first ``MOST_PRINTED`` bytes of the file; return whether there were more. It may still be written to."""
     if not file.exists() or file.stat().st_size <= MOST_PRINTED:
         return False
     os.truncate(file, MOST_PRINTED)
@@ -120,7 +120,7 @@ def cut_short(file: Path) -> bool:
 
 
 def _keep_apart(file: Path) -> None:
-    """Let everything that is printed here, by whatever means, go to the end of a file, which may be cut meanwhile."""
+    """Redirect everything that is printed in this process to the end of a file, which may be truncated meanwhile."""
     opened = os.open(file, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
     for stream in (1, 2):
         os.dup2(opened, stream)
@@ -130,7 +130,7 @@ def _keep_apart(file: Path) -> None:
 
 
 def load(name: str, seconds: float, tell: Tell) -> None:
-    """Find a subject and tell what it is."""
+    """Find a subject and report its data."""
     opened = _open(name, seconds)
     tell(loaded(opened.subject) if isinstance(opened, _Opened) else opened)
 
@@ -138,7 +138,7 @@ def load(name: str, seconds: float, tell: Tell) -> None:
 def examine(
     name: str, checks: tuple[str, ...], conditions: Conditions, quick: bool, seconds: float, tell: Tell
 ) -> None:
-    """Run checks on a subject; each is announced before it is run."""
+    """Run checks on a subject; each is announced first."""
     opened = _open(name, seconds)
     if not isinstance(opened, _Opened):
         tell(opened)
@@ -151,7 +151,7 @@ def examine(
 
 
 def replay(identifier: str, seconds: float, tell: Tell) -> None:
-    """Repeat the one case that a failure was found in."""
+    """Repeat the case in which a failure was found."""
     started = time.perf_counter()
     try:
         result = guarded(partial(named_by, identifier, ready_subject), seconds)
@@ -166,12 +166,12 @@ def replay(identifier: str, seconds: float, tell: Tell) -> None:
 
 
 def ready_subject(name: str) -> Subject:
-    """Return a subject that is named, its arithmetic found out. Raises ``UnusableSubject`` if there is none."""
+    """Return a named subject with its arithmetic determined. Raises ``UnusableSubject`` if there is none."""
     return warmed_up(find_subject(name))
 
 
 def _open(name: str, seconds: float) -> _Opened | Refusal | Stopped:
-    """Return a subject, loaded once, or why there is none."""
+    """Return a subject, loaded once, or the reason why there is none."""
     if name not in _opened:
         started = time.perf_counter()
         try:
@@ -186,7 +186,7 @@ def _open(name: str, seconds: float) -> _Opened | Refusal | Stopped:
 
 
 def loaded(subject: Subject) -> Loaded:
-    """Return what there is to know of a subject."""
+    """Return the data of a subject before it is examined."""
     verdicts = [not_applicable(subject, check, "") for check in CHECKS]
     return Loaded(
         subject.summary,

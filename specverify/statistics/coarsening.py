@@ -1,11 +1,12 @@
-"""Ways of looking at a large law through few cells, chosen before the first sample.
+"""Partitions of the outcomes of a large law into few cells, chosen before the first sample.
 
-A bias on thirty tokens of a hundred thousand is spread too thin for cells that hold many of them, and too rare for a
-cell of each. Which cells show it best is not known, so several ways are tried at once, and the mean of their e-values
-is the evidence: it costs no more than the logarithm of their number.
+A bias on thirty tokens of a hundred thousand is spread too thin for cells of many tokens, and too rare for a cell of
+each. The best partition is not known, so several are used at once, and the mean of their e-values is the evidence: this
+costs no more than the logarithm of their number.
 
-For *bounding* the distance to the law there is one partition: the likeliest outcomes alone, the rest in one cell. What
-moves within that cell is at most its mass, as in ``goodness_of_fit``, so the bound is true of the whole law.
+For *bounding* the distance to the law there is one partition: a cell for each of the likeliest outcomes, and one for
+the rest. A deviation within that cell is at most its mass, as in ``goodness_of_fit``, so the bound holds for the whole
+law.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ EVERY_OUTCOME: Final = "every outcome by itself"
 
 
 class Coarsening(NamedTuple):
-    """Cells that outcomes fall into."""
+    """A partition of outcomes into cells."""
 
     name: str
     labels: Array
@@ -36,7 +37,7 @@ class Coarsening(NamedTuple):
     """The probability of each cell, ``[cells]``."""
 
     def counts(self, counts: Array) -> Array:
-        """Return the counts of the cells, from those of the outcomes ``[k]``, of probability above zero."""
+        """Return the counts of the cells from those of the outcomes ``[k]`` of positive probability."""
         some = self.labels >= 0
         return np.bincount(self.labels[some], weights=counts[some], minlength=len(self.masses))
 
@@ -44,12 +45,12 @@ class Coarsening(NamedTuple):
 def coarsenings(
     masses: Array, samples: int, draft: Array | None = None, more: Mapping[str, Array] | None = None
 ) -> tuple[Coarsening, ...]:
-    """Return the ways to look at a law ``[k]`` with up to ``samples`` samples; the first is every outcome by itself.
+    """Return partitions of a law ``[k]`` for up to ``samples`` samples; in the first, every outcome is a cell.
 
-    By mass: outcomes that expect ten samples alone, rarer ones with those of like mass; and all in 64 cells of equal
-    mass, likely ones with likely ones. By number: blocks of neighbours. ``draft``: a pmf ``[k]`` of the same outcomes,
-    for cells of like p/q, where a wrong residual shows. ``more``: other labels ``[k]`` by name. Cells that expect fewer
-    than ten samples are joined with a neighbour.
+    By mass: outcomes that expect ten samples have a cell each, rarer ones share cells of similar mass; and all outcomes
+    in 64 cells of equal mass, sorted by probability. By number: blocks of neighbours. ``draft``: a pmf ``[k]`` of the
+    same outcomes, for cells of similar p/q, which show a wrong residual. ``more``: further labels ``[k]`` by name.
+    Cells that expect fewer than ten samples are joined with a neighbour.
     """
     reachable = masses > 0
     whole = np.where(reachable, np.cumsum(reachable) - 1, -1)
@@ -88,13 +89,13 @@ def bounding(masses: Array, samples: int) -> tuple[Coarsening, float, float]:
     return Coarsening("bounding", labels, made), unseen, float(noise[separate - 1])
 
 
-def samples_to_hold(masses: Array, tolerance: float, error: float, most: int) -> int:
-    """Return at how many samples a correct sampler is expected to be within ``tolerance``, at most ``most``."""
+def samples_to_hold(masses: Array, tv: float, error: float, most: int) -> int:
+    """Return at how many samples a correct sampler is expected to be within ``tv``, at most ``most``."""
 
     def enough(samples: int) -> bool:
         _, unseen, noise = bounding(masses, samples)
         variance = ONE_SAMPLE * samples
-        return 1.1 * noise + unseen + crossing(variance, variance, math.log(error)) / samples <= tolerance
+        return 1.1 * noise + unseen + crossing(variance, variance, math.log(error)) / samples <= tv
 
     samples = 64
     while samples < most and not enough(samples):

@@ -1,8 +1,8 @@
-"""Evidence against a law that may be looked at after every batch: e-processes for counts, in logarithms.
+"""Anytime-valid evidence against a law: e-processes for counts, in logarithms, evaluated after every batch.
 
-An e-value is a nonnegative statistic whose mean is at most 1 under the null. A process of them that is a martingale
-under the null reaches 1/alarm *ever* with probability at most ``alarm`` (Ville 1939): stop when you like, go on when in
-doubt, and the false-alarm rate stays what was declared. The mean of several on the same samples is one again; those of
+An e-value is a nonnegative statistic whose mean is at most 1 under the null. A process of e-values that is a martingale
+under the null *ever* reaches 1/alarm with probability at most ``alarm`` (Ville 1939): the test may stop or continue at
+any time with the declared false-alarm rate. The mean of several e-values on the same samples is an e-value; those of
 independent samples (shards, machines) multiply, so their logarithms add.
 
 *A known law.* The null is p on its reachable outcomes. The alternative is a mixture of all laws around it, Dirichlet
@@ -11,17 +11,17 @@ with parameters ``c p``. The ratio of the two likelihoods of counts x, n in all,
     G(c) / G(c + n) * product over i of G(c p_i + x_i) / (G(c p_i) p_i^x_i),    G the gamma function,
 
 a martingale under p (Good 1967; Lindon and Malek, "Anytime-valid inference for multinomial count data", arXiv
-2011.03567). A concentration c finds deviations of about ``1/sqrt(c)`` fastest, so it is the mean over several. Outcomes
-that were not seen contribute nothing: the whole law of a large vocabulary costs as much as what was seen of it. An
-outcome of probability zero is evidence without end: no correct sampler emits it.
+2011.03567). A concentration c finds deviations of about ``1/sqrt(c)`` fastest, so the mean over several is used.
+Outcomes that did not occur contribute nothing: a large vocabulary costs as much as its observed part. An outcome of
+probability zero is infinite evidence: no right sampler emits it.
 
-Where the sampler computes in floating point, its p' may have every ratio ``p'_i / p_i`` up to ``1 + rounding``; its
-likelihood of n samples is then at most ``(1 + rounding)^n`` times that of p, and dividing by that keeps the promise for
-every such p'.
+If the sampler computes in floating point, its p' may have any ratio ``p'_i / p_i`` up to ``1 + rounding``; its
+likelihood of n samples is then at most ``(1 + rounding)^n`` times that of p, and dividing by that keeps the guarantee
+for every such p'.
 
-*Power.* For n samples with Pearson statistic X on k cells, ``2 log e`` is nearly
-``X n / (n + c) - (k - 1) log(1 + n / c)``, by Stirling's formula. X is noncentral chi-square with a noncentrality of at
-least ``4 n TV^2`` (see ``planning``), which is what ``anytime_detectable_tv`` solves.
+*Power.* For n samples with Pearson statistic X on k cells, ``2 log e`` is nearly ``X n / (n + c) - (k - 1) log(1 + n /
+c)``, by Stirling's formula. X is noncentral chi-square with a noncentrality of at least ``4 n TV^2`` (see
+``planning``), which is what ``anytime_detectable_tv`` solves.
 """
 
 from __future__ import annotations

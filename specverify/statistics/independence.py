@@ -58,11 +58,11 @@ def samples_of_tables(tv: float, freedom: int, false_alarm: float, miss: float) 
 def independences(
     tables: Tables, *, samples: int, false_alarm: float, miss: float, seed: int
 ) -> dict[str, Independence]:
-    """Judge every table, each with this false alarm and miss.
+    """Test every table with this false alarm and miss rate.
 
-    As in ``confirmed_fit``: what looks dependent is confirmed on four times as many fresh samples, each stage at the
-    square root of the alarm; a table of dependent things must be rejected beside it, or what is not refuted is UNKNOWN,
-    as it is where a thing never varies or a cell expects fewer than ten.
+    As in ``confirmed_fit``: a suspicion is confirmed on four times as many fresh samples, each stage at the square root
+    of the alarm, and a table of dependent variables must be rejected as a control. Without that, if a variable never
+    varies, or if a cell expects fewer than ten, a table that is not refuted is UNKNOWN.
     """
     check_count(samples, "samples")
     check_probability(miss, "miss")
@@ -100,7 +100,7 @@ def contingency(table: Any) -> Contingency:
 
 
 def _dependent(found: Contingency, tv: float, seed: int) -> Any:
-    """Return a table of so many samples of two fair things, ``freedom + 1`` values against two, at ``tv`` from none."""
+    """Return a table of samples of two fair variables, ``freedom + 1`` values against two, with dependence ``tv``."""
     law = np.full((found.freedom + 1, 2), 1 / (2 * found.freedom + 2))
     half = law.shape[0] // 2
     sign = np.ones(law.shape[0])

@@ -1,9 +1,8 @@
-"""Which outcomes of a law get a cell of their own, and which share one.
+"""The outcomes of a law that get a cell of their own, and those that share one.
 
-The partition is a function of the law and of the number of samples, never of the counts. A partition chosen after
-looking at the counts changes the law of the statistic: merging whatever looks odd hides it, splitting it off
-manufactures it, and the declared level means nothing either way. It is also what lets the power be planned before the
-first sample is drawn.
+The partition is a function of the law and of the number of samples, never of the counts. A partition chosen from the
+counts changes the law of the statistic: merging an odd cell hides it, splitting it off exaggerates it, and the declared
+level is wrong either way. A fixed partition also allows the power to be planned before the first sample.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What is under test."""
+"""Subjects: everything that can be examined, in one shape."""

@@ -26,7 +26,7 @@ DETECT_RUN_BY_RUN = 0.15
 def algorithm_subject(algorithm: Algorithm, prefix: str = "reference", ours: bool = True) -> Subject:
     """Return the subject ``prefix:name`` of a registry row.
 
-    A row that is not ``ours`` is sampled run by run as well: what it might keep from run to run shows there alone.
+    A row that is not ``ours`` is also sampled run by run, which alone shows state that it keeps between runs.
     """
     plain = sampled_setting(algorithm, *SAMPLED_SIZE, detect=DETECT_RUN_BY_RUN, method=Method.PLAIN)
     return Subject(
@@ -74,9 +74,9 @@ PROMPT = (0, 1, 0, 2, 0, 1)
 
 
 def float_task(vocabulary: int, temperature: float, horizon: int, top_k: int | None = None) -> Task:
-    """Return a float64 table model, truncated if asked for, and a drafter that resembles it but is not truncated alike.
+    """Return a float64 table model, truncated on request, and a similar drafter with another truncation.
 
-    The drafter then proposes tokens that the target gives probability 0.
+    The drafter therefore proposes tokens that have probability 0 under the target.
     """
     target = softmax_table(vocabulary, temperature, seed=1, top_k=top_k)
     other = softmax_table(vocabulary, temperature, seed=2, top_k=top_k)
@@ -116,7 +116,7 @@ def _variant(algorithm: Algorithm, options: Mapping[str, Any]) -> Variant:
 
 
 def _together(algorithm: Algorithm, options: Mapping[str, Any], task: Task, prompt: Tokens) -> EngineProgram:
-    """Return the row after the prompt and after another one, served in one batch."""
+    """Return the law of two prompts that are served in one batch."""
     prompts = (prompt, (*prompt, 0))
 
     @contextmanager
@@ -128,7 +128,7 @@ def _together(algorithm: Algorithm, options: Mapping[str, Any], task: Task, prom
 
 
 def _product(task: Task, prompts: tuple[Tokens, ...]) -> Mapping[Any, Any]:
-    """Return the law of independent texts behind the prompts."""
+    """Return the law of independent texts after the prompts."""
     first, second = (target_law(task, prompt) for prompt in prompts)
     return {(one, other): mass * share for one, mass in first.items() for other, share in second.items()}
 

@@ -1,7 +1,7 @@
-"""An engine in one scenario, each run of which yields whole answers: the new tokens and what is returned beside them.
+"""An engine in one scenario whose runs yield whole answers: the new tokens and the values returned beside them.
 
-The programs of ``made_engine`` yield tokens alone, and leave a token open that is never read. Here every number that
-an answer holds is looked at, because it is compared.
+The programs of ``made_engine`` yield tokens alone, and a token that is never read stays symbolic. Here every number of
+an answer is forced, because it is compared.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from specverify.subjects.requests import Requests, requests_for
 
 
 class Facts(NamedTuple):
-    """What is known of one request beside its answer."""
+    """Data about one request that is not part of its answer."""
 
     prompt: Tokens
     horizon: int
@@ -65,7 +65,7 @@ Run = Callable[[Draws], tuple[Answer, ...]]
 
 
 class Answering(NamedTuple):
-    """An engine in one scenario as a program of draws that yields an answer for each request."""
+    """An engine in one scenario, as a program of draws that yields an answer for each request."""
 
     name: str
     requests: tuple[Facts, ...]
@@ -78,7 +78,7 @@ class Answering(NamedTuple):
 def answering_calls(
     speculative: Callable[[], Any], plain: Callable[[], Any] | Mapping[Tokens, float], names: Sequence[str]
 ) -> tuple[Answering, ...]:
-    """Return two calls, or a call and a law, as one program; nothing is known of their prompt."""
+    """Return two calls, or a call and a law, as one program; their prompt is not known."""
     fast = partial(_called, with_seeds(speculative), names)
     if isinstance(plain, Mapping):
         return (Answering("as called", (Facts((), 0, law=LawOfCalls(plain)),), fast),)
@@ -90,7 +90,7 @@ class LawOfCalls:
     """The law of one text as a function without arguments; empty for the texts of several prompts."""
 
     def __init__(self, law: Mapping[Tokens, float] | Callable[[], Mapping[Tokens, float]]) -> None:
-        """``law`` is computed when it is asked for."""
+        """``law`` is computed on first use."""
         self.law = law
 
     def __call__(self) -> Mapping[Tokens, float]:
@@ -105,7 +105,7 @@ def _called(call: Callable[[], Any], names: Sequence[str]) -> Run:
 
 
 def answering_made(make: Make, names: Sequence[str]) -> tuple[Answering, ...]:
-    """Return a made engine in each of its scenarios, and serving several requests."""
+    """Return a made engine in each of its scenarios, and with several requests at once."""
     first = made_in(make, widened(make, SCENARIOS[0]))
     return tuple(_answering(make, requests, first, names) for requests in situations(make))
 
@@ -138,7 +138,7 @@ def _answering(make: Make, requests: Requests, like: Made, names: Sequence[str])
 
 
 class TokensMade(NamedTuple):
-    """What makes an engine, the values beside its tokens left out."""
+    """An engine factory whose calls return tokens without the values beside them."""
 
     make: Callable[[EngineScenario], Any]
     names: tuple[str, ...]
@@ -239,7 +239,7 @@ class Value(NamedTuple):
 
 
 def parts_of(value: Value, name: str) -> Sequence[Any] | None:
-    """Return the elements of a value that has one for each new token; None for any other value."""
+    """Return the elements of a value with one element per new token; None for any other value."""
     return value.value if name in OF_TOKENS and not isinstance(value.value, Unreadable) else None
 
 

@@ -1,13 +1,13 @@
-"""The arrays that a verifier computes with, NumPy's, torch's or JAX's, found out by calling it.
+"""The arrays that a verifier computes with (NumPy, torch or JAX), determined by calling it.
 
-Arrays of JAX come first where its code names jax and it runs on them, else NumPy arrays. Tensors are tried where it
-raises with those and where its code names torch, or its error is about the kind of an array; any other error is its
-own, and it is given NumPy arrays so that the checks show it. Where it raises with both, it is given what its error is
-not about, or what its code names. Tensors are float64; where it raises with those and not with float32, as code may
-that mixes them with ``torch.rand``, they are float32.
+JAX arrays are used if the verifier's code names jax and runs on them, otherwise NumPy arrays. If it raises on NumPy
+arrays, tensors are tried, provided that its code names torch or that the error is about the kind of an array; any other
+error is the verifier's own, and the checks report it with NumPy arrays. If it raises on both, it gets the kind that its
+error is not about, or the kind that its code names. Tensors are float64. If the verifier raises on float64 tensors but
+not on float32 ones, because it mixes them with ``torch.rand``, they are float32.
 
-A verifier that is refused in every attempt says nothing of the arrays that it takes. Then tensors are tried where its
-code names torch, and an error about arrays in a later call is answered with the refusal: see ``calls.RefusedForm``.
+If every attempt is refused, nothing is known about the arrays that a verifier takes. Then tensors are tried if its code
+names torch, and an error about arrays in a later call is replaced by the refusal: see ``calls.RefusedForm``.
 """
 
 from __future__ import annotations
@@ -21,10 +21,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from specverify.intercept import float_calls
+from specverify.intercept.cpython import patches
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.refusals import gifts_kept
-from specverify.intercept.symbolic.deferred import NeedsValue
+from specverify.intercept.refusals import NeedsValue, gifts_kept
 from specverify.intercept.symbolic.large import at_large
 from specverify.laws.draws import NotAFunctionOfItsDraws, Tape
 from specverify.subjects.calls import Convert, Given, RefusedForm, is_about_arrays
@@ -53,22 +52,22 @@ BEGUN_ALONE = (
 
 @lru_cache(maxsize=256)
 def arrays_of(verify: BareVerifier, attempt: Attempt) -> Convert:
-    """Return what turns arguments into the arrays that ``verify`` computes with.
+    """Return a function that converts arguments to the arrays that ``verify`` computes with.
 
-    It raises ``NotAFunctionOfItsDraws`` in the place of arrays where the first calls are not those that come later.
+    It raises ``NotAFunctionOfItsDraws`` if the first calls of the verifier differ from later ones.
     """
     modules = len(sys.modules)
     first = _unanswered(verify, attempt)
     loaded = len(sys.modules) > modules  # what it imports, it imports at first; and some draw as they load
     asked = partial(_asked_of_calls, verify, attempt)
-    result = float_calls.again(asked)  # the first calls of ``float`` are not answered
+    result = patches.again(asked)  # the first calls of ``float`` are not answered
     if loaded or isinstance(result, partial) or not _stands_alone(first, verify, attempt):
         return result
     return partial(_is_not_one, BEGUN_ALONE)
 
 
 def _unanswered(verify: BareVerifier, attempt: Attempt) -> Any:
-    """Return what it answers with the libraries seeded, None where it raises: tensors if its code names torch."""
+    """Return the answer with seeded libraries, None if it raises; with tensors if its code names torch."""
     convert = _in_tensors if "torch" in sys.modules and names_library(verify, "torch") else _in_numpy
     with suppress(Exception), seeded(SEED), _errors_in_threads_unsaid():
         return attempt(verify, convert)
@@ -76,9 +75,9 @@ def _unanswered(verify: BareVerifier, attempt: Attempt) -> Any:
 
 
 def _stands_alone(first: Any, verify: BareVerifier, attempt: Attempt) -> bool:
-    """Return whether the ``first`` answer is none of those that come later, which are all the same.
+    """Return whether the ``first`` answer differs from all later ones, which are equal to each other.
 
-    With a generator of its own, which is not seeded, it has each answer with at most the probability of its outcome.
+    A verifier with an unseeded generator of its own gives each answer at most with the probability of its outcome.
     """
     if not _is_of_numbers(first):
         return False
@@ -87,7 +86,7 @@ def _stands_alone(first: Any, verify: BareVerifier, attempt: Attempt) -> bool:
 
 
 class _Attempted(NamedTuple):
-    """How a verifier answered the attempts with one kind of arrays."""
+    """The results of calling a verifier with one kind of arrays."""
 
     error: Exception | None = None
     """The first error it raised."""
@@ -122,10 +121,10 @@ def _is_not_one(why: str, _: Given) -> tuple[Any, ...]:
 def _chosen(
     verify: BareVerifier, attempt: Attempt, answers: dict[Convert, list[Any]], refusals: dict[Convert, NeedsValue]
 ) -> Convert:
-    """Return what makes the arrays.
+    """Return the conversion to arrays.
 
-    ``answers`` gets what came out of the calls with each kind of them, ``refusals`` those of the kinds of which nothing
-    is known but that.
+    ``answers`` receives the results of the calls by kind of arrays, ``refusals`` the refusals of kinds without any
+    result.
     """
 
     def outcome(convert: Convert) -> _Attempted:
@@ -147,7 +146,7 @@ def _chosen(
 
 
 def _may_take_tensors(verify: BareVerifier, first: _Attempted) -> bool:
-    """Return whether tensors are tried after arrays of NumPy: it raised with those, or was refused."""
+    """Return whether tensors are tried after NumPy arrays: the verifier raised on those, or was refused."""
     names_torch = names_library(verify, "torch")
     if first.error is None:
         return first.refusal is not None and names_torch
@@ -155,7 +154,7 @@ def _may_take_tensors(verify: BareVerifier, first: _Attempted) -> bool:
 
 
 def _numpy_or_torch(verify: BareVerifier, first: _Attempted, outcome: Callable[[Convert], _Attempted]) -> Convert:
-    """Return what makes the arrays where those of NumPy raised, or were refused."""
+    """Return the conversion for a verifier that raised on NumPy arrays, or was refused."""
     second, single = (outcome(convert).error for convert in (_in_tensors, _in_float32))
     if second is None:
         return _in_tensors if single else _as_given
@@ -169,7 +168,7 @@ def _numpy_or_torch(verify: BareVerifier, first: _Attempted, outcome: Callable[[
 
 
 def takes_tensors(verify: BareVerifier, given: tuple[Any, ...]) -> bool:
-    """Return whether ``verify`` is to be given these NumPy arrays as tensors."""
+    """Return whether ``verify`` receives these NumPy arrays as tensors."""
 
     def attempt(function: BareVerifier, convert: Convert) -> None:
         function(*convert({}))
@@ -195,9 +194,9 @@ def takes_tensors(verify: BareVerifier, given: tuple[Any, ...]) -> bool:
 def _attempted(
     verify: BareVerifier, attempt: Attempt, convert: Convert, answers: dict[Convert, list[Any]] | None = None
 ) -> _Attempted:
-    """Return the first error it raises with these arrays, or its refusal if every attempt is refused.
+    """Return the first error of the verifier on these arrays, or its refusal if every attempt is refused.
 
-    ``answers`` gets what it answered, by the kind of arrays: tokens that are numbers, None for something else.
+    ``answers`` receives the answer by kind of arrays: tokens that are numbers, None for anything else.
     """
     told = {} if answers is None else answers
     told[convert] = []
@@ -216,7 +215,7 @@ def _attempted(
 
 @contextmanager
 def _errors_in_threads_unsaid() -> Iterator[None]:
-    """Print no error of a thread that was given arrays of the wrong kind; ours are told as ever."""
+    """Suppress printed errors of threads that received the wrong kind of arrays; specverify's own errors still show."""
     before = threading.excepthook
 
     def only_ours(args: Any) -> None:
@@ -243,7 +242,7 @@ def _in_tensors(given: Given) -> tuple[Any, ...]:
 
 
 def _in_jax(given: Given) -> tuple[Any, ...]:
-    """Return arrays of JAX, in float32 unless ``jax_enable_x64`` is on."""
+    """Return JAX arrays, in float32 unless ``jax_enable_x64`` is on."""
     return tuple(sys.modules["jax"].numpy.asarray(array) for array in given.values())
 
 
@@ -253,12 +252,12 @@ def _in_float32(given: Given) -> tuple[Any, ...]:
 
 
 def _as_given(given: Given) -> tuple[Any, ...]:
-    """Return tensors; rows that are float32 stay so."""
+    """Return tensors; float32 rows stay float32."""
     return tuple(sys.modules["torch"].from_numpy(array.copy()) for array in given.values())
 
 
 def _doubled(name: str, array: Any) -> Any:
-    """Return float32 rows in float64, pmfs with the sum that float64 can have."""
+    """Return float32 rows in float64; pmfs are scaled to sum to 1 in float64."""
     if array.dtype != np.float32:
         return array
     rows = array.astype(np.float64)

@@ -1,7 +1,7 @@
 """Answers that arrive later or in pieces: coroutines, async generators and generators.
 
-A coroutine is run by ``asyncio.run`` until it returns. A generator, of either kind, is read up to the number of tokens
-that are wanted, and then closed. Its pieces are tokens, or chunks of new tokens that follow each other.
+``asyncio.run`` runs a coroutine until it returns. A generator of either kind is read up to the wanted number of tokens
+and then closed. Its pieces are tokens, or successive chunks of new tokens.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from specverify.subjects.subject import UnusableSubject
 
 
 class Stream(NamedTuple):
-    """What a generator yielded, in order."""
+    """The items of a generator, in order."""
 
     pieces: list[Any]
 
@@ -26,9 +26,9 @@ Enough = Callable[[list[Any]], bool]
 
 
 def awaited(answer: Any, enough: Enough = lambda pieces: False) -> Any:
-    """Return an answer when it is there, and a ``Stream`` for a generator; any other answer as it is.
+    """Return the result of an awaitable, a ``Stream`` for a generator, and any other answer unchanged.
 
-    Raises ``UnusableSubject`` for a coroutine where an event loop is running already.
+    Raises ``UnusableSubject`` for a coroutine if an event loop is already running.
     """
     if inspect.isawaitable(answer) or hasattr(answer, "__aiter__"):
         try:

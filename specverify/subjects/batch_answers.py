@@ -1,8 +1,8 @@
-"""What a verifier of batches may answer with: one row of emitted tokens for each row that it was given.
+"""The accepted answers of a verifier of batches: one row of emitted tokens for each row of the input.
 
-That is an array ``[B, gamma + 1]``, or a sequence of rows: lists, arrays or tensors, of different lengths too. An array
-of tokens beside counts is refused. It is not said whether they count the accepted drafts or all that is emitted, and
-whatever stands behind them would be read by a guess.
+An answer is an array ``[B, gamma + 1]``, or a sequence of rows (lists, arrays or tensors, possibly of different
+lengths). An array of tokens beside counts is refused, because it is not known whether the counts are of accepted drafts
+or of emitted tokens, and reading the padding would be a guess.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from specverify.subjects.subject import UnusableSubject
 
 
 def check_rows(answer: Any, count: int) -> None:
-    """Raise ``UnusableSubject`` in one sentence unless ``answer`` is as many rows as were given, as far as is seen."""
+    """Raise ``UnusableSubject`` in one sentence unless ``answer`` visibly has as many rows as the input."""
     expected = f"expected [{count}, gamma + 1] or a list of rows"
     if not _is_sequence(answer) or getattr(answer, "ndim", 2) != 2:
         raise UnusableSubject(f"it returned {type_and_shape(answer)}, {expected}")
@@ -30,13 +30,13 @@ def check_rows(answer: Any, count: int) -> None:
 
 
 def _is_sequence(answer: Any) -> bool:
-    """Return whether it has a length and places; a mapping has keys, and text is no tokens."""
+    """Return whether a value has a length and integer indices; mappings and strings are excluded."""
     has_places = hasattr(answer, "__len__") and hasattr(answer, "__getitem__")
     return has_places and not isinstance(answer, (Mapping, str, bytes))
 
 
 def _is_tokens_and_more(answer: Any, count: int) -> bool:
-    """Return whether a batch of tokens is the first of several things."""
+    """Return whether a batch of tokens is the first of several values."""
     if not isinstance(answer, (tuple, list)) or len(answer) < 2:
         return False
     first = answer[0]

@@ -3,10 +3,9 @@
     verify(target_logits, draft_logits, draft_tokens, temperature, top_k, top_p, min_p) -> emitted tokens, row by row
     verify(target_logits, draft_logits, draft_tokens, lengths, temperature, top_k, top_p, min_p) -> the same
 
-``target_logits`` is ``[B, gamma + 1, vocabulary]`` and ``draft_logits`` ``[B, gamma, vocabulary]``, float64. It is what
-``logits_verifier`` and ``batched_verifier`` are, together: the sampling parameters, numbers that go for all rows of a
-call, and the law to follow are those of the one; lengths, neighbours and the answer are those of the other. The logits
-of neighbours and of padding are finite too.
+``target_logits`` is ``[B, gamma + 1, vocabulary]`` and ``draft_logits`` ``[B, gamma, vocabulary]``, float64. The form
+combines ``logits_verifier`` (sampling parameters, which hold for all rows of a call, and the expected law) with
+``batched_verifier`` (lengths, neighbours and the answer). The logits of neighbours and of padding are finite too.
 """
 
 from __future__ import annotations
@@ -30,8 +29,9 @@ from specverify.subjects.verifier import setting_of_decoder, variant_of
 def batched_logits_subject(verify: BareVerifier, name: str, gammas: tuple[int, ...] | None = None) -> Subject:
     """Return the subject of a verifier of batches of logits; it claims to be lossless and optimal.
 
-    All settings of its parameters are examined at the largest gamma, the first at the others. Two rows are looked at
-    together in the first setting and in the one with most truncations; in that one it is called with one row as well.
+    All settings of its parameters are examined at the largest gamma, the first setting at the others. Two random rows
+    are examined together in the first setting and in the one with most truncations; in the latter one row is examined
+    alone too.
     """
     chosen, settings = gammas or (2,), settings_of(verify)
     most = max(chosen)
@@ -64,7 +64,7 @@ def _crowded(verify: BareVerifier, setting: Setting) -> AtGamma:
 def variant_at(
     verify: BareVerifier, gamma: int, setting: Setting, *, company: bool = True, joint: bool = False
 ) -> Variant:
-    """Return the variant at one gamma and one setting, its row among others or alone; ``joint``: two rows as well."""
+    """Return the variant at one gamma and setting, its row among others or alone; ``joint``: two random rows."""
     arguments = arguments_of(verify, setting)
     return variant_of(
         _label(verify, gamma, setting, company),
@@ -75,7 +75,7 @@ def variant_at(
 
 
 def arguments_of(verify: BareVerifier, setting: Setting) -> Arguments:
-    """Return what it is called with at a setting."""
+    """Return the arguments of a call at a setting."""
     told = partial(passed, verify, setting)
     return Arguments(("target_logits", "draft_logits"), logits_rows, untied_logits, told, _attempt)
 

@@ -6,12 +6,12 @@
 ``p`` is ``[B, gamma + 1, vocabulary]`` and ``q`` ``[B, gamma, vocabulary]``, float64 probabilities; ``draft_tokens`` is
 ``[B, gamma]`` and ``lengths`` ``[B]``, the number of drafts of each row, int64. It returns ``[B, gamma + 1]`` with
 negative placeholders after the end of a row, or a sequence of rows (``batch_answers``). With ``lengths`` rows may have
-different numbers of drafts, also none: the padding of ``draft_tokens`` is -1, and that of p and q are pmfs that must
-not matter.
+different numbers of drafts, including none: the padding of ``draft_tokens`` is -1, and the padding of p and q are pmfs
+that must not affect the result.
 
-A row's law may not depend on its neighbours. So the row under test is decided alone, and between neighbours of which
-one is accepted whole and one rejected at once, with other contexts and other lengths; these are certain, so they add
-no path. ``rows_are_independent`` decides it together with a row that is as random as itself.
+The law of a row must not depend on its neighbours. So the row under test is decided alone, and between two neighbours
+with other contexts and lengths, one accepted whole and one rejected at once. Neighbours are certain, so they add no
+path. ``rows_are_independent`` decides the row together with an equally random one.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ from specverify.subjects.verifier import (
 def batched_subject(verify: BareVerifier, name: str, gammas: tuple[int, ...] | None = None) -> Subject:
     """Return the subject of a verifier of batches at several gammas; it claims to be lossless and optimal.
 
-    There is one of them, 2, unless told otherwise, and then its law is looked at with more drafts too (``deep``).
+    By default gamma is 2, and more drafts are examined in addition (``deep``).
     """
     chosen = gammas or (2,)
     most = max(chosen)
@@ -89,7 +89,7 @@ def batched_subject(verify: BareVerifier, name: str, gammas: tuple[int, ...] | N
 
 
 def place_of(verify: BareVerifier, company: Company = BESIDE) -> str:
-    """Return the words for the place of the row that is examined in company."""
+    """Return the description of the position of the row that is examined among others."""
     ragged = takes_lengths(verify)
     one = "one" if company is BESIDE else "some"
     beside = f"{one} accepted whole, {one} rejected at once"
@@ -100,7 +100,7 @@ def place_of(verify: BareVerifier, company: Company = BESIDE) -> str:
 def crowded_variant(
     verify: BareVerifier, arguments: Arguments, said: str, process: Callable[[Task], Task] | None, gamma: int
 ) -> Variant:
-    """Return the variant in a crowd of rows; ``said`` is what its name has behind gamma."""
+    """Return the variant in a larger batch; ``said`` is the part of its name after gamma."""
     return variant_of(
         f"gamma={gamma}{said}, {place_of(verify, CROWD)}",
         partial(build, verify, arguments, gamma, CROWD),
@@ -119,8 +119,8 @@ def build(
 ) -> Decoder:
     """Return the decoder that drafts gamma tokens from q and lets ``verify`` decide its row, among others or alone.
 
-    A round without drafts reaches the verifier only beside rows that have some. ``answered(draws)`` is the context it
-    runs in: its random calls are intercepted unless told otherwise.
+    A round without drafts reaches the verifier only beside rows that have drafts. ``answered(draws)`` is the context of
+    the call; by default it intercepts random calls.
     """
     ragged = takes_lengths(verify)
 
@@ -138,10 +138,10 @@ def build(
 def together(verify: BareVerifier, arguments: Arguments, gamma: int, task: Task, prompt: Tokens) -> EngineProgram:
     """Return one call that decides a row after the prompt and another row in a different context.
 
-    Before them stands a row that is rejected at once: where those that go on are moved up, they are at another place.
-    Paths multiply, so a vocabulary above 2 has one draft a row. The second row has one draft fewer where ``verify``
-    takes lengths and there are two. The outcome is a pair of texts as long as drafts and one more; what was not emitted
-    is continued by the target, so each should have its law.
+    The first row of the batch is rejected at once: an implementation that compacts the remaining rows moves both. Paths
+    multiply, so a vocabulary above 2 has one draft per row. The second row has one draft fewer if ``verify`` takes
+    lengths and there are two. The outcome is a pair of texts of one more token than drafts; the target continues
+    shorter ones, so each should have the law of the target.
     """
     vocabulary = len(task.target(prompt))
     first = max(1, min(gamma, task.horizon - 1)) if vocabulary == 2 else 1
@@ -150,7 +150,7 @@ def together(verify: BareVerifier, arguments: Arguments, gamma: int, task: Task,
 
 
 def crowd_together(verify: BareVerifier, arguments: Arguments, task: Task, prompt: Tokens) -> EngineProgram:
-    """Return one call that decides a draft for each of five rows, in different contexts as long as the prompt."""
+    """Return one call that decides a draft for each of five rows, in different contexts of the prompt's length."""
     rows = [((*prompt[:place], 1, *prompt[place + 1 :]), 1) for place in range(len(prompt))]
     return _of_random_rows(verify, arguments, task, rows)
 
@@ -162,7 +162,7 @@ def _of_random_rows(
     rows: Sequence[tuple[Tokens, int]],
     before: tuple[Row, ...] = (),
 ) -> EngineProgram:
-    """Return one call that decides rows after these texts, each with so many drafts, behind rows that are certain."""
+    """Return one call that decides rows after these texts, each with this many drafts, after rows that are certain."""
     q_of, certain = draft_model(task), [_given_as(arguments, row) for row in before]
 
     def row(draws: Draws, place: int) -> Row:
@@ -189,10 +189,10 @@ def _given_as(arguments: Arguments, row: Row) -> Row:
 def of_rows(
     name: str, task: Task, rows: Sequence[tuple[Tokens, int]], decide: Callable[[Draws], Sequence[Tokens]]
 ) -> EngineProgram:
-    """Return one call that decides rows as a program whose outcome is the tuple of their texts.
+    """Return one call that decides rows, as a program whose outcome is the tuple of their texts.
 
-    ``rows`` are what is committed before each, and the most drafts that it may accept; ``decide(draws)`` is what is
-    emitted for each. Shorter texts are continued by the target.
+    ``rows`` holds the committed text of each row and its largest number of accepted drafts; ``decide(draws)`` returns
+    the emitted tokens of each row. The target continues shorter texts.
     """
 
     @cache

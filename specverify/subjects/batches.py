@@ -1,4 +1,4 @@
-"""One call of a verifier of batches: its rows, the neighbours that are certain, and the reading of its answer."""
+"""One call of a verifier of batches: its rows, the certain neighbours, and the reading of its answer."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Row(NamedTuple):
 
 
 class Arguments(NamedTuple):
-    """What a verifier of batches is called with for its rows."""
+    """The arguments of a verifier of batches."""
 
     names: tuple[str, str]
     """What stands for p and for q."""
@@ -48,7 +48,7 @@ class Arguments(NamedTuple):
 
 @lru_cache(maxsize=256)
 def takes_lengths(verify: BareVerifier) -> bool:
-    """Return whether it is told the number of drafts of each row: a parameter ``lengths``, or a fourth one it needs.
+    """Return whether a verifier takes the number of drafts of each row: ``lengths``, or a fourth required parameter.
 
     Sampling parameters do not count.
     """
@@ -77,10 +77,10 @@ class Company(NamedTuple):
 
 
 def company_of(mine: Row, ragged: bool, of_pmfs: Callable[[Any], Any]) -> tuple[Row, ...]:
-    """Return the batch in which the row is examined; it is the third. ``of_pmfs`` makes what its neighbours are.
+    """Return the batch in which the row is examined, as the third row. ``of_pmfs`` makes the data of its neighbours.
 
-    Where they may differ no neighbour has as many drafts as it, and one before it has fewer than the longest: who reads
-    the number of another row, or takes rows to be equally long, is found out.
+    If lengths may differ, no neighbour has the length of the row, and one before it is shorter than the longest. This
+    exposes a verifier that reads the length of another row or assumes equal lengths.
     """
     count, vocabulary = len(mine.drafts), mine.p.shape[1]
     other = count if not ragged else count - 1 if count > 1 else count + 2
@@ -91,7 +91,7 @@ def company_of(mine: Row, ragged: bool, of_pmfs: Callable[[Any], Any]) -> tuple[
 
 
 def crowd_of(mine: Row, ragged: bool, of_pmfs: Callable[[Any], Any]) -> tuple[Row, ...]:
-    """Return a larger batch, in which the row is the fifth; ``ragged``: behind one without drafts, as the first is."""
+    """Return a larger batch with the row as the fifth; ``ragged``: after a row without drafts, like the first one."""
     first, second, _, *empty = company_of(mine, ragged, of_pmfs)
     before = (*empty, first, second, *empty) if ragged else (first, second, second, first)
     return (*before, mine, second, first, *empty)
@@ -102,7 +102,7 @@ CROWD = Company(crowd_of, 4, 7)
 
 
 def accepted_whole(count: int, vocabulary: int) -> Row:
-    """Return a row whose drafts are accepted for certain, and whose next token is certain too."""
+    """Return a row whose drafts are accepted with certainty, followed by a certain token."""
     first, last = _point_masses(vocabulary)
     return Row(
         np.array([*[last] * count, first]),
@@ -112,7 +112,7 @@ def accepted_whole(count: int, vocabulary: int) -> Row:
 
 
 def rejected_at_once(count: int, vocabulary: int) -> Row:
-    """Return a row whose drafts are rejected for certain, and replaced by a token that is certain."""
+    """Return a row whose drafts are rejected with certainty and replaced by a certain token."""
     first, last = _point_masses(vocabulary)
     return Row(np.array([last] * (count + 1)), _stacked([first] * count, vocabulary), (0,) * count)
 
@@ -131,9 +131,9 @@ def _stacked(pmfs: list[Any], vocabulary: int) -> Any:
 def emitted(
     verify: BareVerifier, rows: Sequence[Row], draws: Draws, answered: Context, arguments: Arguments
 ) -> tuple[Tokens, ...]:
-    """Return what ``verify`` emits for each row of one call, which is made inside ``answered(draws)``.
+    """Return the tokens that ``verify`` emits for each row of one call, made inside ``answered(draws)``.
 
-    Raises ``UnusableSubject`` unless it answers with one row of emitted tokens for each.
+    Raises ``UnusableSubject`` unless the answer has one row of emitted tokens for each.
     """
     given, convert = _arrays(rows, takes_lengths(verify), arguments), arrays_of(verify, arguments.attempt)
     told = arguments.parameters(rows[0].p.shape[1])
@@ -143,7 +143,7 @@ def emitted(
 
 
 def attempted(arguments: Arguments, verify: BareVerifier, convert: Convert) -> Any:
-    """Call it with three rows, one accepted, one rejected, one either, and return what was read of the answer."""
+    """Call the verifier with three rows (accepted, rejected, open) and return the answer as it was read."""
     either = Row(arguments.of_pmfs(np.array([[2, 1], [1, 2]]) / 3), arguments.of_pmfs(np.array([[1, 2]]) / 3), (1,))
     first, second, mine = company_of(either, False, arguments.of_pmfs)
     given = _arrays((first, second, mine), takes_lengths(verify), arguments)
@@ -162,12 +162,12 @@ def _read(rows: Sequence[Row], answer: Any) -> Any:
 
 
 def _ends(found: OpenEnd | None) -> int:
-    """Return in how many ways a row that is left open can end, but for what rounding alone makes possible."""
+    """Return the number of ways in which an open row can end, ignoring those that only rounding makes possible."""
     return 1 if found is None else sum(mass > NEGLIGIBLE for _, mass in found.law)
 
 
 def _together(found: Sequence[Any]) -> Any:
-    """Return the rows of a batch, of which one at most was left open."""
+    """Return the rows of a batch, at most one of them symbolic."""
     return next(
         (
             Undecided(tuple(((*found[:place], tokens, *found[place + 1 :]), mass) for tokens, mass in row.outcomes))
@@ -179,7 +179,7 @@ def _together(found: Sequence[Any]) -> Any:
 
 
 def invoked(verify: BareVerifier, told: Mapping[str, Any], *arrays: Any) -> Any:
-    """Call it, with what it is ``told`` by name; lengths go by name where that is how it calls them."""
+    """Call the verifier with the named parameters ``told``; lengths go by name if its signature requires it."""
     if len(arrays) > 3 and _names_lengths(verify):
         return verify(*arrays[:3], lengths=arrays[3], **told)
     return verify(*arrays, **told)

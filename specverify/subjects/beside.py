@@ -92,7 +92,7 @@ class Answer(NamedTuple):
 
 
 class Parted(NamedTuple):
-    """An answer, taken apart."""
+    """An answer, split into tokens and values."""
 
     tokens: Any
     """What holds the token ids, in any shape of ``engine_answers``."""
@@ -101,7 +101,7 @@ class Parted(NamedTuple):
 
 
 def part_answer(answer: Any, names: Sequence[str]) -> Parted:
-    """Return the tokens of an answer and what holds its values."""
+    """Return the tokens of an answer and the object that holds its values."""
     answer = awaited(answer)
     if isinstance(answer, Stream):
         return _part_stream(answer, names)
@@ -113,7 +113,7 @@ def part_answer(answer: Any, names: Sequence[str]) -> Parted:
 
 
 def _part_stream(answer: Stream, names: Sequence[str]) -> Parted:
-    """Return the tokens of a stream, and the values of its pieces, each piece a pair or an object of its own."""
+    """Return the tokens of a stream and the values of its pieces, each piece a pair or an object."""
     parts = [part_answer(piece, names) for piece in answer.pieces]
     if not parts or any(part.tokens is part.beside and not _has_names(part.tokens) for part in parts):
         return Parted(answer, answer)
@@ -133,7 +133,7 @@ def _part_stream(answer: Stream, names: Sequence[str]) -> Parted:
 
 
 def value_of(beside: Any, name: str) -> Any:
-    """Return what an answer holds under one of the names of a value; None where it holds nothing."""
+    """Return the value of an answer under one of its names; None if it has none."""
     for path in NAMES.get(name, (name,)):
         value = value_at(beside, path)
         if value is not None:
@@ -162,7 +162,7 @@ def values_of_row(beside: Any, names: Collection[str], row: int, rows: int) -> d
 
 
 def without_values(call: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:
-    """Return the same call, which returns its tokens alone."""
+    """Return the call without the values, with its tokens alone."""
 
     @functools.wraps(call)
     def tokens_alone(*given: Any, **named: Any) -> Any:
@@ -196,7 +196,7 @@ def _has_names(item: Any) -> bool:
 
 
 def _holds_row(item: Any) -> bool:
-    """Return whether an item may be token ids: a list, an array, an object that has them, or one token of a piece."""
+    """Return whether an item may be token ids: a list, an array, an object with token ids, or one token of a piece."""
     return hasattr(item, "__len__") or hasattr(item, "ndim") or isinstance(item, int) or _has_names(item)
 
 
@@ -212,7 +212,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def number(value: Any) -> float:
-    """Return a number that an engine returned, whatever holds it. Raises ``TypeError`` for what is none."""
+    """Return a returned number as a Python number. Raises ``TypeError`` for anything else."""
     value = known(value)
     if hasattr(value, "item"):
         value = known(value.item())
@@ -222,7 +222,7 @@ def number(value: Any) -> float:
 
 
 def entries_of(value: Any) -> list[Any]:
-    """Return the elements of a value that has one for each token: rows of an array, or items of a list."""
+    """Return the elements of a value with one element per token: rows of an array, or items of a list."""
     if isinstance(value, Mapping) or not (hasattr(value, "__len__") or hasattr(value, "__iter__")):
         raise TypeError
     if hasattr(value, "ndim") and value.ndim > 1:
@@ -268,7 +268,7 @@ class Ranked(NamedTuple):
 
 
 def ranked(entry: Any) -> Ranked:
-    """Return the list of the most probable tokens that an entry holds. Raises ``TypeError`` for what is none."""
+    """Return the list of the most probable tokens in an entry. Raises ``TypeError`` for anything else."""
     if isinstance(entry, Mapping) and "top_logprobs" in entry:
         entry = entry["top_logprobs"]
     elif hasattr(entry, "top_logprobs"):
@@ -295,16 +295,16 @@ def _pair(item: Any) -> tuple[int, float]:
 
 
 class Unreadable(NamedTuple):
-    """A value that does not have the form of its name."""
+    """A value whose form does not match its name."""
 
     said: str
 
 
 def readable_value(name: str, value: Any, tokens: Tokens) -> Any:
-    """Return a value in one form whatever its shape was, its numbers looked at; ``tokens`` are all its new tokens.
+    """Return a value in one normal form, with all numbers forced; ``tokens`` are all new tokens of the answer.
 
     logprobs: a logarithm for each token. top_logprobs: a ``Ranked`` for each. scores, logits: a row of floats for each.
-    Others are numbers, strings, and tuples and dictionaries of them.
+    Other values become numbers, strings, and tuples and dictionaries of them.
     """
     try:
         if name == "logprobs":
@@ -344,7 +344,7 @@ def plain_value(value: Any) -> Any:
 
 
 def spacing_of(value: Any) -> float:
-    """Return the spacing at 1 of the coarsest floats that a value is held in; that of float32 for plain numbers."""
+    """Return the spacing at 1 of the coarsest floats of a value; for plain numbers that of float32."""
     if hasattr(value, "dtype"):
         return max(spacing(value.dtype), FLOAT32)
     if isinstance(value, Mapping):

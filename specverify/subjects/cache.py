@@ -1,9 +1,9 @@
-"""Somebody's cache as a list that speculation appends to and crops: what is done to it, and what it should hold then.
+"""A user's cache under appends, crops and copies, compared with a plain list under the same operations.
 
-A cache is driven next to a plain list by the same operations. An *operation* is ``("append", tokens)`` or ``("crop",
-length)``, which keeps the first ``length``. ``("fork", ())`` makes a copy, to which ``("append to copy", tokens)`` and
-``("crop copy", length)`` are done, the last one made; ``("adopt", ())`` goes on with it in the cache's place, as a beam
-search does. All that were copied are read after every operation: nothing of one is to be seen in another.
+An *operation* is ``("append", tokens)`` or ``("crop", length)``, which keeps the first ``length`` tokens. ``("fork",
+())`` makes a copy; ``("append to copy", tokens)`` and ``("crop copy", length)`` change the last copy; ``("adopt", ())``
+continues with the copy in place of the cache, as beam search does. The cache and all copies are read after every
+operation: a change of one must not show in another.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MOST_COPIES = 3
 
 
 class CacheUnderTest(NamedTuple):
-    """How a cache is made, changed and read."""
+    """Functions that create, change and read a cache."""
 
     make: Callable[[], Any]
     append: Callable[[Any, Tokens], Any]
@@ -50,21 +50,21 @@ class CacheUnderTest(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """Where a cache is first not what it should be."""
+    """The first difference between a cache and its list."""
 
     operations: tuple[Operation, ...]
     said: str
 
 
 class _Held(NamedTuple):
-    """A cache and the list that it should hold."""
+    """A cache and the list of its expected content."""
 
     made: Any
     expected: Tokens
 
 
 def first_difference(cache: CacheUnderTest, operations: Sequence[Operation]) -> Difference | None:
-    """Do the operations to a new cache and to a list; return after which of them they differ, if they do."""
+    """Apply the operations to a new cache and to a list; return the first difference, if any."""
     all_held = [_Held(cache.make(), Tokens())]
     for number, (name, given) in enumerate(operations, start=1):
         done = tuple(operations[:number])
@@ -83,7 +83,7 @@ def first_difference(cache: CacheUnderTest, operations: Sequence[Operation]) -> 
 
 
 def _wrong(cache: CacheUnderTest, held: _Held, place: int) -> str | None:
-    """Return what is wrong with a cache, the one at ``place``: 0 is the cache, then the copies in their order."""
+    """Return the fault of a cache by ``place``: 0 is the cache, higher numbers are the copies in order."""
     who = f"copy {place}" if place else "it"
     if cache.recurrent:
         wrong = _wrong_state(cache, held, who)
@@ -99,7 +99,7 @@ def _wrong(cache: CacheUnderTest, held: _Held, place: int) -> str | None:
 
 
 def _wrong_state(cache: CacheUnderTest, held: _Held, who: str) -> str | None:
-    """Compare a recurrent state with that of a new one that is fed the kept tokens, each by itself."""
+    """Compare a recurrent state with that of a new cache that is fed the kept tokens one by one."""
     fresh = cache.make()
     for token in held.expected:
         fresh = _or_itself(cache.append(fresh, (token,)), fresh)
@@ -117,7 +117,7 @@ def _array(value: Any) -> Any:
 
 
 def _after(cache: CacheUnderTest, all_held: list[_Held], name: str, given: Any) -> list[_Held]:
-    """Return the cache and its copies after one operation, which may change a cache or return another."""
+    """Return the cache and its copies after one operation, which may change a cache in place or return a new one."""
 
     def copied(held: _Held) -> _Held:
         assert cache.fork is not None
@@ -129,7 +129,7 @@ def _after(cache: CacheUnderTest, all_held: list[_Held], name: str, given: Any) 
 def _with_copies(
     each: Sequence[Each], name: str, changed: Callable[[Each, str], Each], copied: Callable[[Each], Each]
 ) -> list[Each]:
-    """Return what there is of the cache and of its copies, in this order, after an operation on one of them."""
+    """Return the cache and its copies, in this order, after an operation on one of them."""
     first, *copies = each
     if name == "fork":
         return [*each, copied(first)]
@@ -147,7 +147,7 @@ def _changed(cache: CacheUnderTest, held: _Held, name: str, given: Any) -> _Held
 
 
 def _or_itself(answer: Any, made: Any) -> Any:
-    """Return what an operation returned if it is a cache of the same kind, else the cache that it changed."""
+    """Return the result of an operation if it is a cache of the same kind, else the cache that was changed in place."""
     return answer if isinstance(answer, type(made)) else made
 
 
@@ -165,12 +165,12 @@ def _read(cache: CacheUnderTest, made: Any) -> Tokens:
 
 
 def told_of(operations: Sequence[Operation]) -> tuple[str, ...]:
-    """Return the operations as lines."""
+    """Return the operations as lines of text."""
     return tuple(f"{name} {given}" for name, given in operations)
 
 
 def smaller(cache: CacheUnderTest, found: Difference) -> Difference:
-    """Return a difference that fewer operations show: each is left out that is not needed."""
+    """Return a difference with fewer operations: every operation that is not needed is left out."""
     place = 0
     while place < len(found.operations):
         fewer = found.operations[:place] + found.operations[place + 1 :]
@@ -184,7 +184,7 @@ def smaller(cache: CacheUnderTest, found: Difference) -> Difference:
 
 
 def _sizes_after(sizes: Sequence[int], name: str, given: Any) -> list[int] | None:
-    """Return how many tokens the cache and its copies hold after an operation, None where it cannot be done."""
+    """Return the sizes of the cache and its copies after an operation, None if the operation is impossible."""
     if name in ("adopt", *OF_COPY) and len(sizes) == 1:
         return None
     if OF_COPY.get(name, name) == "crop" and given > sizes[-1 if name in OF_COPY else 0]:
@@ -194,7 +194,7 @@ def _sizes_after(sizes: Sequence[int], name: str, given: Any) -> list[int] | Non
 
 
 def _possible(operations: Sequence[Operation]) -> bool:
-    """Return whether no crop is to more than is held, and nothing is done to a copy before there is one."""
+    """Return whether no crop exceeds the content, and no copy is used before it exists."""
     sizes = [0]
     for name, given in operations:
         after = _sizes_after(sizes, name, given)
@@ -205,9 +205,9 @@ def _possible(operations: Sequence[Operation]) -> bool:
 
 
 def short_sequences(longest: int, copied: bool = False) -> Iterator[tuple[Operation, ...]]:
-    """Yield every sequence of up to ``longest`` operations, short ones first: appends, and crops of the last.
+    """Yield every sequence of up to ``longest`` operations, shortest first: appends, and crops of the last one.
 
-    Those that are ``copied`` have copies too, of which something is asked.
+    With ``copied``, sequences in which a copy is made and used.
     """
 
     def beginning(
@@ -244,9 +244,9 @@ def _changes(held: int, token: int, append: str, crop: str) -> list[Operation]:
 
 
 def undoes_last_append(operations: Sequence[Operation]) -> bool:
-    """Return whether each crop follows an append, and undoes no more than that.
+    """Return whether each crop follows an append and removes at most its tokens.
 
-    A recurrent state cannot be cropped further back than to where the last round began.
+    A recurrent state cannot be cropped to before the start of the last round.
     """
     size, before = 0, None
     for name, given in operations:
@@ -260,7 +260,7 @@ def undoes_last_append(operations: Sequence[Operation]) -> bool:
 
 
 def page_sequences(page: int) -> Iterator[tuple[Operation, ...]]:
-    """Yield sequences of appends and crops that end at the edges of pages of so many tokens, and beside them."""
+    """Yield sequences of appends and crops that end at the edges of pages of this size, plus and minus one."""
     sizes = sorted({1, max(page - 1, 1), page, page + 1})
     for first in sizes:
         for second in sizes:
@@ -278,7 +278,8 @@ def page_sequences(page: int) -> Iterator[tuple[Operation, ...]]:
 def speculative_rounds(seed: int, capacity: int, largest: int = 9) -> tuple[Operation, ...]:
     """Return rounds of speculation on a target's cache, until it is full.
 
-    Each feeds the last committed token and the drafts, and keeps what ``reference.keep_lengths`` says.
+    Each round feeds the last committed token and the drafts, and keeps the length that ``reference.keep_lengths``
+    returns.
     """
     rng = np.random.default_rng(seed)
     committed, fresh = int(rng.integers(1, 8)), 100
@@ -293,7 +294,7 @@ def speculative_rounds(seed: int, capacity: int, largest: int = 9) -> tuple[Oper
 
 
 def rejecting_rounds(drafts: int, capacity: int) -> tuple[Operation, ...]:
-    """Return rounds that feed so many drafts and reject them all, one token being kept, until the cache is full."""
+    """Return rounds that feed this many drafts and reject them all, keeping one token, until the cache is full."""
     operations: list[Operation] = []
     for held in range(capacity - drafts):
         operations.append(("append", tuple((held * 7 + place) % 1000 for place in range(drafts + 1))))
@@ -302,9 +303,9 @@ def rejecting_rounds(drafts: int, capacity: int) -> tuple[Operation, ...]:
 
 
 def copied_rounds(seed: int, capacity: int, largest: int = 9) -> tuple[Operation, ...]:
-    """Return rounds of speculation on a cache and on copies of it, one of which may go on in its place.
+    """Return rounds of speculation on a cache and on copies of it, one of which may replace it.
 
-    Now and then one is cropped far back, into what it shares with others.
+    Some crops go far back, into content that copies share.
     """
     rng = np.random.default_rng(seed)
     sizes, fresh = [0], 100

@@ -1,12 +1,12 @@
-"""The arguments of an engine's call: its prompt, and a seed for each argument that asks for one.
+"""The arguments of an engine's call: its prompt, and a seed for each argument that requires one.
 
     decode(prompt, seed)            decode(prompt, *, seed)             decode(seed, prompt)
     decode(prompts, seeds)          a list, one seed for each prompt
     decode(prompt, params: SamplingParams)      an object that is made with ``seed=``, or has an attribute ``seed``
     decode(prompt, params: dict)                {"seed": 7}; without an annotation the same, with attributes as well
 
-An argument asks for a seed if it has no default and its name contains ``seed``. Each request of a run gets a number of
-its own, the same one in every run. A call that is sampled by its own random numbers gets another number each time.
+An argument requires a seed if it has no default and its name contains ``seed``. Each request of a run gets its own
+number, the same in every run. A call that is sampled with its own random numbers gets another number each time.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ WAY_OUT = "lambda prompt: decode(prompt, {name}=...)"
 
 @contextmanager
 def run_seeds() -> Iterator[None]:
-    """Number the seeds of one run from ``FIRST_SEED`` on, so that every run passes the same ones."""
+    """Number the seeds of one run from ``FIRST_SEED``, so that every run passes the same ones."""
     with _seeds_from(FIRST_SEED):
         yield
 
 
 @contextmanager
 def sample_seeds(seed: int) -> Iterator[None]:
-    """Number the seeds of one sample from a place of its own on, so that each call has another one."""
+    """Number the seeds of one sample from an offset of its own, so that each call gets another one."""
     with _seeds_from(random.Random(seed).getrandbits(30) + FIRST_SEED):  # noqa: S311 - a sample is repeatable
         yield
 
 
 @contextmanager
 def given_seeds(seeds: Sequence[int]) -> Iterator[None]:
-    """Pass these seeds to the arguments that ask for one, in their order; behind the last the next whole numbers."""
+    """Pass these seeds in order to the arguments that require one; after the last, consecutive integers."""
     token = _SEEDS.set(chain(seeds, count(max(seeds, default=0) + 1)))
     try:
         yield
@@ -63,7 +63,7 @@ def given_seeds(seeds: Sequence[int]) -> Iterator[None]:
 def with_seed_named(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a call that passes a seed also where the argument has a default: ``seed=None``, ``seeds=()``.
 
-    ``function`` itself if it has no such argument.
+    Returns ``function`` itself if it has no such argument.
     """
     signature = _signature(function)
     if signature is None:
@@ -111,9 +111,9 @@ def _next_seed() -> int:
 
 
 def with_seeds(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the same call without the arguments that ask for a seed; ``function`` itself if there are none.
+    """Return the same call without the arguments that require a seed; ``function`` itself if there are none.
 
-    Raises ``UnusableSubject`` where a parameter object cannot be made with a seed alone.
+    Raises ``UnusableSubject`` if a parameter object cannot be made from a seed alone.
     """
     signature = _signature(function)
     if signature is None:
@@ -140,7 +140,7 @@ def with_seeds(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def takes_seed(function: Callable[..., Any]) -> bool:
-    """Return whether a caller chooses the seed: an argument of that name, or one whose default has a seed."""
+    """Return whether the caller can choose the seed: an argument of that name, or one whose default holds a seed."""
     signature = _signature(function)
     if getattr(function, _MARK, False) or signature is None:
         return signature is not None
@@ -148,9 +148,9 @@ def takes_seed(function: Callable[..., Any]) -> bool:
 
 
 def takes_prompt(function: Callable[..., Any]) -> bool:
-    """Return whether a call needs one argument, a prompt or several; seeds do not count.
+    """Return whether a call requires one argument, a prompt or several prompts; seeds do not count.
 
-    Raises ``UnusableSubject``, naming the first argument that nothing is passed to, if it needs several.
+    Raises ``UnusableSubject`` with the name of the first argument that gets no value, if it requires several.
     """
     signature = _signature(function)
     if signature is None:
@@ -167,7 +167,7 @@ def takes_prompt(function: Callable[..., Any]) -> bool:
 
 
 def missing(argument: inspect.Parameter, prompt: inspect.Parameter | None) -> str:
-    """Say which argument has no value, what is passed, and the way out."""
+    """Return a sentence with the argument that has no value, the values that are passed, and the way out."""
     passed = f"the prompt to {prompt.name!r} and " if prompt is not None and prompt is not argument else ""
     told = f"specverify passes {passed}a number to each argument whose name has seed in it, but nothing to "
     if set(argument.name.lower().split("_")) & _GENERATOR_WORDS:
@@ -176,7 +176,7 @@ def missing(argument: inspect.Parameter, prompt: inspect.Parameter | None) -> st
 
 
 def missing_without_prompt(function: Callable[..., Any]) -> str:
-    """Say which argument of a call that takes no prompt has no value; nothing if all have."""
+    """Return a sentence with the argument that has no value in a call without a prompt; "" if all have one."""
     signature = _signature(function)
     required = [] if signature is None else [item for item in signature.parameters.values() if _is_required(item)]
     unknown = [item for item in required if _seed_maker(item) is None]
@@ -220,7 +220,7 @@ def _names_seed(name: str) -> bool:
 
 
 def _prompt_of(required: list[inspect.Parameter]) -> inspect.Parameter | None:
-    """Return the argument that the prompt goes to: the one that is called so, else the first that asks for no seed."""
+    """Return the argument for the prompt: the one named so, else the first that requires no seed."""
     free = [item for item in required if not _names_seed(item.name)]
     named = [item for item in free if set(item.name.lower().split("_")) & _PROMPT_WORDS]
     others = [item for item in free if _seed_maker(item) is None]
@@ -228,7 +228,7 @@ def _prompt_of(required: list[inspect.Parameter]) -> inspect.Parameter | None:
 
 
 def _seed_maker(item: inspect.Parameter) -> Callable[[int], Any] | None:
-    """Return what makes the value of an argument for so many prompts; None for an argument that asks for no seed."""
+    """Return the function that makes an argument's value for this many prompts; None if it requires no seed."""
     if _names_seed(item.name):
         if item.name.lower().endswith("seeds"):
             return lambda size: [_next_seed() for _ in range(size)]
@@ -249,7 +249,7 @@ def _seed_maker(item: inspect.Parameter) -> Callable[[int], Any] | None:
 
 
 def _class_maker(kind: Any) -> Callable[[int], Any] | None:
-    """Return what makes an object of a class with a seed, where nothing else must be given."""
+    """Return a function that makes an object of a class from a seed, if no other argument is required."""
     try:
         parameters = inspect.signature(kind).parameters.values()
     except (TypeError, ValueError):
@@ -277,7 +277,7 @@ def _holds_seed(value: Any) -> bool:
 def _places(
     signature: inspect.Signature, prompt: inspect.Parameter | None, makers: Mapping[str, Any]
 ) -> list[str | None]:
-    """Return what is passed by place: names of seeds, and None for the prompt."""
+    """Return the positional arguments: names of seeds, and None for the prompt."""
     places: list[str | None] = []
     for item in signature.parameters.values():
         if item.kind not in _POSITIONAL or not (item is prompt or item.name in makers):

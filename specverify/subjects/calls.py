@@ -1,4 +1,4 @@
-"""One call of a verifier: what it was given, what it answered, and what has become of both since."""
+"""One call of a verifier: its arguments, its answer, and later changes of either."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from specverify.intercept.symbolic.deferred import NeedsValue
+from specverify.intercept.refusals import NeedsValue
 
 Given = Mapping[str, Any]
 """Arguments of a verifier by name, NumPy arrays."""
@@ -22,7 +22,7 @@ MOST_TOLD = 40
 
 
 class KeptCall(NamedTuple):
-    """A call that was kept."""
+    """A recorded call."""
 
     names: tuple[str, ...]
     """The names of its arguments."""
@@ -41,7 +41,7 @@ _KEPT: ContextVar[list[KeptCall] | None] = ContextVar("kept", default=None)
 
 @contextmanager
 def calls_kept() -> Iterator[list[KeptCall]]:
-    """Collect the calls that verifiers are put to inside the block."""
+    """Collect the calls of verifiers inside the block."""
     calls: list[KeptCall] = []
     token = _KEPT.set(calls)
     try:
@@ -57,9 +57,9 @@ def called(
     read: Callable[[Any], Any],
     named: Mapping[str, float] = NOTHING,
 ) -> Any:
-    """Return what ``read`` finds in the answer of ``invoke`` to the converted arrays; ``named`` is what it knows more.
+    """Return ``read`` of the answer of ``invoke`` to the converted arrays; ``named`` are further named arguments.
 
-    An error that is raised has both about it.
+    An error gets both attached.
     """
     arrays, calls = convert(given), _KEPT.get()
     if calls is None:
@@ -72,7 +72,7 @@ def called(
 
 
 class RefusedForm:
-    """Makes arrays of a kind that a verifier may take or not: it was refused in every attempt to find out."""
+    """A conversion to a kind of arrays that the verifier may not take, because every attempt was refused."""
 
     def __init__(self, convert: Convert, refusal: NeedsValue) -> None:
         """``refusal`` is that of the first attempt."""
@@ -90,7 +90,7 @@ def is_about_arrays(error: Exception) -> bool:
 
 
 def _invoked(invoke: Callable[..., Any], convert: Convert, arrays: tuple[Any, ...], given: Given) -> Any:
-    """Return the answer. A refusal wins over an error about arrays of a kind that nobody knows it takes."""
+    """Return the answer. A refusal wins over an error about arrays of a kind that was never accepted."""
     try:
         return invoke(*arrays)
     except Exception as error:
@@ -102,7 +102,7 @@ def _invoked(invoke: Callable[..., Any], convert: Convert, arrays: tuple[Any, ..
 
 
 def given_when_raised(error: BaseException) -> str:
-    """Return the arguments of the call that raised the error, if it was one of a verifier; of many numbers few."""
+    """Return the arguments of the verifier's call that raised the error, shortened if they are large."""
     given: Given = getattr(error, "raised_at", {})
     if sum(np.size(array) for array in given.values()) > MOST_TOLD:
         given = {name: value for name, value in given.items() if not np.ndim(value)}
@@ -110,7 +110,7 @@ def given_when_raised(error: BaseException) -> str:
 
 
 def changed_input(call: KeptCall) -> str | None:
-    """Say which argument does not hold what it held before the call, and where; None if all do."""
+    """Describe the first argument that differs from its value before the call, and the position; None if none does."""
     for name, array, before in zip(call.names, call.given, call.before, strict=True):
         now = _numbers(array)
         if now.shape != before.shape or now.dtype != before.dtype:
@@ -124,14 +124,14 @@ def changed_input(call: KeptCall) -> str | None:
 
 
 def overwrite_inputs(call: KeptCall) -> None:
-    """Write something else into the caller's arrays, as a caller does who uses them again."""
+    """Overwrite the caller's arrays, as a caller does that reuses its buffers."""
     for array in map(_numbers, call.given):
         if array.flags.writeable:
             array[...] = 1 - array
 
 
 def changed_answer(call: KeptCall) -> str | None:
-    """Say what the answer of a call has become since; None if it is still what it was, or can be read only once."""
+    """Describe how the answer of a call has changed since; None if it is unchanged or can be read only once."""
     if isinstance(call.answer, Iterator) or any(isinstance(row, Iterator) for row in call.answer):
         return None
     try:
@@ -142,7 +142,7 @@ def changed_answer(call: KeptCall) -> str | None:
 
 
 def _numbers(array: Any) -> Any:
-    """Return the numbers of an argument; those of a JAX array, which cannot be written to, as an array that cannot."""
+    """Return the numbers of an argument; those of a JAX array, which is immutable, as a read-only array."""
     return array.detach().numpy() if hasattr(array, "detach") else np.asarray(array)
 
 

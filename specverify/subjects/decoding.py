@@ -1,7 +1,7 @@
-"""What one call of an engine is asked for, its law, and the subject that its samples make.
+"""One call of an engine whose draws cannot be answered: its request, its law, and the subject of its samples.
 
-For engines whose draws nobody can answer: the model is a small one of ours, the law of its texts is computed in float64
-from the same weights, and the engine is sampled by its own random numbers.
+The model is a small one of ours. The law of its texts is computed in float64 from the same weights, and the engine is
+sampled with its own random numbers.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Texts = Callable[[int, int], Sequence[Tokens]]
 
 
 class Decoding(NamedTuple):
-    """One call: where it begins, how it samples, where it ends, how it drafts."""
+    """One call: its prompt, sampling options, end tokens and drafting."""
 
     prompt: Tokens = (3, 1, 2, 3, 1)
     horizon: int = 4
@@ -80,8 +80,8 @@ def tiny_llama(seed: int) -> Llama:
 def next_pmf(decoding: Decoding, model: Llama | None = None) -> Callable[[Tokens], Any]:
     """Return the processed pmf ``[vocabulary]`` after tokens: penalty, temperature, top-k, top-p, min-p, in this order.
 
-    Calling it raises ``UnusableSubject`` where a truncation or an argmax is within ``CLEAR`` of a tie: floats of
-    another precision might decide it otherwise, and the engine would be accused of that.
+    Calling it raises ``UnusableSubject`` if a truncation or an argmax is within ``CLEAR`` of a tie: floats of another
+    precision might decide it differently, which would refute a right engine.
     """
     logits = next_logits(model or tiny_llama(TARGET_SEED))
     until = partial(warped, logits, temperature=decoding.temperature, repetition_penalty=decoding.repetition_penalty)
@@ -113,7 +113,7 @@ def decoding_law(decoding: Decoding, model: Llama | None = None) -> dict[Tokens,
 
 
 def without_ends(law: Mapping[Tokens, float], eos: Tokens) -> dict[Tokens, float]:
-    """Return the law of texts whose last token is left out if it is an end: many engines do not return it."""
+    """Return the law of texts without a final end token, which many engines do not return."""
     result = defaultdict[Tokens, float](float)
     for text, mass in law.items():
         result[text[:-1] if text and text[-1] in eos else text] += mass
@@ -121,13 +121,13 @@ def without_ends(law: Mapping[Tokens, float], eos: Tokens) -> dict[Tokens, float
 
 
 def seeds_of(seed: int, number: int) -> Sequence[int]:
-    """Return so many seeds below 2**31, spread out: generators that are seeded by neighbours may be alike."""
+    """Return this many seeds below 2**31, spread out: generators with neighbouring seeds may be correlated."""
     result: Sequence[int] = np.random.default_rng(seed).integers(0, 2**31, number).tolist()
     return result
 
 
 class Row(NamedTuple):
-    """One thing to examine of an engine: its texts, and what they must be like."""
+    """One examination of an engine: its texts, and the law or texts they must have."""
 
     texts: Texts
     law: Callable[[], Mapping[Tokens, float]] | None = None
@@ -141,7 +141,7 @@ class Row(NamedTuple):
 
 
 def row_subject(name: str, summary: str, row: Row) -> Subject:
-    """Return a row as the subject that samples decide about."""
+    """Return the subject of a row, which is decided by samples."""
     subject = Subject(name, summary, frozenset({Claim.LOSSLESS}), rational=False)
     sample = partial(_counts, row.texts)
     if row.law is None:

@@ -1,4 +1,4 @@
-"""A verifier at more drafts than its variants have, and where p and q are a little apart: most rows are certain."""
+"""A verifier with more drafts than its variants, and with p and q a little apart: most rows are certain."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
-from specverify.intercept.symbolic.deferred import NeedsValue
+from specverify.intercept.refusals import NeedsValue
 from specverify.laws.deep_scenarios import DEEP_GAMMA, ONE_ROW_SCENARIOS, deep_scenarios
 from specverify.laws.draws import Tape
 from specverify.laws.enumeration import whole_run
@@ -30,17 +30,17 @@ def deep_of(
     more: tuple[Scenario, ...] = (),
     plain: AtGamma | None = None,
 ) -> Deep:
-    """Return what is looked at of a verifier beyond the ordinary scenarios, ``variant(gamma)`` being its variants.
+    """Return the additional examinations of a verifier; ``variant(gamma)`` returns its variants.
 
-    With ``gammas`` left out it is run once to see whether it takes so many drafts: one that is made for fewer raises,
-    and is looked at with what it takes. Of gammas that somebody gave it is the largest. ``more`` are scenarios besides.
-    ``plain(gamma)`` are the variants that cut nothing off p, for where p and q are a little apart.
+    Without ``gammas``, one call tests whether the verifier takes this many drafts; if it raises, it is examined with
+    the number it takes. With ``gammas``, the largest is used. ``more`` are further scenarios. ``plain(gamma)`` are the
+    variants without truncation of p, for rows in which p and q are a little apart.
     """
     return partial(_deep, variant, gammas, more, plain or variant)
 
 
 def where_it_runs(variant: Variant, scenarios: Sequence[Scenario]) -> Cases:
-    """Return the variant in these scenarios, or nowhere if it raises in the first of them."""
+    """Return the variant in these scenarios; none if it raises in the first of them."""
     return tuple((variant, scenario) for scenario in scenarios) if _runs_in(variant, scenarios[0]) else ()
 
 
@@ -65,6 +65,6 @@ def _deep(variant: AtGamma, gammas: tuple[int, ...] | None, more: tuple[Scenario
 
 
 def _most(variant: AtGamma) -> int:
-    """Return the most drafts that it is looked at with where nobody says."""
+    """Return the largest default number of drafts."""
     tried = (gamma for gamma in (DEEP_GAMMA, FEWER) if _runs_in(variant(gamma), deep_scenarios(gamma)[0]))
     return next(tried, LEAST)

@@ -1,10 +1,10 @@
-"""Somebody's drafter: what it proposes, and the pmfs that it says its tokens were drawn from.
+"""A user's drafter: its proposed tokens, and the pmfs from which it states that they were drawn.
 
     propose(tokens, gamma) -> (draft_tokens, q)
 
 ``tokens`` is the tuple of all tokens so far; ``draft_tokens`` are at most ``gamma`` token ids, and ``q``
-``[len(draft_tokens), vocabulary]`` the rows they were drawn from, or None where nothing is drawn. It draws from torch,
-NumPy or ``random``, and is enumerated as it is.
+``[len(draft_tokens), vocabulary]`` the rows they were drawn from, or None if nothing is drawn. The drafter draws from
+torch, NumPy or ``random``, and is enumerated unchanged.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from specverify.base.callables import first_line
-from specverify.intercept.boundary import Forced
+from specverify.intercept.distributions import Forced
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.reference import Draws, Tokens
 from specverify.reference.arguments import shown
@@ -37,7 +37,7 @@ def drafter_subject(
 ) -> Subject:
     """Return the subject of a drafter after several prompts at several gammas.
 
-    They are ``GAMMAS`` unless told otherwise, and after the last prompt ``DEEP_GAMMAS`` as far as that is in reach.
+    The default gammas are ``GAMMAS``, and after the last prompt ``DEEP_GAMMAS`` as far as the run limit allows.
     """
     asked = [Asked(prompt, gamma) for prompt in prompts for gamma in gammas or GAMMAS]
     deep = [] if gammas else [Asked(prompts[-1], gamma) for gamma in DEEP_GAMMAS]
@@ -74,7 +74,7 @@ def _opened(propose: Propose, asked: Asked, forced_uniform: Forced = None) -> It
 
 
 def proposed(answer: Any) -> Proposed:
-    """Return what a drafter answered. Raises ``UnusableSubject`` unless it is tokens and their rows."""
+    """Return the answer of a drafter. Raises ``UnusableSubject`` unless it is tokens and their rows."""
     expected = "expected (draft_tokens, q), q being [drafts, vocabulary] or None"
     if not isinstance(answer, (tuple, list)) or len(answer) != 2:
         raise UnusableSubject(f"it returned {shown(answer)}, {expected}")

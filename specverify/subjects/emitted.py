@@ -1,10 +1,10 @@
-"""Reading what a verifier emitted, and saying in a sentence what is wrong with it.
+"""Read the tokens that a verifier emitted, and describe faults of the answer in a sentence.
 
-Tokens are whole numbers. Integers of any kind are; so are floats that are whole, because a buffer of float64 or float32
-holds every token id below 2**24 as it is, and code that fills one is right. Not so a bool, which answers a question and
-is no token, nor a half, which rounds ids above 2048 (float16) or 256 (bfloat16): with the small vocabularies here it
-would look right. A number that is not whole, or is outside the vocabulary, is emitted as it is, so that the checks of
-laws and supports judge it, with a counterexample.
+Tokens are integers of any type. Floats with integer values are accepted, because float64 and float32 buffers hold every
+token id below 2**24 exactly. Not accepted: bools, which are no tokens, and 16-bit floats, which round ids above 2048
+(float16) or 256 (bfloat16) and would look right with the small vocabularies here. A number that is not an integer, or
+is outside the vocabulary, is passed on unchanged, so that the checks of laws and supports refute it with a
+counterexample.
 """
 
 from __future__ import annotations
@@ -15,8 +15,11 @@ from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from functools import cache
 from numbers import Real
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from specverify.intercept.symbolic.deferred import Categorical, Deferred, Law, chosen, is_open, known
 from specverify.laws import rounding
@@ -37,9 +40,9 @@ _LEFT_OPEN: ContextVar[int] = ContextVar("ends left open", default=0)
 
 @contextmanager
 def ends_left_open(least: int = 1) -> Iterator[None]:
-    """Let rows of ``least`` tokens or more be read as ``Undecided`` where nobody has looked at the last; none for 0.
+    """Read rows of at least ``least`` tokens as ``Undecided`` if their last token was never read; 0: none.
 
-    Whoever goes on with a row that is shorter has its last token looked at, as it is anywhere else.
+    A shorter row that is continued has its last token forced as usual.
     """
     token = _LEFT_OPEN.set(least)
     try:
@@ -49,16 +52,16 @@ def ends_left_open(least: int = 1) -> Iterator[None]:
 
 
 def emitted_row(answer: Any, drafts: int, who: str = "it") -> Any:
-    """Return what was emitted for one row; tokens that are still open are looked at, but for an ``open_end``.
+    """Return the emitted tokens of one row; symbolic tokens are forced, except an ``open_end``.
 
-    Raises ``UnusableSubject``, naming the row as ``who``, unless it is 1 to ``drafts + 1`` numbers and nothing but
-    negative placeholders after them. Numbers that are no token of the vocabulary are returned as they are.
+    Raises ``UnusableSubject``, naming the row as ``who``, unless the row is 1 to ``drafts + 1`` numbers followed only
+    by negative placeholders. Numbers outside the vocabulary are returned unchanged.
     """
     return open_end(answer, drafts + 1) or _row(answer, 1, drafts + 1, "accepted drafts and one more", who)
 
 
 def accepted_row(answer: Any, drafts: int, who: str = "it") -> Tokens:
-    """Return the same where the last token is left to the caller: 0 to ``drafts`` accepted ones."""
+    """Return the row if the caller draws the last token: 0 to ``drafts`` accepted tokens."""
     return _row(answer, 0, drafts, "accepted drafts", who)
 
 
@@ -78,7 +81,7 @@ def _row(answer: Any, least: int, most: int, what: str, who: str) -> Tokens:
 
 
 def no_token(token: Any, vocabulary: int) -> str | None:
-    """Say why a number that was emitted is no token, or None if it is one."""
+    """Describe why an emitted number is no token; None if it is one."""
     if token != int(token):
         return f"{token} is not a whole number"
     return None if 0 <= token < vocabulary else f"{token} is outside the vocabulary of {vocabulary}"
@@ -91,23 +94,26 @@ def type_and_shape(answer: Any) -> str:
 
 
 def in_order(answer: Any) -> Any:
-    """Return an answer; raises ``TypeError`` for one whose keys would be read in an order that nobody chose."""
+    """Return an answer; raises ``TypeError`` for one whose iteration order is arbitrary (keys, sets)."""
     if isinstance(answer, _UNORDERED):
         raise TypeError
     return answer
 
 
 _UNORDERED = (Mapping, AbstractSet)
+_INTEGERS = frozenset({int, np.int64, np.int32})
 
 
 def type_and_answer(answer: Any) -> str:
-    """Return the type of an answer, and the answer itself where it is short enough to be read."""
+    """Return the type of an answer, with the answer itself if it is short."""
     readable = isinstance(answer, (str, list, tuple, *_UNORDERED))
     return f"{type_and_shape(answer)} {shown(answer)}" if readable else type_and_shape(answer)
 
 
 def number_of(token: Any, who: str) -> Any:
-    """Return a number that was emitted, as an integer if it is whole; raises ``TypeError`` if it is none."""
+    """Return an emitted number, as an integer if its value is one; raises ``TypeError`` for anything else."""
+    if type(token) in _INTEGERS:
+        return int(token)
     check_type(token, who)
     if math.prod(getattr(token, "shape", ())) != 1:  # a row within a row, or nothing
         raise TypeError
@@ -123,7 +129,7 @@ def number_of(token: Any, who: str) -> Any:
 
 
 def check_type(answer: Any, who: str) -> None:
-    """Raise ``UnusableSubject`` for numbers of a type that does not hold tokens, and for a coroutine."""
+    """Raise ``UnusableSubject`` for numbers of a type that cannot hold tokens, and for a coroutine."""
     if inspect.iscoroutine(answer):
         answer.close()
         raise UnusableSubject(f"{who} returned a coroutine, expected the tokens: call it through asyncio.run")
@@ -132,11 +138,18 @@ def check_type(answer: Any, who: str) -> None:
 
 
 def _kind(answer: Any) -> str:
-    return str(getattr(answer, "dtype", "")).rpartition(".")[2]
+    """Return the name of the type of the numbers in an array; nothing for what is no array."""
+    dtype = getattr(answer, "dtype", None)
+    return "" if dtype is None else _name_of_type(dtype)
+
+
+@cache
+def _name_of_type(dtype: Any) -> str:
+    return str(dtype).rpartition(".")[2]
 
 
 def drawn_row(draws: Draws, pmf: Any) -> Any:
-    """Return a row of one token that is drawn here; ``Undecided`` where that is left open."""
+    """Return a row of one token that is drawn here; ``Undecided`` if open ends are allowed."""
     if _LEFT_OPEN.get() != 1:
         return (draws.categorical(pmf, ("bonus",)),)
     law = [(token, mass) for token, mass in enumerate(pmf.tolist()) if mass > 0]
@@ -145,7 +158,7 @@ def drawn_row(draws: Draws, pmf: Any) -> Any:
 
 
 def open_end(answer: Any, most: int) -> Undecided | None:
-    """Return the rows of tokens that an answer may be, if its end is left open, else None."""
+    """Return the possible rows of tokens of an answer with an open end, else None."""
     if (result := left_open(answer, most)) is None:
         return None
     rounding.drew(len(result.law), result.dtype)
@@ -153,7 +166,7 @@ def open_end(answer: Any, most: int) -> Undecided | None:
 
 
 class OpenEnd(NamedTuple):
-    """A row of which the last token has not been looked at."""
+    """A row whose last token has not been read."""
 
     tokens: Tokens
     """Those before it."""
@@ -164,11 +177,10 @@ class OpenEnd(NamedTuple):
 
 
 def left_open(answer: Any, most: int) -> OpenEnd | None:
-    """Return the known tokens of an answer and what may stand behind them, at most ``most`` together, else None.
+    """Return the known tokens of an answer and the law of the last one, at most ``most`` tokens together, else None.
 
-    The last one is no placeholder, and one draw decides it and nothing else: see ``law`` of what is deferred. All other
-    tokens are looked at. What is anything else, or wrong, or shorter than what may be left open, is left to who looks
-    at it.
+    The last token is no placeholder, and a single draw decides it. All other tokens are forced. Returns None for any
+    other answer, including wrong or too short ones, which the caller then reads in the ordinary way.
     """
     if not (least := _LEFT_OPEN.get()) or not (hasattr(answer, "reshape") or isinstance(answer, (list, tuple))):
         return None
@@ -201,7 +213,7 @@ def _flat(array: Any) -> Any:
 
 
 def elements_of(item: Any) -> list[Any]:
-    """Return the numbers of an item, open ones as they are."""
+    """Return the numbers of an item; symbolic ones unchanged."""
     if hasattr(item, "held"):
         return list(item.held().ravel())
     return _flat(item).tolist() if hasattr(item, "reshape") else [item]

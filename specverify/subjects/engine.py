@@ -1,13 +1,12 @@
-"""Anybody's engine as a subject: a call that decodes with speculation, and the same call without.
+"""A user's engine as a subject: a call that decodes with speculation, and the same call without.
 
     speculative() -> new tokens        plain() -> new tokens
 
-Both take no arguments, but for a seed (``call_arguments``), decode the same prompt and return the new token ids, in any
-of the shapes of ``engine_answers``: a list, a tensor, an object that has them, later or one by one (``awaited``). Both
-may return the texts of several prompts, as rows; then the law is that of all rows together. They draw from torch, NumPy
-or ``random``, and are enumerated as they are. Everything they use must be as it was whenever they are called again.
-Each is called once for itself beforehand, so that what is loaded, made or started at the first call is there when it
-counts.
+Both take no arguments except a seed (``call_arguments``), decode the same prompt and return the new token ids in any
+shape of ``engine_answers``: a list, a tensor, an object with token ids, possibly awaited or in pieces (``awaited``).
+Both may return the texts of several prompts, as rows; then the law is that of all rows together. They draw from torch,
+NumPy or ``random``, and are enumerated unchanged. Their state must be the same at the beginning of every call. Each is
+called once beforehand, so that lazy initialisation does not count.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from specverify.base.callables import first_line, told_apart
-from specverify.intercept.boundary import Forced
+from specverify.intercept.distributions import Forced
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.run import aside
 from specverify.intercept.symbolic.deferred import known
-from specverify.intercept.symbolic.outcome import final_outcome
+from specverify.intercept.symbolic.numbers import final_outcome
 from specverify.laws.enumeration import complete_law
 from specverify.laws.near_ties import Logits
 from specverify.laws.paths import Undecided
@@ -73,11 +72,11 @@ def engine_subject(
     observer: Observer | None = None,
     logits: Logits | None = None,
 ) -> Subject:
-    """Return the subject of one call; it claims to be lossless unless told otherwise.
+    """Return the subject of one call; by default it claims to be lossless.
 
-    ``plain`` may also be the law of the new tokens itself. The forward passes of ``models`` are remembered by content
-    from run to run. With an ``observer`` both calls are looked into while they run. ``logits`` are the target's, of
-    which both take the argmax where they decode greedily.
+    ``plain`` may also be the law of the new tokens. Forward passes of ``models`` are cached by content between runs. An
+    ``observer`` records both calls while they run. ``logits`` are the target's logits, whose argmax both calls take in
+    greedy decoding.
     """
     subject = Subject(
         name=name,
@@ -113,9 +112,9 @@ def program_of(
     *,
     one_text: bool = False,
 ) -> EngineProgram:
-    """Return a call as a program of draws that promises the law of ``plain``, or that law itself.
+    """Return a call as a program of draws whose expected law is that of ``plain``, or the given law.
 
-    Both may return the texts of several prompts, unless ``one_text`` is wanted, or an observer looks into them.
+    Both may return the texts of several prompts, unless ``one_text`` is set or an observer is used.
     """
     like = None if isinstance(plain, Mapping) or observer is not None or one_text else plain
     program = EngineProgram(name, partial(opened, speculative, models, like=like), law=dict)
@@ -144,10 +143,10 @@ def opened(
     anew: Callable[[], Decode] | None = None,
     like: Decode | None = None,
 ) -> Iterator[Callable[[Draws], Any]]:
-    """Yield a call as a program of draws; what it decodes beyond the horizon is cut off.
+    """Yield a call as a program of draws; tokens beyond the horizon are cut off.
 
-    With ``anew`` every run begins by making the call again, which is no part of the program. The call returns one text,
-    or as many rows as the call ``like`` does.
+    With ``anew`` every run constructs the call again, outside the program. The call returns one text, or as many rows
+    as the call ``like``.
     """
     rows = 1 if like is None else _rows_returned(like)
     if like is not None:
@@ -175,7 +174,7 @@ def opened(
 def watched(
     observer: Observer, speculative: Decode, plain: Decode | None, models: ModelsWithPasses, horizon: int | None = None
 ) -> Iterator[Watched]:
-    """Yield both calls, with what the observer notes of a run; without a call to decode plainly that one is empty."""
+    """Yield both calls with the observer's record of a run; without a plain call its record is empty."""
 
     def looked_into(decode: Decode) -> Callable[[Draws], Observed]:
         def run(draws: Draws) -> Observed:
@@ -195,14 +194,14 @@ def _nothing(_: Draws) -> Observed:
 
 
 def _warm(*calls: Decode) -> None:
-    """Call each once, unanswered: whatever it raises, the checks will name."""
+    """Call each once, without answered draws. Errors are ignored here; the checks report them."""
     for decode in calls:
         with seeded(0), run_seeds(), suppress(Exception):
             awaited(decode())
 
 
 def _counted(decode: Decode, number: int, seed: int) -> Counter[Tokens]:
-    """Count the new tokens of so many calls that draw for themselves."""
+    """Count the new tokens of this many calls with their own random numbers."""
     with seeded(seed), sample_seeds(seed):
         return Counter(_outcome(decode(), rows=None) for _ in range(number))
 
@@ -213,7 +212,7 @@ LOOKS = 4
 
 @lru_cache(maxsize=16)
 def _rows_returned(decode: Decode) -> int | None:
-    """Return how many texts a call returns; None where that cannot be found out: the checks will say why.
+    """Return the number of texts of a call; None if it cannot be determined, which the checks report.
 
     Raises ``UnusableSubject`` for a generator whose pieces are the whole text so far.
     """
@@ -230,9 +229,9 @@ def _rows_returned(decode: Decode) -> int | None:
 
 
 def _outcome(answer: Any, horizon: int | None = None, rows: int | None = 1) -> Any:
-    """Return the tokens of a run up to the horizon; those of a tensor that nobody looked at with their law.
+    """Return the tokens of a run up to the horizon; tokens of an unread tensor with their law.
 
-    Of several rows, of which there are ``rows`` unless that is None, they are a tuple for each.
+    With several rows (``rows``, if known), return a tuple for each.
     """
     result = read_answer_rows(answer)
     if rows is not None and len(result.rows) != rows:
@@ -255,7 +254,10 @@ def _outcome(answer: Any, horizon: int | None = None, rows: int | None = 1) -> A
 
 
 def tokens_of(row: Any) -> Tokens:
-    """Return new tokens as integers. Raises ``UnusableSubject`` unless it is a sequence of at least one."""
+    """Return new tokens as integers.
+
+    Raises ``UnusableSubject`` unless the value is a sequence of at least one token.
+    """
     check_type(row, "it")
     try:
         if isinstance(row, (str, bytes)):

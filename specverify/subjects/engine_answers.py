@@ -1,13 +1,13 @@
-"""What a call of an engine may return: one table of the names under which token ids are found, and their reader.
+"""The accepted answers of an engine's call: a table of the names that hold token ids, and their reader.
 
 One text is a row of token ids: a list, a tuple, an array, a tensor, the pieces of a generator, or an array ``[1, n]``.
-Several texts are rows: a list or tuple of such, or an array ``[B, n]``. Both may be held by an object: a mapping, a
+Several texts are rows: a list or tuple of rows, or an array ``[B, n]``. Both may be held by an object: a mapping, a
 named tuple, a data class or any other object with one of the names in ``TOKENS``. Beside the rows it may hold their
 ``LENGTHS``, a ``MASKS`` of the same shape, or the id that pads them (``PADS``).
 
-Padding is cut off where it cannot be text: negative ids at an end of a row, what a mask or a length leaves out, and the
-declared id behind a token that ends the text. Nothing else is taken for padding. An answer that can be read in two ways
-is refused.
+Padding is removed where it cannot be text: negative ids at an end of a row, positions excluded by a mask or a length,
+and the declared pad id after an end token. Nothing else counts as padding. An answer with two possible readings is
+refused.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ EXPECTED = "expected a sequence of new token ids, each a whole number"
 
 
 def expected_rows(number: int | None) -> str:
-    """Return what is expected of an answer to so many prompts, in words; None is a call of one text."""
+    """Describe the expected answer to this many prompts; None stands for a call of one text."""
     if number is None:
         return EXPECTED
     return f"expected a row of new token ids for each of {number} prompt{'s' * (number != 1)}"
 
 
 class Rows(NamedTuple):
-    """What was read of an answer: texts, each a list of ids (some not yet valued) or a tensor ``[n]``."""
+    """The texts of an answer, each a list of ids (some symbolic) or a tensor ``[n]``."""
 
     rows: list[Any]
     several: bool
@@ -66,9 +66,9 @@ class Rows(NamedTuple):
 
 
 def read_answer_rows(answer: Any, number: int | None = None) -> Rows:
-    """Return the texts of an answer; ``number`` of them, where so many prompts were given.
+    """Return the texts of an answer: ``number`` of them, if this many prompts were given.
 
-    Raises ``UnusableSubject`` in one sentence for an answer that is something else, or can be read in two ways.
+    Raises ``UnusableSubject`` in one sentence for any other answer, or one with two possible readings.
     """
     answer = without_beside(awaited(answer))
     check_type(answer, "it")
@@ -96,7 +96,7 @@ def without_beside(answer: Any) -> Any:
 
 
 def elements_of_row(row: Any) -> list[Any]:
-    """Return the ids of a row, those that are not yet valued as they are."""
+    """Return the ids of a row; symbolic ones unchanged."""
     if hasattr(row, "detach"):
         from specverify.intercept.torch.tensors import elements_of  # noqa: PLC0415 - it is a tensor
 
@@ -107,7 +107,7 @@ def elements_of_row(row: Any) -> list[Any]:
 
 
 def grows(answer: Any) -> bool:
-    """Return whether each piece of a stream, of two at least, begins with the piece before it and is longer."""
+    """Return whether every piece of a stream (at least two) extends the piece before it."""
     if not isinstance(answer, Stream) or len(answer.pieces) < 2:
         return False
     pieces = [_numbers(_piece(piece)) for piece in answer.pieces]
@@ -115,7 +115,7 @@ def grows(answer: Any) -> bool:
 
 
 def refuse_growing(growing: Sequence[bool]) -> None:
-    """Raise ``UnusableSubject`` where all streams of several calls grew: their pieces are whole texts."""
+    """Raise ``UnusableSubject`` if all streams of several calls grew: their pieces are whole texts."""
     if growing and all(growing):
         raise UnusableSubject(
             "it yields the whole text so far in each piece, expected the new tokens of each step alone: yield those, "
@@ -139,7 +139,7 @@ def _is_negative(element: Any) -> bool:
 
 
 def _plain_rows(answer: Any, number: int | None) -> Rows:
-    """Return the texts of an answer that is no object with names."""
+    """Return the texts of an answer without names."""
     if isinstance(answer, Stream):
         if number is not None and len(answer.pieces) == number:
             return Rows([_one_row(piece) for piece in answer.pieces], several=True)
@@ -183,7 +183,7 @@ def _one_row(item: Any) -> Any:
 
 
 def _piece(piece: Any) -> list[Any]:
-    """Return the ids of what a generator yielded: one token, or a chunk of new ones."""
+    """Return the ids of one item of a generator: a token, or a chunk of new tokens."""
     if _is_row(piece) and not _is_single(piece):
         return elements_of_row(_one_row(piece))
     return [piece]
@@ -196,12 +196,12 @@ def _is_row(item: Any) -> bool:
 
 
 def _is_single(item: Any) -> bool:
-    """Return whether it is an array of one number, which stands for the number."""
+    """Return whether a value is an array of one number, which counts as the number."""
     return _dimensions(item) is not None and item.ndim > 0 and sum(item.shape) == len(item.shape)
 
 
 def _is_object(answer: Any) -> bool:
-    """Return whether an answer has names, one of which is that of token ids."""
+    """Return whether an answer has a name that holds token ids."""
     if isinstance(answer, str | bytes | int | float) or hasattr(answer, "ndim"):
         return False
     return any(value_at(answer, path) is not None for path in TOKENS) or value_at(answer, "outputs") is not None
@@ -234,7 +234,7 @@ def _numbers(row: Any) -> list[Any]:
 
 
 def value_at(answer: Any, path: str) -> Any:
-    """Return the value at a path of names and places, None where there is none."""
+    """Return the value at a path of names and indices, None if there is none."""
     for step in re.findall(r"[^.\[\]]+|\[\d+\]", path):
         if step.startswith("["):
             index = int(step[1:-1])
@@ -293,9 +293,9 @@ def _checked(given: list[Any], rows: list[Any], what: str) -> list[Any]:
 def new_tokens(
     found: Rows, prompts: Sequence[Tokens], *, in_front: bool = False, horizon: int = 0, eos: Tokens = ()
 ) -> list[Any]:
-    """Return the new tokens of each row: without padding, and without the prompt where that stands ``in_front``.
+    """Return the new tokens of each row, without padding, and without the prompt if it stands ``in_front``.
 
-    Raises ``UnusableSubject`` where lengths may be counted in another way than rows are.
+    Raises ``UnusableSubject`` if lengths could count other positions than rows have.
     """
     if not in_front:
         open_left = found.several and any(not _is_negative(row[0]) for row in map(elements_of_row, found.rows) if row)
@@ -314,7 +314,7 @@ def new_tokens(
 
 
 def is_complete(tokens: list[Any], horizon: int, eos: Tokens) -> bool:
-    """Return whether a text has as many tokens as were wanted, or ends with a token that ends it."""
+    """Return whether a text has the requested number of tokens, or ends with an end token."""
     end = next((at for at, token in enumerate(tokens, 1) if token in eos), None)
     return len(tokens) >= horizon if end is None else end == len(tokens) or end >= horizon
 
@@ -345,9 +345,9 @@ def _behind_prompt(row: Any, prompt: Tokens, longest: int) -> list[Any]:
 
 
 def prompt_end(elements: list[Any], prompt: Tokens, longest: int) -> int | None:
-    """Return where the prompt at the beginning of a row ends; None for a row that does not begin with it.
+    """Return the end of the prompt at the beginning of a row; None if the row does not begin with it.
 
-    Before it there may be one padding id, up to the longest prompt of the call.
+    One repeated padding id may precede it, up to the longest prompt of the call.
     """
     size = len(prompt)
     for begin in dict.fromkeys((0, longest - size)):
@@ -358,7 +358,7 @@ def prompt_end(elements: list[Any], prompt: Tokens, longest: int) -> int | None:
 
 
 def _ended(row: Any, pad: int, eos: Tokens) -> Any:
-    """Return a row without the declared padding behind a token that ends it."""
+    """Return a row without the declared padding after an end token."""
     if not eos:
         return row
     numbers = _numbers(row)
@@ -367,5 +367,5 @@ def _ended(row: Any, pad: int, eos: Tokens) -> Any:
 
 
 def has_tokens(wanted: int, pieces: list[Any]) -> bool:
-    """Return whether the pieces of a stream have so many tokens, or more."""
+    """Return whether the pieces of a stream have at least this many tokens."""
     return sum(len(_piece(piece)) for piece in pieces) >= wanted

@@ -1,8 +1,8 @@
-"""How an engine takes prompts and where its answers have the new tokens: found out by a few calls, unanswered.
+"""The form in which an engine takes prompts, and the position of new tokens in its answers, determined by a few calls.
 
-A prompt is given as a tuple; where an engine raises ``TypeError`` or ``AttributeError`` with one, as a list, an array,
-a tensor ``[length]`` or ``[1, length]``. The prompt stands in front of the answers if it does so in all of these calls
-with a whole text behind it. Answers later on that do not begin with the prompt are refused then.
+A prompt is passed as a tuple; if an engine raises ``TypeError`` or ``AttributeError``, as a list, an array, or a tensor
+``[length]`` or ``[1, length]``. Answers contain the prompt if all of these calls begin with it and have a whole text
+after it. Later answers that do not begin with the prompt are then refused.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ UNLIKE_PROMPTS: tuple[Tokens, ...] = ((0, 1, 0), (1,))
 
 
 class EngineForm(NamedTuple):
-    """What is the same in every call of an engine."""
+    """The properties shared by every call of an engine."""
 
     give: Callable[[Tokens], Any] = tuple
     """``give(prompt)``: a prompt as it takes one."""
@@ -48,7 +48,7 @@ PLAIN_FORM: Final = EngineForm()
 
 
 class ProbedCall(NamedTuple):
-    """A call that shows the form of an engine."""
+    """A call made to determine the form of an engine."""
 
     fresh: Callable[[], Callable[..., Any]]
     """Makes the engine, and returns its call."""
@@ -58,7 +58,7 @@ class ProbedCall(NamedTuple):
 
 
 def form_of_calls(calls: Sequence[ProbedCall]) -> EngineForm:
-    """Return the form that these calls show; the usual one where all fail, which the checks will name.
+    """Return the form that these calls determine; the default form if all fail, which the checks report.
 
     Raises ``UnusableSubject`` for a generator whose pieces are whole texts.
     """
@@ -95,7 +95,7 @@ def _answer(call: ProbedCall, give: Callable[[Tokens], Any]) -> Any:
 
 
 def _is_in_front(found: Rows, call: ProbedCall) -> bool:
-    """Return whether every row has its prompt in front, and a whole text behind it."""
+    """Return whether every row begins with its prompt and has a whole text after it."""
     if len(found.rows) != len(call.prompts):
         return False
     longest = max(map(len, call.prompts))

@@ -1,6 +1,6 @@
-"""Somebody else's decoder, named as ``package.module:attribute``.
+"""A user's decoder, named as ``package.module:attribute``.
 
-The attribute is an ``Algorithm`` row, or a function, told apart by its parameters:
+The attribute is an ``Algorithm`` row, or a function, recognised by its parameters:
 
     one_round(draws, target, draft, tokens) -> new tokens, at least one
     decode(draws, target, draft, prompt, *, horizon) -> new tokens
@@ -11,13 +11,13 @@ The attribute is an ``Algorithm`` row, or a function, told apart by its paramete
     verify(target_logits, draft_logits, draft_tokens, lengths, temperature, ...): see ``subjects.batched_logits``
 
 ``batched=module:callable`` is a ``verify(p, q, draft_tokens)`` that decides a batch (also: ``row=``, ``logits=``,
-``batched-logits=``).
-``tree-top-k=module:callable`` is a ``verify(p, q, parents, tokens)`` that decides a tree: see ``subjects.tree_forms``.
+``batched-logits=``). ``tree-top-k=module:callable`` is a ``verify(p, q, parents, tokens)`` that decides a tree: see
+``subjects.tree_forms``.
 
 ``draws.categorical(pmf, site)`` is its only randomness; ``target`` and ``draft`` map a tuple of all tokens so far to a
-pmf ``[vocabulary]``. One round is the better shape: its law is pushed forward round by round and equal texts merge. A
-whole decode is followed path by path, so only small cases are in reach. A function that cannot compute with exact
-rationals (object arrays of ``Fraction``) is given float64 pmfs.
+pmf ``[vocabulary]``. One round is the better form: its law is pushed forward round by round and equal texts merge. A
+whole decode is enumerated path by path, so only small cases are feasible. A function that cannot compute with exact
+rationals (object arrays of ``Fraction``) gets float64 pmfs.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def external_subject(name: str) -> Subject:
 def verifier_subject_of(
     verify: ForeignFunction, name: str, form: Form | None = None, gammas: tuple[int, ...] | None = None
 ) -> Subject:
-    """Return the subject of a verifier of chains in the form given, or the one its parameters tell, or a row."""
+    """Return the subject of a verifier of chains in the given form, else in the form of its parameters, else a row."""
     verify = keyed(verify)
     told = verifier_form(verify, name) or "row"
     word = (form or told).replace("_", "-")
@@ -97,7 +97,7 @@ def verifier_subject_of(
 
 
 def verifier_form(function: ForeignFunction, name: str) -> Form | None:
-    """Return the form that its parameters tell, if they do; raises ``UnusableSubject`` for trees."""
+    """Return the form that a verifier's parameters determine, if any; raises ``UnusableSubject`` for trees."""
     try:
         names = set(inspect.signature(function).parameters)
     except (TypeError, ValueError):
@@ -114,7 +114,7 @@ def verifier_form(function: ForeignFunction, name: str) -> Form | None:
 
 
 def decode_subject(function: ForeignFunction, name: str) -> Subject:
-    """Return the subject of a function; it claims LOSSLESS, because that is what speculation promises."""
+    """Return the subject of a function; it claims LOSSLESS, the promise of speculation."""
     function = keyed(function)
     if verifier_form(function, name):
         return verifier_subject_of(function, name)
@@ -143,7 +143,7 @@ def _deep(variant: Variant) -> tuple[tuple[Variant, Scenario], ...]:
 
 
 def one_round(function: ForeignFunction, task: Task) -> Decoder:
-    """Return the decoder whose rounds are ``function``; what it emits is cut at the horizon."""
+    """Return the decoder whose rounds are ``function``; emitted tokens are cut at the horizon."""
 
     def step(draws: Draws, state: State) -> tuple[State, Round]:
         tokens = _as_tokens(function(draws, task.target, task.draft, state.tokens))
@@ -161,7 +161,7 @@ def whole_decode(function: ForeignFunction, task: Task) -> Decoder:
 
 
 def whole_decode_with_eos(function: ForeignFunction, task: Task) -> Decoder:
-    """Return the same for a function that is told the end-of-sequence tokens."""
+    """Return the same for a function that takes the end-of-sequence tokens."""
     return _whole(function, task, {"horizon": task.horizon, "eos": task.eos})
 
 
@@ -226,14 +226,14 @@ def _load(name: str) -> Any:
 
 
 def _file_said(place: str, attribute: str) -> str:
-    """Say what to write instead of the path of a file."""
+    """Return the name to write instead of the path of a file."""
     folder, _, file = place.rpartition("/")
     inside = f", in the folder {folder}" if folder else ""
     return f"{place!r} is a file, expected its module: {file.removesuffix('.py')}:{attribute}{inside}"
 
 
 def _in_our_words(check: Callable[..., None], *arguments: Any) -> None:
-    """Raise ``UnusableSubject`` where a check of arguments raises ``ValueError``."""
+    """Raise ``UnusableSubject`` if the validation of arguments raises ``ValueError``."""
     try:
         check(*arguments)
     except ValueError as error:
@@ -268,7 +268,7 @@ def _shape(function: ForeignFunction, name: str) -> _Shape | None:
 
 
 def _needs_three(signature: inspect.Signature) -> bool:
-    """Return whether three arguments must be given and more may be: p, q, the drafts and options, and no round."""
+    """Return whether exactly three arguments are required (p, q, drafts) and others optional, so it is no round."""
     named = [
         given
         for given in signature.parameters.values()

@@ -1,4 +1,4 @@
-"""What a script has to show: outcomes that come out too often, what is returned, held or changed, what is raised."""
+"""The fault that a script must show: too frequent outcomes, a returned value, a held or changed object, an error."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ STANDARD_ERRORS = 6.0
 
 
 class NoScript(ValueError):  # noqa: N818 - reads as the sentence it is
-    """The failure cannot be shown by a script, and why."""
+    """The failure cannot be shown by a script; the message is the reason."""
 
 
 class Drafted(NamedTuple):
@@ -27,7 +27,7 @@ class Drafted(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """One failure of an engine's call, in figures that a script can find again."""
+    """One failure of an engine's call, in figures that a script can reproduce."""
 
     said: str
     """In a sentence."""
@@ -55,9 +55,9 @@ class Fault(NamedTuple):
 
 
 def calls_to_see(expected: float, got: float) -> int:
-    """Return how many calls set two probabilities ``STANDARD_ERRORS`` apart: one if nothing is left to chance.
+    """Return the number of calls that separates two probabilities by ``STANDARD_ERRORS``; 1 if both are certain.
 
-    Of what should never come out one call is enough: so many that all are without it with a probability of e^-20.
+    For an impossible outcome, one occurrence is enough: the number of calls that miss it with probability e^-20.
     """
     variance = max(expected * (1 - expected), got * (1 - got))
     if variance < 1e-6 < abs(got - expected):

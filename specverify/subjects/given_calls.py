@@ -13,7 +13,7 @@ import numpy as np
 
 from specverify.base.arguments import argument_error
 from specverify.base.callables import first_line, told_apart
-from specverify.intercept.boundary import Boundary
+from specverify.intercept.distributions import Boundary
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.symbolic.large import at_large
 from specverify.laws.call_paths import Ending
@@ -42,10 +42,10 @@ def calls_subject(verify: BareVerifier, name: str, calls: Sequence[Any]) -> Subj
 
 
 def given_calls(verify: BareVerifier, calls: Sequence[Any]) -> tuple[GivenCall, ...]:
-    """Return what is examined of calls: each row, and of a batch the first, the last and the middle one.
+    """Return the examined rows of calls: each row, and of a batch the first, the middle and the last.
 
-    A call is one of ``recorded_calls``, or something with a ``name`` and a ``call()`` that makes one. What is recorded
-    is looked at here: ``ValueError`` says in a sentence what is wrong with it.
+    A call is one of ``recorded_calls``, or an object with a ``name`` and a ``call()`` that makes one. Raises
+    ``ValueError`` in one sentence for an invalid call.
     """
     result = []
     for call in calls:

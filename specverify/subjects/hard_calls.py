@@ -49,10 +49,24 @@ class HardCall(NamedTuple):
 def hard_calls(
     vocabulary: int, gamma: int = 4, dtype: str = "float32", *, form: str = "row", seed: int = 0
 ) -> tuple[HardCall, ...]:
-    """Return the hard calls of one size.
+    """Return the hard calls of one size, for ``check_verifier(verify, cases=...)``.
 
-    ``dtype`` is float64, float32, float16 or bfloat16 (with torch); ``form`` is ``"row"`` for probabilities or
-    ``"logits"``. Raises ``ValueError`` for a vocabulary below 64 or a gamma that is not from 1 to 64.
+    Args:
+        vocabulary: Tokens, at least 64.
+        gamma: Drafts, 1 to 64.
+        dtype: ``"float64"``, ``"float32"``, ``"float16"`` or ``"bfloat16"`` (with torch).
+        form: ``"row"`` for probabilities, ``"logits"`` for logits.
+        seed: Seed of the rows.
+
+    Returns:
+        One call for each shape of rows.
+
+    Raises:
+        ValueError: For a size, dtype or form that cannot be.
+
+    Examples:
+        >>> hard_calls(151_936, gamma=2, dtype="float32")[0].vocabulary
+        151936
     """
     check_integer(vocabulary, "the vocabulary", least=64)
     check_integer(gamma, "gamma", least=1, most=64)

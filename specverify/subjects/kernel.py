@@ -1,4 +1,4 @@
-"""A batched verification kernel: what it is called with, and what it answers.
+"""A batched verification kernel: its arguments and its answer.
 
     kernel(p, q, drafts, accept_uniforms, final_uniforms) -> tokens      its uniforms are arguments
     kernel(p, q, drafts, accept_uniforms, noise) -> tokens               the last draw is a race
@@ -7,17 +7,18 @@
 
 For B rows of gamma drafts, from a vocabulary of V, ``p`` is ``[B, gamma + 1, V]`` and ``q`` ``[B, gamma, V]``, floats,
 and ``drafts`` ``[B, gamma]``, int64. ``accept_uniforms`` ``[B, gamma]`` decide on drafts; ``final_uniforms`` ``[B]``
-make the token after those accepted, by inverse CDF. With ``noise`` ``[B, V]`` that token is the one with the largest
-weight / noise (exponential) or log weight + noise (Gumbel). ``tokens`` is ``[B, gamma + 1]``: the accepted drafts, one
-token more, padding. ``seed`` and ``offset`` are integers; calls of one seed and different offsets must be independent.
+decide the token after the accepted ones, by inverse CDF. With ``noise`` ``[B, V]`` that token is the one with the
+largest weight / noise (exponential) or log weight + noise (Gumbel). ``tokens`` is ``[B, gamma + 1]``: the accepted
+drafts, one more token, padding. ``seed`` and ``offset`` are integers; calls with one seed and different offsets must be
+independent.
 
-Parameters of these names, in whatever place among the others, say more:
+Parameters with these names, at any position, have a fixed meaning:
 
-* ``lengths`` ``[B]``: rows have 0 to gamma drafts. What is behind them in p, q and drafts, padding, must not matter.
-* ``cu_num_draft_tokens`` ``[B]``: the same in flat arrays. Rows stand one after another, ``drafts`` and
-  ``accept_uniforms`` ``[N]``, ``q`` ``[N, V]``, ``p`` ``[N + B, V]``; entry b counts the drafts of rows 0 to b.
-* ``out`` ``[B, gamma + 1]``, int64: where it writes its tokens, full of padding before the call.
-* ``out_lengths`` ``[B]``, int64: where it writes how many there are, if they are not told by padding.
+* ``lengths`` ``[B]``: rows have 0 to gamma drafts. The padding of p, q and drafts must not affect the result.
+* ``cu_num_draft_tokens`` ``[B]``: the same in flat arrays. Rows are concatenated: ``drafts`` and ``accept_uniforms``
+  ``[N]``, ``q`` ``[N, V]``, ``p`` ``[N + B, V]``; entry b is the number of drafts of rows 0 to b.
+* ``out`` ``[B, gamma + 1]``, int64: the output of tokens, filled with padding before the call.
+* ``out_lengths`` ``[B]``, int64: the output of their numbers, if padding does not mark the end.
 """
 
 from __future__ import annotations
@@ -44,23 +45,35 @@ FLOATS = ("float64", "float32", "bfloat16", "float16")
 NAMED = ("lengths", "cu_num_draft_tokens", "out", "out_lengths")
 
 
-class Convention(NamedTuple):
-    """What cannot be read off the parameters of a kernel."""
+class KernelConvention(NamedTuple):
+    """What cannot be read off the parameters of a kernel.
+
+    Examples:
+        >>> KernelConvention(uniforms="seed", library="torch", dtype="bfloat16").padding
+        -1
+    """
 
     uniforms: Uniforms = "[0, 1)"
+    """Where its random numbers come from: arguments in one of two intervals, a seed and an offset, or itself."""
     recovery: Recovery = "inverse cdf"
+    """How the last token is drawn where the random numbers are arguments."""
     rule: Rule = "token"
+    """What a coin decides: one draft (2211.17192), or that the block up to it is accepted (2403.10444)."""
     ends: Ends = "padding"
+    """What tells where a row of the answer ends: padding, or a number beside it, of tokens or of accepted drafts."""
     padding: int = -1
-    """Behind the tokens of a row of the answer."""
+    """The token id behind the tokens of a row of the answer."""
     draft_padding: int = -1
-    """Behind the drafts of a row, where rows have different numbers of them."""
+    """The token id behind the drafts of a row, where rows have different numbers of them."""
     offset_step: int = 1
-    """From the offset of a call to that of the next."""
-    library: Library = "numpy"
+    """From the offset of a call to that of the next, with ``uniforms="seed"``."""
+    library: Library | None = None
+    """Of its arrays. None: torch where its code names torch, or where its module imports torch and its code does not
+    name NumPy; NumPy elsewhere."""
     dtype: str = "float32"
     """Of p and q, and of the uniforms unless it has sixteen bits."""
     device: Any = None
+    """Where its arrays are; None is the default device of the library."""
 
 
 class Kernel(NamedTuple):
@@ -68,7 +81,7 @@ class Kernel(NamedTuple):
 
     call: Callable[..., Any]
     name: str
-    convention: Convention
+    convention: KernelConvention
     named: frozenset[str]
     """Which of ``NAMED`` it has parameters for."""
     places: tuple[str, ...] = ()
@@ -86,12 +99,12 @@ class Kernel(NamedTuple):
 
     @property
     def race(self) -> bool:
-        """Whether its last draw is a race of noises, which are arguments."""
+        """Whether its last draw is a race of noises that are arguments."""
         return not self.inside and self.convention.recovery != "inverse cdf"
 
     @property
     def short(self) -> bool:
-        """Whether its pmfs have sixteen bits."""
+        """Whether its pmfs have a 16-bit dtype."""
         return self.convention.dtype in {"float16", "bfloat16"}
 
     @property
@@ -102,13 +115,15 @@ class Kernel(NamedTuple):
     @property
     def xp(self) -> Any:
         """The namespace of its arrays."""
-        return import_module(MODULES.get(self.convention.library, "jax.numpy"))
+        return import_module(MODULES.get(self.convention.library or "numpy", "jax.numpy"))
 
 
-def kernel_of(call: Any, name: str, **convention: Any) -> Kernel:
-    """Return the kernel; raises ``ValueError`` for an option that is none, or parameters that do not fit."""
+def kernel_of(call: Any, name: str, given: KernelConvention) -> Kernel:
+    """Return the kernel; raises ``ValueError`` for a convention that is none, or parameters that do not fit."""
     check_callable(call, "the kernel")
-    given = Convention(**convention)
+    if not isinstance(given, KernelConvention):
+        raise argument_error("convention", given, "a KernelConvention, such as KernelConvention(uniforms='seed')")
+    given = given._replace(library=given.library or "numpy")
     kinds = {"uniforms": Uniforms, "recovery": Recovery, "rule": Rule, "ends": Ends, "library": Library}
     for option, choices in kinds.items():
         check_choice(getattr(given, option), option, get_args(choices))
@@ -116,7 +131,7 @@ def kernel_of(call: Any, name: str, **convention: Any) -> Kernel:
         if not isinstance(getattr(given, option), int):
             raise argument_error(option, getattr(given, option), "an integer")
     try:
-        xp = import_module(MODULES.get(given.library, "jax.numpy"))
+        xp = import_module(MODULES.get(given.library or "numpy", "jax.numpy"))
     except ImportError as error:
         hint = " (pip install -c constraints.txt torch)" if given.library == "torch" else ""
         raise ValueError(f"library is {given.library!r}, expected one that is installed: {error}{hint}") from None
@@ -126,7 +141,7 @@ def kernel_of(call: Any, name: str, **convention: Any) -> Kernel:
 
 
 def positional(kernel: Kernel) -> tuple[str, ...]:
-    """Return the names of what the kernel is called with, without those passed by name."""
+    """Return the names of the kernel's positional arguments."""
     if kernel.convention.uniforms == "seed":
         return ("p", "q", "drafts", "seed", "offset")
     last = "noise" if kernel.race else "final_uniforms"
@@ -134,7 +149,7 @@ def positional(kernel: Kernel) -> tuple[str, ...]:
 
 
 def _with_parameters(kernel: Kernel) -> Kernel:
-    """Return the kernel with its parameters looked at. Raises ``ValueError`` if they do not fit the call."""
+    """Return the kernel with its parameters checked. Raises ``ValueError`` if they do not fit the call."""
     try:
         signature = inspect.signature(kernel.call)
     except (TypeError, ValueError):
@@ -160,11 +175,11 @@ def _with_parameters(kernel: Kernel) -> Kernel:
 
 
 def in_places(kernel: Kernel, by_place: Sequence[Any], by_name: Mapping[str, Any]) -> list[Any]:
-    """Return what is passed by place: ``by_place`` in its order, and among it what has a name of ``NAMED``."""
+    """Return the positional arguments: ``by_place`` in order, with those that have a name of ``NAMED`` inserted."""
     rest = list(by_place)
     return [*(by_name[name] if name else rest.pop(0) for name in kernel.places), *rest]
 
 
 def by_keyword(kernel: Kernel, by_name: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is passed by keyword."""
+    """Return the keyword arguments."""
     return {name: value for name, value in by_name.items() if name not in kernel.places}

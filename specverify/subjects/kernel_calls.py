@@ -17,7 +17,7 @@ UNWRITTEN = -(2**31)
 
 
 class Batch(NamedTuple):
-    """Rows to decide, NumPy's or of the kernel's library."""
+    """Rows to decide, as arrays of NumPy or of the kernel's library."""
 
     p: Any
     """``[B, gamma + 1, V]``"""
@@ -30,7 +30,7 @@ class Batch(NamedTuple):
 
 
 def run(kernel: Kernel, by_place: Sequence[Any], by_name: Mapping[str, Any]) -> Any:
-    """Call the kernel with what ``arguments_of`` returned."""
+    """Call the kernel with the arguments from ``arguments_of``."""
     return kernel.call(*in_places(kernel, by_place, by_name), **by_keyword(kernel, by_name))
 
 
@@ -50,9 +50,10 @@ def given_batch(kernel: Kernel, batch: Batch) -> Batch:
 
 
 def arguments_of(kernel: Kernel, batch: Batch, random: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return what the kernel is called with, by place and by name; arrays of its library.
+    """Return the positional and keyword arguments of the kernel, as arrays of its library.
 
-    ``random`` is what comes after the drafts: coins ``[B, gamma]`` and the last draw's, a seed and an offset, nothing.
+    ``random`` holds the arguments after the drafts: coins ``[B, gamma]`` and those of the last draw, a seed and an
+    offset, or nothing.
     """
     rows, gamma = batch.drafts.shape
     coins: list[Any] = [] if kernel.inside else [random[0]]
@@ -74,14 +75,14 @@ def arguments_of(kernel: Kernel, batch: Batch, random: tuple[Any, ...]) -> tuple
 
 
 def _flat(kernel: Kernel, values: Any, lengths: Any) -> Any:
-    """Return the first ``lengths[b]`` entries of every row b, one after another."""
+    """Return the first ``lengths[b]`` entries of every row b, concatenated."""
     if (lengths == values.shape[1]).all():
         return values.reshape(-1, *values.shape[2:])
     return values[as_given(kernel, np.arange(values.shape[1]) < lengths[:, None], "bool")]
 
 
 def called(kernel: Kernel, batch: Batch, random: tuple[Any, ...]) -> Any:
-    """Return the tokens the kernel decides on, of its library, ``[B, gamma + 1]`` with -1 behind the end of a row.
+    """Return the kernel's tokens in its library, ``[B, gamma + 1]`` with -1 after the end of a row.
 
     Raises ``UnusableSubject`` for an answer of another shape or kind.
     """
@@ -112,7 +113,7 @@ def tokens_of(kernel: Kernel, answer: Any, by_name: dict[str, Any], batch: Batch
 
 
 def _parts(kernel: Kernel, answer: Any, by_name: dict[str, Any]) -> tuple[Any, Any]:
-    """Return tokens and their numbers, as far as there are any. Raises ``UnusableSubject`` if they cannot be told."""
+    """Return tokens and their counts, if any. Raises ``UnusableSubject`` if the two cannot be distinguished."""
     ends = kernel.convention.ends
     if "out" in by_name:
         if ends == "padding" or "out_lengths" in by_name:

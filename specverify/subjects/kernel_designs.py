@@ -1,9 +1,10 @@
-"""Rows that a kernel with its generator inside is asked to decide, and what is read off each.
+"""Designs: rows for a kernel with an internal generator, and the statistic read from each.
 
-A *design* is a few kinds of rows and how often each comes. Designs of fair bits: a row shows one random number of the
-kernel as a bit, that of a draft (accepted with probability 1/2, the others for certain), the replacement's or the bonus
-token's (one of two tokens, the rest certain). Designs of conditions: the same bit under several probabilities of what
-comes before it in the row, where its law is the same: it may not depend on them, or the two share a random number.
+A *design* is a few kinds of rows with their frequencies. In designs of fair bits a row shows one random number of the
+kernel as a bit: that of a draft (accepted with probability 1/2, the others with certainty), of the replacement or of
+the bonus token (one of two tokens, the rest certain). In designs of conditions the same bit has the same law under
+several probabilities of the earlier decisions in its row: if the bit depends on them, two decisions share a random
+number.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ EITHER = (TWO + THREE) / 2
 
 
 class Kind(NamedTuple):
-    """One kind of row: pmfs of the three tokens that have mass."""
+    """One kind of row: pmfs of the three tokens with mass."""
 
     name: str
     p: Any
@@ -39,7 +40,7 @@ class Kind(NamedTuple):
 
 
 class Design(NamedTuple):
-    """Kinds of rows, for a vocabulary: a row of ``batch`` each."""
+    """Kinds of rows for a vocabulary: one row of ``batch`` each."""
 
     kinds: tuple[Kind, ...]
     shares: tuple[float, ...]
@@ -49,12 +50,12 @@ class Design(NamedTuple):
 
     @property
     def gamma(self) -> int:
-        """How many drafts a row has at most."""
+        """Largest number of drafts of a row."""
         return int(self.batch.drafts.shape[1])
 
 
 def design_of(kinds: Sequence[Kind], shares: Sequence[float], vocabulary: int, draft_padding: int) -> Design:
-    """Return the design; behind the drafts of a row are pmfs that must not matter."""
+    """Return the design; the positions after a row's drafts hold pmfs that must not affect the result."""
     ids, gamma = ids_of(vocabulary), max(len(kind.drafts) for kind in kinds)
     p, q = np.zeros((len(kinds), gamma + 1, vocabulary)), np.zeros((len(kinds), gamma, vocabulary))
     p[..., ids[0]], q[..., ids[0]], q[..., ids[-1]] = 1, 0.75, 0.25
@@ -69,7 +70,7 @@ def design_of(kinds: Sequence[Kind], shares: Sequence[float], vocabulary: int, d
 
 
 def drafts_of(situation: Situation) -> tuple[list[Kind], list[float]]:
-    """Return a kind of row for each draft that q makes, and how often it does."""
+    """Return a kind of row for each possible draft of q, with its probability."""
     result = list(drafted((situation.target, situation.draft), PROMPT, situation.length))
     kinds = [
         Kind(f"drafts {draft}", np.array(p, dtype=float), np.array(q, dtype=float).reshape(len(draft), SIZE), draft)
@@ -79,13 +80,13 @@ def drafts_of(situation: Situation) -> tuple[list[Kind], list[float]]:
 
 
 def sampled_situation(gamma: int, seed: int) -> Situation:
-    """Return models of sixteenths, exact in every float, whose rows all have several tokens."""
+    """Return models of sixteenths, exact in every float dtype, whose rows all have several tokens."""
     target, draft = grid_tables(SIZE, 16, seed)
     return Situation(f"table {seed}, in 16ths, gamma={gamma}", target, draft, gamma, (0, 1))
 
 
 def accepted_with(chance: float, *, then: Any = TWO) -> tuple[Any, Any]:
-    """Return a row of p and of q by which draft 0 is accepted with this chance, and else replaced from ``then``."""
+    """Return rows of p and q for which draft 0 is accepted with this probability, else replaced from ``then``."""
     return chance * ONE + (1 - chance) * then, ONE
 
 
@@ -102,7 +103,7 @@ def bits(gamma: int) -> list[Kind]:
 
 
 def coins_after_coins(gamma: int) -> list[Kind]:
-    """Return rows whose last draft has a fair coin, after drafts that are accepted for certain or by a coin."""
+    """Return rows whose last draft has a fair coin, after drafts that are accepted with certainty or by a coin."""
     return [
         _kind(
             f"after coins of {chance:g}",
@@ -116,7 +117,7 @@ def coins_after_coins(gamma: int) -> list[Kind]:
 
 
 def replacements_after_coins() -> list[Kind]:
-    """Return rows whose one draft is rejected for certain or by a coin, and replaced by one of two."""
+    """Return rows whose only draft is rejected with certainty or by a coin, and replaced by one of two tokens."""
     return [
         _kind(f"after a coin of {chance:g}", [accepted_with(chance, then=EITHER)], ONE, ("token", 0))
         for chance in (0, 1 / 4, 1 / 2, 7 / 8)
@@ -124,7 +125,7 @@ def replacements_after_coins() -> list[Kind]:
 
 
 def replacements_after_drafts(gamma: int, place: int) -> list[Kind]:
-    """Return rows in which the draft at ``place`` is rejected for certain, after drafts that are accepted by coins."""
+    """Return rows whose draft at ``place`` is rejected with certainty, after drafts that are accepted by coins."""
     then = [accepted_with(0, then=EITHER), *[accepted_with(1)] * (gamma - place - 1)]
     return [
         _kind(f"after coins of {chance:g}", [*[accepted_with(chance)] * place, *then], ONE, ("token", place))
@@ -133,7 +134,7 @@ def replacements_after_drafts(gamma: int, place: int) -> list[Kind]:
 
 
 def bonuses_after_coins(gamma: int) -> list[Kind]:
-    """Return rows whose drafts are accepted for certain or by coins, and followed by one of two."""
+    """Return rows whose drafts are accepted with certainty or by coins, followed by one of two tokens."""
     return [
         _kind(f"after coins of {chance:g}", [accepted_with(chance)] * gamma, EITHER, ("token", gamma))
         for chance in (1, 3 / 4, 1 / 2)

@@ -1,8 +1,8 @@
-"""The rows that a kernel with explicit uniforms is asked to decide, and the asking.
+"""The rows for a kernel with explicit uniforms, and their evaluation.
 
-Rows of all drafts of all situations stand side by side in one launch, in an order drawn at random, so that a row has
-neighbours of other drafts, lengths and pmfs. In a large vocabulary three tokens have mass, on both sides of edges of
-blocks: of 1025, for one, tokens 511, 512 and 1024.
+The rows of all drafts of all situations share one launch, in random order, so that a row has neighbours with other
+drafts, lengths and pmfs. In a large vocabulary three tokens have mass, on both sides of block edges: with 1025 tokens,
+for example, 511, 512 and 1024.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Case(NamedTuple):
 
 
 class Rounds(NamedTuple):
-    """Cases as the rows of a batch, and their cells: coins of gamma drafts, the last draw, a third noise of a race."""
+    """Cases as rows of a batch, with their cells: coins of gamma drafts, the last draw, a third noise of a race."""
 
     kernel: Kernel
     gamma: int
@@ -57,32 +57,32 @@ class Rounds(NamedTuple):
 
     @property
     def vocabulary(self) -> int:
-        """How many tokens there are, with and without mass."""
+        """Number of tokens, with and without mass."""
         return int(self.batch.p.shape[-1])
 
     @property
     def most(self) -> int:
-        """How many rows one launch has at most."""
+        """Largest number of rows in one launch."""
         return max(1, min(LAUNCHED, ENTRIES // ((2 * self.gamma + 1) * self.vocabulary)))
 
 
 def rounds_of(kernel: Kernel, gamma: int, vocabulary: int, budget: int, *, within: bool = False) -> Rounds:
-    """Return as many tables as fit into ``budget`` rows of one look; of ``within`` see ``ids_of``.
+    """Return as many tables as fit into ``budget`` rows of one evaluation; for ``within`` see ``ids_of``.
 
-    Raises ``ValueError`` if not even one does.
+    Raises ``ValueError`` if not even one fits.
     """
     tables = (situations_of(kernel, gamma, i) for i in range(TABLES))
     return _of_tables(kernel, gamma, vocabulary, budget, tables, within=within)
 
 
 def deep_rounds_of(kernel: Kernel, budget: int) -> Rounds:
-    """Return as many of ``deep_situations`` as fit into ``budget`` rows of one look."""
+    """Return as many of ``deep_situations`` as fit into ``budget`` rows of one evaluation."""
     tables = ((situation,) for situation in deep_situations(kernel))
     return _of_tables(kernel, KERNEL_GAMMA, SIZE, budget, tables)
 
 
 def runs_on(rounds: Rounds) -> bool:
-    """Return whether the kernel answers a row of these, and does not raise."""
+    """Return whether the kernel answers one of these rows without an error."""
     try:
         decided(rounds, np.zeros(1, dtype=np.int64), np.full((1, rounds.gamma + 1 + rounds.kernel.race), 0.5))
     except Exception:  # noqa: BLE001 - it may refuse so many drafts in any way
@@ -115,9 +115,9 @@ def _of_tables(
 
 
 def ids_of(vocabulary: int, *, within: bool = False) -> tuple[int, ...]:
-    """Return the tokens that have mass: on both sides of the largest power of two but one, and the last token.
+    """Return the tokens with mass: both sides of the second largest power of two, and the last token.
 
-    Or ``within`` a block that begins there, its first two tokens, and the last of the vocabulary.
+    With ``within``: the first two tokens of the block that begins there, and the last of the vocabulary.
     """
     edge = 1 << (vocabulary - 1).bit_length() - 2
     first = edge if within else edge - 1
@@ -135,7 +135,7 @@ def _breakpoints(kernel: Kernel, gamma: int, case: Case) -> list[Any]:
 
 
 def _batch(kernel: Kernel, cases: Sequence[Case], gamma: int, ids: tuple[int, ...], vocabulary: int) -> Batch:
-    """Return a row for each case; behind its drafts are pmfs and ids that must not matter."""
+    """Return a row for each case; the positions after its drafts hold pmfs and ids that must not affect the result."""
     p = np.zeros((len(cases), gamma + 1, vocabulary))
     q = np.zeros((len(cases), gamma, vocabulary))
     p[..., ids[0]], q[..., ids[0]], q[..., ids[-1]] = 1, 0.75, 0.25
@@ -150,9 +150,9 @@ def _batch(kernel: Kernel, cases: Sequence[Case], gamma: int, ids: tuple[int, ..
 
 
 def launched(rounds: Rounds, cases: Any, uniforms: Any, seed: int = 0) -> Any:
-    """Return what the kernel answers for ``cases`` ``[rows]`` at ``uniforms`` ``[rows, k]``, in launches of many rows.
+    """Return the kernel's tokens for ``cases`` ``[rows]`` at ``uniforms`` ``[rows, k]``, in launches of many rows.
 
-    Tokens that have mass are 0, 1 and 2, others their id and 3 more.
+    Tokens with mass are 0, 1 and 2; other tokens are their id plus 3.
     """
     order = np.random.default_rng(seed).permutation(len(cases))
     starts = [*range(0, len(cases), rounds.most), len(cases)]
@@ -161,14 +161,14 @@ def launched(rounds: Rounds, cases: Any, uniforms: Any, seed: int = 0) -> Any:
 
 
 def decided(rounds: Rounds, cases: Any, uniforms: Any) -> Any:
-    """Return what the kernel answers in one launch of these rows, in this order; tokens as in ``launched``."""
+    """Return the kernel's tokens in one launch of these rows, in this order; tokens as in ``launched``."""
     batch = Batch(*(values[cases] for values in rounds.batch))
     answer = called(rounds.kernel, given_batch(rounds.kernel, batch), random_of(rounds, cases, uniforms))
     return in_small(rounds, host_array(answer))
 
 
 def in_small(rounds: Rounds, answer: Any) -> Any:
-    """Return tokens that have mass as 0, 1 and 2, others as their id and 3 more; negative ones as they are."""
+    """Return tokens with mass as 0, 1 and 2, others as their id plus 3; negative ones unchanged."""
     small = np.where(answer >= 0, answer.astype(np.int64) + SIZE, answer)
     for token, identity in enumerate(rounds.ids):
         small[answer == identity] = token
@@ -183,7 +183,7 @@ def in_ids(rounds: Rounds, tokens: Sequence[int]) -> Tokens:
 
 
 def random_of(rounds: Rounds, cases: Any, uniforms: Any) -> tuple[Any, Any]:
-    """Return the coins and what the last draw is made from, in the kernel's library."""
+    """Return the coins and the random arguments of the last draw, in the kernel's library."""
     kernel, gamma = rounds.kernel, rounds.gamma
     last = uniforms[:, gamma]
     if kernel.race:
@@ -209,7 +209,7 @@ def noise_of(rounds: Rounds, cases: Any, share: Any, rest: Any) -> Any:
 
 
 def by_rule(rounds: Rounds, case: Case, uniforms: Sequence[float]) -> Tokens:
-    """Return what the rule emits at these uniforms, the last token by inverse CDF or by its race."""
+    """Return the tokens that the rule emits at these uniforms, the last one by inverse CDF or by its race."""
     last = float(uniforms[rounds.gamma])
     answers: dict[tuple[Site, int], float] = {(("bonus",), 0): last}
     for i in range(len(case.draft)):
@@ -219,5 +219,5 @@ def by_rule(rounds: Rounds, case: Case, uniforms: Sequence[float]) -> Tokens:
 
 
 def verified(kernel: Kernel, draft: Tokens, p: Sequence[Any], q: Sequence[Any], draws: Draws) -> Verified:
-    """Return what the rule makes of a draft: ``p[i]`` and ``q[i]`` are the pmfs that its token i is judged by."""
+    """Return the result of the rule for a draft: ``p[i]`` and ``q[i]`` are the pmfs of its token i."""
     return RULES[kernel.convention.rule](draws, lambda tokens: p[len(tokens)], (), chain(draft, tuple(q)))

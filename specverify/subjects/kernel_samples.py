@@ -1,7 +1,7 @@
-"""Samples of a kernel with its generator inside, drawn and counted on its own device.
+"""Samples of a kernel with an internal generator, drawn and counted on its own device.
 
-How many rows are of which kind is drawn beforehand, one multinomial a call, so that nothing is drawn row by row on the
-host; which row is of which kind is drawn once. What comes back from the device are counts.
+The number of rows of each kind is drawn beforehand, one multinomial per call, so the host draws nothing row by row; the
+assignment of kinds to rows is drawn once. The device returns counts.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MOST_SEED = 2**30
 
 
 class Calls(NamedTuple):
-    """How a kernel is called."""
+    """The arguments shared by all calls of a kernel."""
 
     rows: int = 2**18
     """Rows of one call, at most."""
@@ -42,7 +42,7 @@ AT_ONCE = Calls()
 
 
 class Answer(NamedTuple):
-    """What one call answered, in arrays of the kernel's library."""
+    """The result of one call, in arrays of the kernel's library."""
 
     kinds: Any
     """``[rows]``: the kind of each row."""
@@ -53,7 +53,7 @@ class Answer(NamedTuple):
 def answers(kernel: Kernel, design: Design, samples: int, seed: int, calls: Calls = AT_ONCE) -> Iterator[Answer]:
     """Yield the answers of as many calls as ``samples`` rows take, or of one call for each key.
 
-    Calls differ in the offset alone, unless keys say otherwise.
+    Calls differ in the offset alone, unless keys are given.
     """
     rng = np.random.default_rng(seed)
     size = max(1, min(calls.rows, samples, ENTRIES // ((2 * design.gamma + 1) * design.batch.p.shape[-1])))
@@ -74,20 +74,20 @@ def answers(kernel: Kernel, design: Design, samples: int, seed: int, calls: Call
 
 
 def _random(kernel: Kernel, seed: int, more: int, number: int) -> tuple[int, ...]:
-    """Return the seed and the offset of a call, where they are arguments."""
+    """Return the seed and the offset of a call, if they are arguments."""
     if kernel.convention.uniforms == "own":
         return ()
     return seed % MOST_SEED + more, number * kernel.convention.offset_step
 
 
 def _spread(kernel: Kernel, counts: Any, order: Any, turn: int) -> Any:
-    """Return ``counts[k]`` rows of every kind k, in this order, which begins somewhere else in each call."""
+    """Return ``counts[k]`` rows of every kind k, in this order, rotated by another amount in each call."""
     xp = kernel.xp
     return xp.searchsorted(as_given(kernel, counts.cumsum()), xp.roll(order, turn), side="right")
 
 
 def _lengths(design: Design, kinds: Any) -> Any:
-    """Return the number of drafts of every row, in NumPy; on the host only where rows differ."""
+    """Return the number of drafts of every row, in NumPy; on the host only if rows differ."""
     lengths = design.batch.lengths
     if (lengths == lengths[0]).all():
         return np.full(kinds.shape[0], lengths[0])
@@ -95,7 +95,7 @@ def _lengths(design: Design, kinds: Any) -> Any:
 
 
 def in_small(kernel: Kernel, design: Design, tokens: Any) -> Any:
-    """Return tokens of the kernel's vocabulary as those of ``Answer``."""
+    """Return tokens of the kernel's vocabulary in the numbering of ``Answer``."""
     xp = kernel.xp
     small = xp.where(tokens == -1, -1, ELSEWHERE)
     for token, identity in enumerate(design.ids):
@@ -104,7 +104,7 @@ def in_small(kernel: Kernel, design: Design, tokens: Any) -> Any:
 
 
 def counted(kernel: Kernel, design: Design, samples: int, seed: int, calls: Calls = AT_ONCE) -> Any:
-    """Return how often every kind of row was answered how, NumPy ``[kinds, BASE ** (gamma + 1)]``: see ``text_of``."""
+    """Return the counts of answers by kind of row, NumPy ``[kinds, BASE ** (gamma + 1)]``: see ``text_of``."""
     texts = BASE ** (design.gamma + 1)
     total = np.zeros(len(design.kinds) * texts, dtype=np.int64)
     for kinds, tokens in answers(kernel, design, samples, seed, calls):
@@ -116,14 +116,14 @@ def counted(kernel: Kernel, design: Design, samples: int, seed: int, calls: Call
 
 
 def binned(kernel: Kernel, keys: Any, length: int) -> Any:
-    """Return how often each of ``0 .. length - 1`` is among the keys, on their device."""
+    """Return the counts of ``0 .. length - 1`` among the keys, on their device."""
     if kernel.convention.library == "jax":
         return kernel.xp.bincount(keys, length=length)
     return kernel.xp.bincount(keys, minlength=length)
 
 
 def text_of(key: int, gamma: int) -> tuple[int, ...]:
-    """Return the tokens of a key: without the padding behind them, 3 for what has no mass."""
+    """Return the tokens of a key, without padding; 3 stands for tokens without mass."""
     tokens = [key // BASE**i % BASE - 1 for i in range(gamma, -1, -1)]
     while tokens and tokens[-1] == -1:
         tokens.pop()
@@ -131,7 +131,7 @@ def text_of(key: int, gamma: int) -> tuple[int, ...]:
 
 
 def bits_of(kernel: Kernel, design: Design, answer: Answer) -> Any:
-    """Return the bit of every row, 0 or 1, or 2 where it is not looked at."""
+    """Return the bit of every row, 0 or 1, or 2 where the design ignores it."""
     xp, (kinds, tokens) = kernel.xp, answer
     accepted = xp.sum(xp.astype(tokens >= 0, tokens.dtype), axis=1) - 1
     bits = 2 * xp.ones_like(kinds)

@@ -1,10 +1,10 @@
-"""Rational models whose rounds a kernel is asked to decide: all that its law depends on can be known beforehand.
+"""Rational models for kernels: everything that the law of a round depends on is known beforehand.
 
-A race has a law on a grid too, where the last token is one of two, a and b. For exponentials of rate 1, E_a / (E_a +
-E_b) is uniform: with E_a = r and E_b = 1 - r, token a wins where r < w_a / (w_a + w_b), as under inverse CDF. A third
-noise E_c = (1 - s) / s with s = sqrt(t) and t uniform makes the three a uniform point of the simplex, up to scale, so
-that a kernel that looks at it has its own law there. Hence in the models of a race p exceeds q on a and b alone, and
-the last row of p has no other token.
+A race has a law on a grid too if the last token is one of two, a and b. For exponentials of rate 1, E_a / (E_a + E_b)
+is uniform: with E_a = r and E_b = 1 - r, token a wins if r < w_a / (w_a + w_b), as under inverse CDF. A third noise E_c
+= (1 - s) / s with s = sqrt(t) and t uniform makes the three a uniform point of the simplex, up to scale, so that a
+kernel that reads it has its own law there. Hence in the models of a race p exceeds q on a and b alone, and the last row
+of p has no other token.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ KERNEL_GAMMA = 4
 
 
 class Situation(NamedTuple):
-    """Models, and how many drafts are made after the prompt."""
+    """Models, and the number of drafts after the prompt."""
 
     name: str
     target: LanguageModel
@@ -44,7 +44,7 @@ class Situation(NamedTuple):
 
 
 def situations_of(kernel: Kernel, gamma: int, table: int) -> tuple[Situation, ...]:
-    """Return those of one table: gamma drafts, and all fewer where rows may have different numbers of them."""
+    """Return the situations of one table: gamma drafts, and all smaller numbers if rows may differ in length."""
     denominators = DYADIC if kernel.short else DENOMINATORS
     denominator, pair = denominators[table % len(denominators)], PAIRS[table % len(PAIRS)]
     result = []
@@ -55,9 +55,9 @@ def situations_of(kernel: Kernel, gamma: int, table: int) -> tuple[Situation, ..
 
 
 def deep_situations(kernel: Kernel) -> tuple[Situation, ...]:
-    """Return those of ``KERNEL_GAMMA`` drafts whose rows are certain but behind two numbers of drafts.
+    """Return situations of ``KERNEL_GAMMA`` drafts whose rows are certain except after two numbers of drafts.
 
-    Of the first, p and q are a little apart there.
+    After the first of these numbers, p and q are a little apart.
     """
     exponent = 7 if kernel.short else 11
     result = [certain_but((0, 2), exponent, apart_tables(exponent), PAIRS[1])]
@@ -71,7 +71,7 @@ def deep_situations(kernel: Kernel) -> tuple[Situation, ...]:
 def certain_but(
     places: Collection[int], seed: int, models: tuple[LanguageModel, LanguageModel], pair: tuple[int, int] = PAIRS[0]
 ) -> Situation:
-    """Return models of ``KERNEL_GAMMA`` drafts: those given behind so many drafts, one and the same token elsewhere."""
+    """Return models of ``KERNEL_GAMMA`` drafts: the given rows after these numbers of drafts, else one token."""
 
     def row(model: LanguageModel, tokens: Tokens) -> Pmf:
         if len(tokens) - len(PROMPT) in places:
@@ -86,7 +86,7 @@ def certain_but(
 
 
 def race_tables(denominator: int, seed: int, length: int, pair: tuple[int, int]) -> tuple[LanguageModel, LanguageModel]:
-    """Return (target, draft) whose replacements are of ``pair``, and so is the token after ``length`` drafts."""
+    """Return (target, draft) whose replacements are in ``pair``, as is the token after ``length`` drafts."""
     (odd,) = {*range(SIZE)} - {*pair}
 
     @cache
@@ -103,10 +103,10 @@ def race_tables(denominator: int, seed: int, length: int, pair: tuple[int, int])
 
 
 def apart_tables(exponent: int) -> tuple[LanguageModel, LanguageModel]:
-    """Return (target, draft) apart by 2^-exponent at two tokens, in one way after the prompt and in another elsewhere.
+    """Return (target, draft) that differ by 2^-exponent at two tokens, differently after the prompt and elsewhere.
 
-    One row has an unlikely token that p has more of, the other one that it has less of: a threshold takes the
-    difference for nothing, or the token for impossible. Floats of eight bits hold the rows for 2^-7.
+    One row has an unlikely token with more of p, the other an unlikely token with less of p: a threshold treats the
+    difference as zero, or the token as impossible. 8-bit floats hold the rows for 2^-7.
     """
     little, half = Fraction(1, 2**exponent), Fraction(1, 2)
     rows = np.array(

@@ -1,8 +1,8 @@
-"""Verifiers that take a key of JAX: each call is given a fresh one.
+"""Verifiers that take a JAX key: each call gets a fresh one.
 
-A parameter called ``key``, ``rng_key`` or ``prng_key`` that must be given, of a function whose module has imported
-jax, or ``rng`` of one whose code names jax, gets what ``jax.random.PRNGKey`` makes: another key in every call and in
-every run, as an engine does that splits its key before each round.
+A required parameter ``key``, ``rng_key`` or ``prng_key`` of a function whose module imports jax, or ``rng`` of a
+function whose code names jax, gets the result of ``jax.random.PRNGKey``: another key in every call and every run, as in
+an engine that splits its key before each round.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def keyed(verify: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _key() -> Any:
-    """Return a fresh key: that of the run that is answered, or one that is drawn from NumPy's legacy generator."""
+    """Return a fresh key: that of the answered run, or one drawn from NumPy's legacy generator."""
     answers = sys.modules.get("specverify.intercept.jax.calls")
     if answers is not None and (result := answers.fresh_key()) is not None:
         return result

@@ -1,4 +1,4 @@
-"""Which libraries the code of a function mentions."""
+"""The libraries that the code of a function mentions."""
 
 from __future__ import annotations
 

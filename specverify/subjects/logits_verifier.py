@@ -1,16 +1,16 @@
-"""A verifier of logits: it makes the pmfs itself, by the sampling parameters it is called with.
+"""A verifier of logits: it computes the pmfs itself, with the sampling parameters of the call.
 
     verify(target_logits, draft_logits, draft_tokens, temperature, top_k, top_p, min_p) -> emitted tokens
 
 ``target_logits`` is ``[gamma + 1, vocabulary]`` and ``draft_logits`` ``[gamma, vocabulary]``, float64; ``draft_tokens``
-is ``[gamma]``. It may have any of the four parameters. All it has are passed by name, neutral ones too (temperature 1,
-top_k the vocabulary, top_p 1, min_p 0); temperature 0 means greedy. The law to follow is the target's, processed in
-the order temperature, top-k, top-p, min-p (``reference.warped``). The drafts are drawn here, honestly, from q
-processed alike.
+is ``[gamma]``. It may have any of the four parameters. All of them are passed by name, also neutral values (temperature
+1, top_k the vocabulary, top_p 1, min_p 0); temperature 0 means greedy. The expected law is the target's, processed in
+the order temperature, top-k, top-p, min-p (``reference.warped``). The drafts are drawn here from q, processed in the
+same way.
 
-The logits are finite, as a model's are: a token that a table forbids gets -2000, of which a softmax makes exactly 0 at
-every temperature here.
-They are never tied between possible tokens: which of two tied tokens a truncation keeps is convention, not correctness.
+The logits are finite, as a model's are: a token that a table forbids gets -2000, which a softmax maps to exactly 0 at
+every temperature here. Possible tokens are never tied, because the choice of a truncation between tied tokens is a
+convention and no matter of correctness.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ UNTIED = 0.01
 def logits_subject(verify: BareVerifier, name: str, gammas: tuple[int, ...] | None = None) -> Subject:
     """Return the subject of a verifier of logits: all settings at the largest gamma, the first at the others.
 
-    With more drafts (``deep``) its law is looked at in the setting of most truncations, and in the first.
+    With more drafts (``deep``) its law is examined in the setting of most truncations, and in the first.
     """
     chosen, settings = gammas or (2,), settings_of(verify)
     most = max(chosen)
@@ -100,7 +100,7 @@ def variant_at(verify: BareVerifier, gamma: int, setting: Setting) -> Variant:
 
 @lru_cache(maxsize=256)
 def parameters_of(verify: BareVerifier) -> tuple[str, ...]:
-    """Return the sampling parameters that it takes by name; none if its signature cannot be read."""
+    """Return the sampling parameters that a verifier takes by name; none if its signature cannot be read."""
     try:
         taken = inspect.signature(verify).parameters
     except (TypeError, ValueError):
@@ -109,9 +109,9 @@ def parameters_of(verify: BareVerifier) -> tuple[str, ...]:
 
 
 def settings_of(verify: BareVerifier) -> tuple[Setting, ...]:
-    """Return the settings it is examined with, reduced to what it takes.
+    """Return the settings to examine, reduced to the verifier's parameters.
 
-    A setting none of whose truncations it has is left out, unless it has none at all.
+    A setting without any of the verifier's truncations is left out, unless the verifier has none.
     """
     mine = parameters_of(verify)
     kept = [
@@ -135,9 +135,9 @@ def processed(setting: Setting, task: Task) -> Task:
 
 
 def logits_of(model: LanguageModel) -> LanguageModel:
-    """Return finite logits of a table, ties between its possible tokens broken in favour of higher ids.
+    """Return finite logits of a table; ties between possible tokens are broken in favour of higher ids.
 
-    They are float64, or float32 where the table is.
+    The dtype is float64, or float32 if the table is float32.
     """
 
     def row(tokens: Tokens) -> Any:
@@ -147,7 +147,7 @@ def logits_of(model: LanguageModel) -> LanguageModel:
 
 
 def untied_logits(pmfs: Any) -> Any:
-    """Return the same of pmfs ``[..., vocabulary]``."""
+    """Return the same for pmfs ``[..., vocabulary]``."""
     wide, possible = pmfs.astype(np.float64), pmfs > 0
     apart = UNTIED * np.sqrt(1.0 + np.arange(pmfs.shape[-1]))
     logits = np.where(possible, np.log(np.where(possible, wide, 1.0)) + apart, FORBIDDEN)
@@ -159,8 +159,8 @@ def build(
 ) -> Decoder:
     """Return the decoder that drafts gamma tokens from processed q and lets ``verify`` decide on the logits.
 
-    ``task`` is a ``processed`` one. ``answered(draws)`` is the context it runs in: its random calls are intercepted
-    unless told otherwise.
+    ``task`` is a ``processed`` one. ``answered(draws)`` is the context of the call; by default it intercepts random
+    calls.
     """
 
     def decide(draws: Draws, state: State, draft: Draft) -> Any:
@@ -177,7 +177,7 @@ def build(
 
 
 def logits_rows(task: Task, prefix: Tokens, draft: Draft) -> tuple[Any, Any]:
-    """Return the target's logits ``[drafts + 1, vocabulary]`` from the prefix on, and the draft's one row fewer.
+    """Return the logits after the prefix: ``[drafts + 1, vocabulary]`` of the target, one row fewer of the draft.
 
     ``task`` is a ``processed`` one.
     """
@@ -187,7 +187,7 @@ def logits_rows(task: Task, prefix: Tokens, draft: Draft) -> tuple[Any, Any]:
 
 
 def passed(verify: BareVerifier, setting: Setting, vocabulary: int) -> dict[str, float]:
-    """Return every sampling parameter it takes: those of the setting, the others at their neutral value."""
+    """Return all sampling parameters of the verifier: those of the setting, the others at their neutral value."""
     values = {"temperature": 1.0, "top_k": vocabulary, "top_p": 1.0, "min_p": 0.0, **dict(setting)}
     return {parameter: values[parameter] for parameter in parameters_of(verify)}
 

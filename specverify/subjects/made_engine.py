@@ -1,18 +1,18 @@
-"""An engine that is made for each scenario: its models are the tables it is given, so it meets what hides bugs.
+"""An engine that is made for each scenario. Its models are the given tables, so it meets the scenarios that hide bugs.
 
-    make(scenario) -> speculative                    held to the law of scenario.target
-    make(scenario) -> Made(speculative, plain)       held to what plain decodes, where sampling parameters change p
-    make(scenario) -> Made(speculative, observer=observer)       and looked into while it runs
+    make(scenario) -> speculative                    compared with the law of scenario.target
+    make(scenario) -> Made(speculative, plain)       compared with plain decoding, if sampling parameters change p
+    make(scenario) -> Made(speculative, observer=observer)       and observed while it runs
 
-``speculative()`` decodes ``scenario.prompt`` and returns the new token ids; what is beyond ``scenario.horizon`` of them
-is cut off. ``speculative(prompt)`` decodes the prompt that it is given, and is asked for several texts in turn too (see
-``subjects.requests``); such an engine is made anew in every run, so what it remembers of a request is part of the law.
-``Made(speculative, batched=True)`` takes a list of prompts, returns a row for each, and serves several at once as well.
-A call may take a seed besides (``call_arguments``), be async or yield its tokens (``awaited``), and return them in any
-of the shapes of ``engine_answers``, behind the prompt too. How it takes prompts, and whether they stand in front of its
-answers, is found out by a few calls beforehand (``engine_forms``).
-``Made(speculative, stops=True)`` ends a text with ``scenario.eos``, and is asked for texts that end.
-An engine that takes a network gets ``scenario.target`` as one in a few lines: logits are the logarithms of the rows.
+``speculative()`` decodes ``scenario.prompt`` and returns the new token ids; tokens beyond ``scenario.horizon`` are cut
+off. ``speculative(prompt)`` decodes the given prompt, and is also called for several texts in turn
+(``subjects.requests``); such an engine is made again in every run, so state that it keeps from a request is part of the
+law. ``Made(speculative, batched=True)`` takes a list of prompts, returns a row for each, and also serves several
+requests at once. A call may take a seed (``call_arguments``), be async or yield its tokens (``awaited``), and return
+them in any shape of ``engine_answers``, with or without the prompt. A few calls beforehand determine how it takes
+prompts and whether answers begin with them (``engine_forms``). ``Made(speculative, stops=True)`` ends a text with
+``scenario.eos``, and is examined with texts that end. For an engine that takes a network, wrap ``scenario.target`` in a
+few lines: logits are the logarithms of the rows.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from specverify.base.limits import MOST_PROGRAMS
-from specverify.intercept.boundary import Forced
+from specverify.intercept.distributions import Forced
 from specverify.laws.deep_scenarios import LONG_SCENARIOS, WRITTEN_OUT
 from specverify.laws.draws import Replayed
 from specverify.laws.ending_scenarios import ENDING_SCENARIOS
@@ -43,6 +43,7 @@ from specverify.subjects.call_arguments import run_seeds, sample_seeds, takes_pr
 from specverify.subjects.engine import DETECT, LOSSLESS, SAMPLED, Decode, opened, tokens_of, watched
 from specverify.subjects.engine_forms import UNLIKE_PROMPTS, EngineForm, ProbedCall, form_of_calls
 from specverify.subjects.observer import Observer
+from specverify.subjects.rank_groups import ALONE, Group
 from specverify.subjects.requests import (
     MANY_ROWS,
     MOST_ROWS,
@@ -59,7 +60,7 @@ from specverify.subjects.subject import EngineProgram, SampledSetting, Subject, 
 
 
 class EngineScenario(NamedTuple):
-    """What an engine is made for."""
+    """The models, prompt and limits that an engine is made for."""
 
     name: str
     target: LanguageModel
@@ -74,6 +75,8 @@ class EngineScenario(NamedTuple):
     """The token that ends a text, and is its last one; None where none does: always, but for ``Made(stops=True)``."""
     gamma: int | None = None
     """Drafts of a round, where the caller asked for so many with ``Sizes(gamma=)``; else the engine's own choice."""
+    group: Group = ALONE
+    """The ranks of the engine, this one among them: one rank, but for ``promises={"ranks"}``."""
 
 
 class Made(NamedTuple):
@@ -120,7 +123,7 @@ REPLAYS, LONG_REPLAYS, SIZE_REPLAYS = 20, 4, 1
 
 
 class WithVocabulary(NamedTuple):
-    """What makes an engine that needs a larger alphabet than the smallest scenarios have."""
+    """A factory of an engine that needs a larger vocabulary than the smallest scenarios have."""
 
     make: Make
     vocabulary: int
@@ -131,24 +134,24 @@ class WithVocabulary(NamedTuple):
         return self.make(scenario)
 
     def widen(self, scenario: Scenario) -> Scenario:
-        """Return the scenario with as many tokens as are needed."""
+        """Return the scenario with at least the required number of tokens."""
         return scenario._replace(vocabulary=max(scenario.vocabulary, self.vocabulary))
 
 
 def widened(make: Make | WithVocabulary, scenario: Scenario) -> Scenario:
-    """Return a scenario as ``make`` needs it."""
+    """Return a scenario with the vocabulary that ``make`` requires."""
     return make.widen(scenario) if isinstance(make, WithVocabulary) else scenario
 
 
 class WithParameters(NamedTuple):
-    """What makes an engine, its calls given the parameters of each row."""
+    """A factory of an engine whose calls receive the parameters of each row."""
 
     make: Make
     place: int | None = None
     """The parameters that every row has; each row its own if None."""
 
     def __call__(self, scenario: EngineScenario) -> Any:
-        """Make the engine; as it is where it has no parameters."""
+        """Make the engine; unchanged if it has no parameters."""
         made = self.make(scenario)
         if not isinstance(made, Made) or len(made.parameters) == 0:
             return made
@@ -174,7 +177,7 @@ def placed(make: Any, place: int) -> Any:
 
 
 class WithGamma(NamedTuple):
-    """What makes an engine that drafts so many tokens a round."""
+    """A factory of an engine with this many drafts per round."""
 
     make: Make
     gamma: int
@@ -185,7 +188,7 @@ class WithGamma(NamedTuple):
 
 
 def with_gamma(make: Make | WithVocabulary, gamma: int) -> Any:
-    """Return ``make`` for engines that draft so many tokens a round; ``make`` itself for 0."""
+    """Return ``make`` for engines with this many drafts per round; ``make`` itself for 0."""
     if not gamma:
         return make
     if isinstance(make, WithVocabulary):
@@ -195,10 +198,10 @@ def with_gamma(make: Make | WithVocabulary, gamma: int) -> Any:
 
 
 def made_subject(make: Make, name: str, summary: str = "an engine", sizes: Sizes = NO_SIZES) -> Subject:
-    """Return the subject of an engine that ``make`` makes; it claims to be lossless unless told otherwise.
+    """Return the subject of an engine that ``make`` makes; by default it claims to be lossless.
 
-    ``sizes`` are examined beside those that every engine meets. ``make`` is called once here. Raises
-    ``UnusableSubject`` if what it returns is no engine.
+    ``sizes`` are examined in addition to the default ones. ``make`` is called once here. Raises ``UnusableSubject`` if
+    its result is no engine.
     """
     wide = partial(widened, make)
     first = made_in(make, wide(SCENARIOS[0]))
@@ -237,7 +240,7 @@ def made_subject(make: Make, name: str, summary: str = "an engine", sizes: Sizes
 
 
 def _program(make: Make, scenario: Scenario, like: Made, replays: int = REPLAYS) -> EngineProgram:
-    """Return the engine in one scenario; ``like`` is what ``make`` made before."""
+    """Return the engine in one scenario; ``like`` is an earlier result of ``make``."""
     program = EngineProgram(
         scenario.name,
         partial(_opened, make, scenario, "speculative"),
@@ -258,7 +261,7 @@ def _program(make: Make, scenario: Scenario, like: Made, replays: int = REPLAYS)
 
 
 def _serving(make: Make, requests: Requests, like: Made) -> EngineProgram:
-    """Return the engine that serves several requests; ``like`` is what ``make`` made before."""
+    """Return the engine with several requests; ``like`` is an earlier result of ``make``."""
     return EngineProgram(
         requests.name,
         partial(_opened_serving, make, requests, "speculative"),
@@ -276,12 +279,12 @@ def _serving(make: Make, requests: Requests, like: Made) -> EngineProgram:
 
 
 def _place(requests: Requests, index: int) -> int:
-    """Return the place of a request in its batch."""
+    """Return the position of a request in its batch."""
     return index % (requests.rows or len(requests.each)) if requests.at_once else 0
 
 
 def _drafted(make: Make, scenario: Scenario, tokens: Tokens) -> Pmf:
-    """Return the pmf of a draft after ``tokens``, as the observer of that scenario knows it."""
+    """Return the pmf of a draft after ``tokens``, from the observer of that scenario."""
     observer = _made_once(make, scenario).observer
     if observer is None or observer.draft is None:
         raise UnusableSubject(f"for {scenario.name} it was made without the pmf of its drafts, and with one before")
@@ -294,7 +297,7 @@ def _made_once(make: Make, scenario: Scenario) -> Made:
 
 
 def models_in(scenario: Scenario) -> EngineScenario:
-    """Return what an engine is made for in a scenario. Raises ``UnusableSubject`` without a draft model."""
+    """Return the argument of ``make`` in a scenario. Raises ``UnusableSubject`` without a draft model."""
     task = handed_task(scenario, rational=False)
     if task.draft is None:
         raise UnusableSubject(f"the scenario {scenario.name} has no draft model")
@@ -305,9 +308,9 @@ def models_in(scenario: Scenario) -> EngineScenario:
 
 
 def made_in(make: Make, scenario: Scenario, queries: Queries | None = None) -> Made:
-    """Return the engine in a scenario, its calls as they are. Raises ``UnusableSubject`` if it is none.
+    """Return the engine in a scenario with unchanged calls. Raises ``UnusableSubject`` if it is none.
 
-    What it asks of its models is appended to ``queries``.
+    Queries of its models are appended to ``queries``.
     """
     models = models_in(scenario)
     if queries is not None:
@@ -337,7 +340,7 @@ def _made(make: Make, scenario: Scenario) -> Made:
 
 
 def _asked(make: Make, made: Made, which: str, scenario: Scenario) -> Decode:
-    """Return the call of one prompt, whose answer is its row of new tokens."""
+    """Return the call for one prompt, which returns its row of new tokens."""
     form = form_in(make, which)
 
     def decode() -> Any:
@@ -356,7 +359,7 @@ def _asked(make: Make, made: Made, which: str, scenario: Scenario) -> Decode:
 
 @lru_cache(maxsize=MOST_PROGRAMS)
 def form_in(make: Make, which: str) -> EngineForm:
-    """Return how a call takes prompts and answers them, as it shows in a few scenarios."""
+    """Return the form in which a call takes prompts and answers, as determined in a few scenarios."""
     calls = []
     for scenario in map(partial(widened, make), _PROBED):
         batched = made_in(make, scenario).batched
@@ -412,7 +415,7 @@ def _recorded(model: LanguageModel, name: str, queries: Queries) -> LanguageMode
 
 
 def _traced(make: Make, scenario: Scenario, choices: tuple[int, ...]) -> Trace:
-    """Return what one run in a scenario decodes, and asks of its models."""
+    """Return the tokens of one run in a scenario, and the queries of its models."""
     return _traced_with(make, scenario, Replayed(choices))
 
 
@@ -471,20 +474,20 @@ class _Queries(Queries):
 
 
 class _Likeliest:
-    """Answers each draw with its likeliest outcome."""
+    """Interpreter that answers each draw with its most likely outcome."""
 
     def categorical(self, pmf: Pmf, site: Site) -> int:  # noqa: ARG002 - as every interpreter takes it
-        """Return the likeliest outcome."""
+        """Return the most likely outcome."""
         return int(np.argmax(pmf))
 
 
 def likeliest_trace(make: Any, scenario: Scenario) -> Trace:
-    """Return what the run of the likeliest outcomes decodes in a scenario, and asks of its models."""
+    """Return the tokens of the run with the most likely outcomes in a scenario, and the queries of its models."""
     return _traced_with(make, widened(make, scenario), _Likeliest())
 
 
 def _traced_serving(make: Make, requests: Requests, choices: tuple[int, ...]) -> Trace:
-    """Return the same of an engine that serves several requests."""
+    """Return the same for an engine that serves several requests."""
     queries: Queries = []
     texts: list[Tokens] = []
     form = form_in(make, "speculative")
@@ -508,7 +511,7 @@ def _traced_serving(make: Make, requests: Requests, choices: tuple[int, ...]) ->
 
 
 def _first(end: Any) -> Tokens:
-    """Return what a run ends with, or the first of several ends."""
+    """Return the outcome of a run, or the first of several possible ones."""
     tokens: Tokens = end.outcomes[0][0] if isinstance(end, Undecided) else end
     return tokens
 
@@ -524,7 +527,7 @@ def _watched(make: Make, scenario: Scenario) -> Iterator[Watched]:
 
 @lru_cache(maxsize=MOST_PROGRAMS)
 def law_in_scenario(make: Make, scenario: Scenario) -> Mapping[Tokens, float]:
-    """Return the law that an engine promises in a scenario: the plain call's, or the target's under its constraint."""
+    """Return the expected law of an engine in a scenario: the plain call's, or the target's under its constraint."""
     made = _made(make, scenario)
     if made.plain is None:
         task = handed_task(scenario, rational=False)
@@ -537,7 +540,7 @@ def law_in_scenario(make: Make, scenario: Scenario) -> Mapping[Tokens, float]:
 
 @lru_cache(maxsize=MOST_PROGRAMS)
 def law_of_requests(make: Make, requests: Requests) -> Mapping[Tokens, float]:
-    """Return the law of the texts of several requests, laid end to end."""
+    """Return the law of the concatenated texts of several requests."""
     return law_of_all(
         law_in_scenario(placed(make, place), each)
         for batch in requests.batches(requests.each)
@@ -546,7 +549,10 @@ def law_of_requests(make: Make, requests: Requests) -> Mapping[Tokens, float]:
 
 
 def constrained(target: LanguageModel, allowed: Callable[[Tokens], Any], prompt: Tokens) -> LanguageModel:
-    """Return the target under a constraint. Raises ``NothingAllowed`` where it leaves a row no probability."""
+    """Return the target under a constraint.
+
+    Raises ``NothingAllowed`` if a row has no allowed token with probability.
+    """
 
     def row(tokens: Tokens) -> Pmf:
         mask = allowed_after(allowed, tokens[len(prompt) :])
@@ -563,7 +569,10 @@ def constrained(target: LanguageModel, allowed: Callable[[Tokens], Any], prompt:
 
 
 def allowed_after(allowed: Callable[[Tokens], Any], new: Tokens) -> Any:
-    """Return the weights ``[vocabulary]`` of a constraint after new tokens. Raises ``UnusableSubject`` for none."""
+    """Return the weights ``[vocabulary]`` of a constraint after new tokens.
+
+    Raises ``UnusableSubject`` for an invalid mask.
+    """
     given = allowed(new)
     try:
         weights = np.asarray(given.tolist() if hasattr(given, "tolist") else given, dtype=np.float64)
@@ -575,11 +584,11 @@ def allowed_after(allowed: Callable[[Tokens], Any], new: Tokens) -> Any:
 
 
 class NothingAllowed(Exception):  # noqa: N818 - it is no error of the engine's
-    """A constraint leaves a row without probability, so that it has no law."""
+    """A constraint leaves a row without probability, so the engine has no expected law."""
 
 
 def _has_law(make: Make, scenario: Scenario) -> bool:
-    """Return whether the constraint of an engine leaves every row of a scenario something."""
+    """Return whether the constraint of an engine leaves probability in every row of a scenario."""
     made = made_in(make, scenario)
     if made.allowed is None:
         return True
@@ -597,7 +606,7 @@ def constraint_of(make: Make) -> bool:
 
 
 def forbidden_by(make: Make, scenario: Scenario, new: Tokens) -> tuple[int, Tokens] | None:
-    """Return the place of the first new token that the constraint of an engine forbids, and what it allows there."""
+    """Return the position of the first new token that an engine's constraint forbids, and the allowed tokens."""
     allowed = made_in(make, scenario).allowed
     for place, token in enumerate(new if allowed is not None else ()):
         assert allowed is not None
@@ -629,7 +638,7 @@ def _logits(scenario: Scenario, new: Tokens) -> Any:
 
 
 def _counted(make: Make, number: int, seed: int) -> Counter[Tokens]:
-    """Count the new tokens of so many calls in the widest scenario, by the engine's own random numbers."""
+    """Count the new tokens of this many calls in the widest scenario, with the engine's own random numbers."""
     widest = widened(make, SCENARIOS[-1])
     decode = _made(make, widest).speculative
     with seeded(seed), sample_seeds(seed):
@@ -662,8 +671,8 @@ def alphabet_hint(make: Make | WithVocabulary) -> str:
         if not _outside(given._replace(vocabulary=vocabulary)):
             return (
                 f"The smallest of its scenarios have the vocabulary {set(range(given.vocabulary))}, and there {wrong}. "
-                "If it needs more tokens (an end of its own, ids with a meaning), say check_engine(make, "
-                f"vocabulary={vocabulary}): then every scenario has at least so many"
+                "If it needs more tokens (an end of its own, ids with a meaning), write check_engine(make, "
+                f"sizes=Sizes(least_vocabulary={vocabulary})): then every scenario has at least so many"
             )
     return ""
 

@@ -1,11 +1,11 @@
-"""What somebody's engine does while it runs: the forward passes of its target, told by itself or seen by a hook.
+"""The activity of a user's engine while it runs: the forward passes of its target, reported by the engine or by a hook.
 
     observer = Observer(prompt=(2, 7))                       the engine calls observer.forward(held, fed)
-    observer = Observer(prompt=(2, 7), target=model)         a model whose engine is known here is hooked
+    observer = Observer(prompt=(2, 7), target=model)         a model of a supported engine gets a hook
     observer = Observer(prompt=(2, 7), target=module, read=lambda args, kwargs: Forward(held, fed, entries))
 
-The output alone does not show a draft that is made from a stale cache: it only costs acceptance. What the target is fed
-shows the drafts, and with ``draft``, the pmf they should be drawn from, that they are not.
+The output alone does not show a draft from a stale cache, which only costs acceptance. The inputs of the target show
+the drafts; with ``draft``, the expected pmf of each draft, they also show a wrong one.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ class Observer:
         read: ReadPass | None = None,
         processors: bool = False,
     ) -> None:
-        """``prompt`` is what the new tokens follow.
+        """``prompt`` precedes the new tokens.
 
         ``draft(tokens)`` is the pmf ``[vocabulary]`` that the next draft should be drawn from after all of ``tokens``,
-        prompt and drafts included; one-hot where the draft is greedy. ``target`` is a torch module whose calls
-        are noted; ``read`` says what they hold and feed. ``processors`` says that ``processed`` will be told of
-        every row that a logits processor is shown. Raises ``ValueError`` for ``read`` without a target.
+        prompt and drafts included; one-hot for greedy drafts. ``target`` is a torch module whose calls are recorded;
+        ``read`` returns what a call holds and feeds. ``processors`` states that the engine will report the input of
+        every row's logits processor to ``processed``. Raises ``ValueError`` for ``read`` without a target.
         """
         if read is not None and target is None:
             raise argument_error("target", target, "the module whose calls read looks at")
@@ -115,7 +115,7 @@ def _plain(entry: Any) -> Any:
 
 
 def _whole(tokens: Any, what: str) -> Tokens:
-    """Return token ids as integers, looked at where they were drawn. Raises ``UnusableSubject`` for anything else."""
+    """Return token ids as integers, forced if symbolic. Raises ``UnusableSubject`` for anything else."""
     given = tokens.tolist() if hasattr(tokens, "tolist") else tokens
     try:
         result = tuple(known(token) for token in given)

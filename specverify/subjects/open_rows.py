@@ -1,4 +1,4 @@
-"""Reading what a verifier emitted for one row, its last token left open where nobody has looked at it."""
+"""Read the emitted tokens of one row of a verifier; a last token that was never read stays symbolic."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from specverify.subjects.subject import UnusableSubject
 
 
 def ending_of(answer: Any, drafts: int, who: str = "it") -> Ending:
-    """Return what was emitted for one row: known tokens, and behind them one that nobody has looked at, if so.
+    """Return the emitted tokens of one row: known tokens, and a last symbolic one, if any.
 
     Raises ``UnusableSubject``, naming the row as ``who``, under the conditions of ``emitted_row``.
     """

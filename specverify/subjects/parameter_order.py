@@ -1,7 +1,7 @@
-"""What the names of a verifier's parameters say of their order.
+"""The order of a verifier's parameters, as far as their names determine it.
 
-It is given p, q and the drafts by place. A verifier that takes q first would be examined with p for q: right code would
-be refuted, and nobody would see why.
+The arguments p, q and drafts are positional. A verifier that takes q first would be examined with p and q exchanged,
+and right code would be refuted without a visible reason.
 """
 
 from __future__ import annotations

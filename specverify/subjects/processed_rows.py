@@ -1,9 +1,9 @@
-"""A row of logits under sampling parameters, as one vector: what ``reference.warped`` gives, at any vocabulary.
+"""A row of logits under sampling parameters as one vector: the result of ``reference.warped`` at any vocabulary.
 
-Beside it stands how far a right program may be off. Let u be half the spacing of its floats at 1, x a logit over the
+It comes with a bound on the error of a right program. Let u be half the spacing of its floats at 1, x a logit over the
 temperature and d its distance from the largest one: the division leaves x u, the subtraction d u, the exponential 5 u
-and the last division u; as the exponential of a log-softmax it is d u and u ln Z more. A truncation is doubtful where
-tokens are tied at its end, or as good as tied in those floats: which of them is kept is convention, or rounding.
+and the last division u; the exponential of a log-softmax adds d u and u ln Z. A truncation is doubtful if tokens at its
+end are tied, or nearly tied in those floats: the choice between them is a convention, or rounding.
 """
 
 from __future__ import annotations

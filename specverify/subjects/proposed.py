@@ -1,4 +1,4 @@
-"""What a drafter is asked for and answers, as data."""
+"""The request to a drafter and its answer, as data."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Proposed(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What a drafter is asked for."""
+    """A request to a drafter."""
 
     tokens: Tokens
     gamma: int

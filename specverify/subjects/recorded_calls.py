@@ -1,12 +1,12 @@
-"""One call of a verifier at the caller's own size: rows of p and q and drafts, recorded of a real model or made.
+"""One call of a verifier at the caller's own size: rows of p and q and drafts, recorded from a real model or made.
 
     Call(p, q, draft_tokens)
     LogitsCall(target_logits, draft_logits, draft_tokens, temperature=0.8, top_p=0.95)
     BatchedCall(p, q, draft_tokens, lengths)
 
 Shapes are those of ``verifier``, ``logits_verifier`` and ``batched_verifier``. Arrays are NumPy's or torch's, in
-float64, float32, float16 or (torch) bfloat16. What is recorded is looked at before anything runs: ``ValueError`` says
-in one sentence what is wrong with it.
+float64, float32, float16 or (torch) bfloat16. Calls are validated before anything runs: ``ValueError`` describes the
+fault in one sentence.
 """
 
 from __future__ import annotations

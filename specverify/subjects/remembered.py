@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from specverify.intercept.everywhere import answered_everywhere
+from specverify.intercept.symbolic.buffers import arrays_answer
 from specverify.laws import rounding
 from specverify.laws.paths import Undecided, paths
 from specverify.laws.rounding import Rounding, worst
@@ -71,20 +73,31 @@ def answer_of(
 
     ``given`` are the arguments of ``verify`` by name, NumPy arrays, and ``more`` what else the call depends on.
     """
+    if answered is remembered:
+        return answers_of_law(verify, given, call, more)(draws)
+    with answered(draws):
+        return call()
+
+
+def answers_of_law(
+    verify: Any, given: Mapping[str, Any], call: Callable[[], Any], more: Any = ()
+) -> Callable[[Draws], Any]:
+    """Return what draws the answer of a call from its law, which is worked out now unless it was before."""
 
     def made(draws: Draws) -> Any:
-        with answered(draws):
+        with remembered(draws):
             return call()
 
-    if answered is not remembered:
-        return made(draws)
     key = (*((name, array.dtype.str, array.shape, array.tobytes()) for name, array in given.items()), more)
     laws = _MEMORY.of(verify)
     if key not in laws:
         laws[key] = _worked_out(made)
     law = laws[key]
-    if not law.emitted:
-        return made(draws)
+    return partial(_drawn, law) if law.emitted else made
+
+
+def _drawn(law: _CallLaw, draws: Draws) -> Any:
+    """Return one thing that a call may emit, and note what the call computes with."""
     result = law.emitted[draws.categorical(law.masses, ("verified", len(law.masses)))]
     _note(result.rounding)
     return result.answer
@@ -92,7 +105,7 @@ def answer_of(
 
 def _worked_out(call: Callable[[Draws], Any]) -> _CallLaw:
     """Return the law of a call."""
-    with ends_left_open():
+    with ends_left_open(), arrays_answer():  # once for all runs
         followed = list(islice(paths(call), MOST_PATHS + 1))
     if len(followed) > MOST_PATHS:
         return _CallLaw((), np.empty(0))

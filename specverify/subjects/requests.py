@@ -196,7 +196,7 @@ MANY_ROWS: Final = (
 
 
 def requests_for(decode: Callable[..., Any], *, batched: bool, stops: bool, rows: int = 0) -> tuple[Requests, ...]:
-    """Return the requests that an engine can serve, those that end if it ``stops``, and a batch of so many ``rows``."""
+    """Return the requests that an engine can serve, ending ones if it ``stops``, and a batch of ``rows`` requests."""
     in_turn = IN_TURN + ENDING_IN_TURN * stops
     if batched:
         more = (_of_rows(rows),) if rows > 1 else ()

@@ -1,11 +1,11 @@
-"""A black box: something that samples where nobody can look, and a number that tells its samples apart.
+"""A black box: a function that samples, with a number that distinguishes its calls.
 
     sample(seed, n) -> n token sequences
     sample(seed, n) -> {"tokens": n token sequences, "accepted": n numbers of drafts that were accepted}
     sample(seed, n) -> n mappings, each with "tokens"
 
-The n sequences of one call, and those of calls with different seeds, are to be independent. A sequence is a tuple, list
-or array of token ids; an integer stands for a sequence of one token. What kind of machine draws them does not matter.
+The n sequences of one call, and those of calls with different seeds, must be independent. A sequence is a tuple, list
+or array of token ids; an integer stands for a sequence of one token. The code behind the function is never examined.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Sampler(NamedTuple):
 
 
 class Drawn(NamedTuple):
-    """What one call answered."""
+    """The answer of one call."""
 
     tokens: Sequence[Tokens]
     accepted: Sequence[int] | None = None
@@ -43,9 +43,9 @@ def drawn(sampler: Sampler, seed: int, number: int) -> Sequence[Tokens]:
 
 
 def answered(sampler: Sampler, seed: int, number: int) -> Drawn:
-    """Return ``number`` sequences and what was told of them.
+    """Return ``number`` sequences and the values reported with them.
 
-    Raises ``UnusableSubject`` for an answer that is something else, and from whatever the sampler raises.
+    Raises ``UnusableSubject`` for any other answer, and for errors of the sampler.
     """
     try:
         answer = sampler.sample(seed, number)

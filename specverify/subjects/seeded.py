@@ -1,4 +1,4 @@
-"""The same sample twice: what foreign code draws from by itself, seeded for the time of a sample."""
+"""The same sample twice: the generators that foreign code uses, seeded for the duration of a sample."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from specverify.intercept.native_types import replaced
+from specverify.intercept.cpython.patches import replaced
 
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Seed ``random``, NumPy's legacy generator and torch, and leave their states as they were.
+    """Seed ``random``, NumPy's legacy generator and torch, and restore their states afterwards.
 
-    What ``np.random.default_rng()`` makes without a seed is fresh each time and the same in every run. Not seeded: bit
+    ``np.random.default_rng()`` without a seed returns a new generator each time, the same in every run. Not seeded: bit
     generators, ``RandomState`` and ``random.Random`` made without a seed, and a ``default_rng`` imported by name.
     """
     torch = sys.modules.get("torch")

@@ -1,4 +1,4 @@
-"""The shape of a subject: what checks may ask of it, whether it is ours or somebody else's."""
+"""The shape of a subject: the interface through which checks use our algorithms and users' code alike."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Context = Callable[[Draws], AbstractContextManager[None]]
 
 
 class Intercepted(NamedTuple):
-    """How the random calls of a verifier are answered."""
+    """The interception of a verifier's random calls."""
 
     build: Callable[[Task, Context], Decoder]
     """The decoder that the verifier is in; each call of it is made in a context of its own."""
@@ -34,7 +34,7 @@ class Intercepted(NamedTuple):
 
 
 class Variant(NamedTuple):
-    """A subject with its options fixed, such as gamma, which its label tells: it can be enumerated."""
+    """A subject with fixed options, such as gamma, which its label states: it can be enumerated."""
 
     label: str
     build: Callable[[Task], Decoder]
@@ -52,7 +52,7 @@ class Variant(NamedTuple):
 
 
 class Method(StrEnum):
-    """How a sample comes about."""
+    """How samples are drawn."""
 
     DIVIDED = "divided"
     """The counts of many runs are divided at every draw: see ``specverify.laws.divided``."""
@@ -63,7 +63,7 @@ class Method(StrEnum):
 
 
 class Cost(NamedTuple):
-    """Seconds of one processor, roughly."""
+    """Estimated seconds of one processor."""
 
     once: float = 0.3
     """However many runs there are: all of a divided sample."""
@@ -72,7 +72,7 @@ class Cost(NamedTuple):
 
 
 class SampledSetting(NamedTuple):
-    """A subject at one setting, which can only be sampled; its law is known from elsewhere."""
+    """A subject at one setting that can only be sampled; its expected law is computed independently."""
 
     name: str
     sample: Callable[[int, int], Mapping[Tokens, int]]
@@ -98,7 +98,7 @@ class SampledSetting(NamedTuple):
 
 
 class SampledPair(NamedTuple):
-    """A call and the same call without speculation, which can only be sampled: no law of either is known."""
+    """A call and the same call without speculation, which can only be sampled; neither law is known."""
 
     name: str
     sample: Callable[[int, int], Mapping[Tokens, int]]
@@ -110,11 +110,11 @@ class SampledPair(NamedTuple):
 
 
 class SettingRefused(Exception):  # noqa: N818 - reads as the sentence it is
-    """An engine does not take a setting, and says so; the message is its own words."""
+    """An engine rejects a setting with an error; the message is the engine's."""
 
 
 class Forward(NamedTuple):
-    """One forward pass of the target: what its cache held before, and what it was fed."""
+    """One forward pass of the target: the content of its cache before it, and its input tokens."""
 
     held: int
     """Cache entries before the pass."""
@@ -126,17 +126,17 @@ class Forward(NamedTuple):
 
 
 def committed_before(forward: Forward, prompt: Tokens) -> int:
-    """Return how many tokens were committed when ``forward`` ran: the cache lacks the last of them, if it holds any."""
+    """Return the number of committed tokens at ``forward``: the cache lacks the last of them, if it holds any."""
     return max(len(prompt), forward.held + 1)
 
 
 def drafts_of(forward: Forward, prompt: Tokens) -> Tokens:
-    """Return the drafts that a forward pass was fed behind the committed tokens."""
+    """Return the drafts in the input of a forward pass, after the committed tokens."""
     return forward.fed[committed_before(forward, prompt) - forward.held :]
 
 
 class Observed(NamedTuple):
-    """What was seen of one run of an engine."""
+    """The observer's record of one run of an engine."""
 
     new: Any
     """The new tokens; ``Undecided`` where the last of them was never looked at."""
@@ -154,7 +154,7 @@ EVERYTHING = frozenset({"forwards", "rows", "returned", "changed"})
 
 
 class Watched(NamedTuple):
-    """An engine that can be looked into: its runs, and what they should look like."""
+    """An engine that can be observed: its runs, and their expected properties."""
 
     run: Callable[[Draws], Observed]
     plain: Callable[[Draws], Observed]
@@ -168,7 +168,7 @@ Watch: TypeAlias = Callable[[], AbstractContextManager[Watched]]
 
 
 class Trace(NamedTuple):
-    """What one run of an engine decoded, and what it asked of the models that it was made for."""
+    """The tokens of one run of an engine, and its queries of the scenario's models."""
 
     texts: tuple[tuple[Tokens, Tokens], ...]
     """The prompt and the new tokens of each request."""
@@ -183,7 +183,7 @@ class Trace(NamedTuple):
 
 
 class EngineProgram(NamedTuple):
-    """Somebody else's engine at one setting, its random calls answered by draws: one run is one whole decode."""
+    """A user's engine at one setting, its random calls answered by draws: one run is one whole decode."""
 
     name: str
     open: Callable[..., AbstractContextManager[Callable[[Draws], Any]]]
@@ -226,7 +226,7 @@ class EngineProgram(NamedTuple):
 
 
 class OpenedCall(NamedTuple):
-    """A call of a verifier that can be run again and again."""
+    """A prepared call of a verifier that can be run repeatedly."""
 
     run: Callable[..., Ending]
     """``run(draws)``, or ``run(draws, boundary)`` where random numbers are given values."""
@@ -239,14 +239,14 @@ class OpenedCall(NamedTuple):
 
 
 class GivenCall(NamedTuple):
-    """One call of a verifier, not yet made ready."""
+    """One call of a verifier that is not prepared yet."""
 
     name: str
     open: Callable[[], OpenedCall]
 
 
 def emitted_by(call: OpenedCall, draws: Draws) -> Tokens:
-    """Return the tokens that a call emits, the last one drawn where nobody has looked at it."""
+    """Return the tokens of a call; a last token that was never read is drawn here."""
     ending = call.run(draws)
     if ending.values is None:
         return ending.tokens
@@ -254,7 +254,10 @@ def emitted_by(call: OpenedCall, draws: Draws) -> Tokens:
 
 
 class Subject(NamedTuple):
-    """Anything that decodes. ``variants`` and ``programs`` feed the exact checks, ``settings`` the statistical one."""
+    """A decoder under test.
+
+    ``variants`` and ``programs`` are input of exact checks, ``settings`` of the statistical one.
+    """
 
     name: str
     summary: str
@@ -288,7 +291,7 @@ class Subject(NamedTuple):
 
 
 class InScenario(NamedTuple):
-    """A variant decoding in a scenario: all that its draws and its law depend on."""
+    """A variant in a scenario: everything that its draws and its law depend on."""
 
     variant: Variant
     scenario: Scenario
@@ -297,7 +300,7 @@ class InScenario(NamedTuple):
 
     @property
     def task(self) -> Task:
-        """What is decoded, in the arithmetic that the subject can do."""
+        """The decoding task, in the arithmetic of the subject."""
         task = handed_task(self.scenario, self.rational)
         return task if self.variant.process is None else self.variant.process(task)
 
@@ -308,17 +311,17 @@ class InScenario(NamedTuple):
 
     @property
     def remembering(self) -> Decoder:
-        """The same decoder for laws: it may draw what was worked out before, and tell less of how it came about."""
+        """The decoder for laws: it may reuse laws computed before, and then reports less detail about a path."""
         return (self.variant.remembered or self.variant.build)(self.task)
 
     @property
     def prompt(self) -> Tokens:
-        """What the new tokens follow."""
+        """The prompt, which precedes the new tokens."""
         return self.scenario.prompt
 
 
 class KernelSetting(NamedTuple):
-    """A setting of a kernel, which its checks know by themselves."""
+    """A setting of a kernel, interpreted by the kernel checks alone."""
 
     name: str
 

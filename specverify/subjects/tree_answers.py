@@ -1,4 +1,4 @@
-"""Reading what a verifier of trees answered: emitted tokens, or the accepted ones and the weights of the next."""
+"""Read the answer of a verifier of trees: emitted tokens, or accepted tokens and the weights of the next one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FLOATS = ("float32", "float64")
 
 
 class TreeAnswer(NamedTuple):
-    """What was emitted, and the weights of one more token where that is left to the caller."""
+    """The emitted tokens, and the weights of one more token if the caller draws it."""
 
     tokens: Tokens
     weights: tuple[float, ...] | None = None
@@ -25,11 +25,11 @@ class TreeAnswer(NamedTuple):
 
 
 def read_answer(answer: Any, parents: Tokens, vocabulary: int, who: str = "it") -> TreeAnswer:
-    """Return what was answered for a tree.
+    """Return the answer for a tree.
 
-    Raises ``UnusableSubject``, naming the tree as ``who``, unless it is at least 1 token, or a pair of at least 0 and
-    of weights ``[vocabulary]``, and no more are accepted than there are nodes. Whether they are a path is left to the
-    checks, which say what is wrong with it.
+    Raises ``UnusableSubject``, naming the tree as ``who``, unless the answer is at least 1 token, or a pair of at least
+    0 tokens and of weights ``[vocabulary]``, with no more accepted tokens than nodes. The checks examine whether the
+    tokens are a path.
     """
     nodes = len(parents)
     if not _is_pair(answer):
@@ -40,7 +40,7 @@ def read_answer(answer: Any, parents: Tokens, vocabulary: int, who: str = "it") 
 
 
 def read_answers(answer: Any, trees: Sequence[Tokens], vocabulary: int) -> tuple[TreeAnswer, ...]:
-    """Return what was answered for each tree of a batch; raises ``UnusableSubject`` unless there is one answer each."""
+    """Return the answer for each tree of a batch; raises ``UnusableSubject`` unless there is one for each."""
     if getattr(answer, "ndim", 2) != 2 or not hasattr(answer, "__len__"):
         raise UnusableSubject(
             f"it returned {type_and_shape(answer)}, expected an answer for each of {len(trees)} trees"
@@ -54,7 +54,7 @@ def read_answers(answer: Any, trees: Sequence[Tokens], vocabulary: int) -> tuple
 
 
 def _is_pair(answer: Any) -> bool:
-    """Return whether it is tokens and weights; a row of two tokens has a number in its second place."""
+    """Return whether an answer is tokens and weights; a row of two tokens has a number in its second position."""
     return isinstance(answer, (tuple, list)) and len(answer) == 2 and _is_row(answer[1])
 
 

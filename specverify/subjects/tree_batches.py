@@ -1,14 +1,15 @@
-"""A verifier of batches of trees: one call decides several.
+"""A verifier of batches of trees: one call decides several trees.
 
-    verify(p, q, parents, tokens) -> an answer for each tree, as ``tree_verifier`` has them
+    verify(p, q, parents, tokens) -> an answer for each tree, as in ``tree_verifier``
 
 ``p`` is ``[B, nodes + 1, vocabulary]``, ``q`` ``[B, nodes, vocabulary]`` (None for top-k drafts), ``parents`` and
-``tokens`` are ``[B, nodes]``: all trees have as many nodes. Each has a shape of its own, unless ``same_tree`` says that
-the code knows one for all rows. It returns ``[B, most tokens]`` padded with negative numbers, or a sequence of answers.
+``tokens`` are ``[B, nodes]``: all trees have the same number of nodes. Each has a shape of its own, unless
+``same_tree`` states that all rows share one. It returns ``[B, most tokens]`` padded with negative numbers, or a
+sequence of answers.
 
-A tree's law may not depend on its neighbours. It is decided alone, and as the third of three: the first is accepted
-along its last children, the second keeps nothing, both for certain, so that they add no path. ``rows_are_independent``
-decides it together with a tree that is as random as itself.
+The law of a tree must not depend on its neighbours. A tree is decided alone, and as the third of three: the first is
+accepted along its last children, the second is rejected at once, both with certainty, so they add no path.
+``rows_are_independent`` decides it together with an equally random tree.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def tree_batch_subject(
 ) -> Subject:
     """Return the subject of a verifier of batches of trees; it claims to be lossless and optimal.
 
-    ``trees`` are the shapes of the tree that is looked at; the first is looked at alone as well.
+    ``trees`` are the shapes of the tree under test; the first is also examined alone.
     """
     shapes = trees or DRAFTING[drafts].trees[1:2]
     beside = f"tree {MINE + 1} of {MINE + 1}" + (" of one shape" if same_tree else "")
@@ -92,7 +93,7 @@ def build(
 def decided(
     verify: BareVerifier, drafts: Drafts, batch: Sequence[TreeRows], answered: Context, draws: Draws
 ) -> tuple[TreeAnswer, ...]:
-    """Return what ``verify`` answers for each tree of one call."""
+    """Return the answer of ``verify`` for each tree of one call."""
     given, convert = arrays_given(tuple(batch), drafts, batched=True), arrays_of(verify, _attempt_of(drafts))
     read = partial(read_answers, trees=[rows.parents for rows in batch], vocabulary=batch[0].p.shape[1])
     with answered(draws):
@@ -100,7 +101,7 @@ def decided(
 
 
 def neighbours(rows: TreeRows, same_tree: bool) -> tuple[TreeRows, TreeRows]:
-    """Return two trees of as many nodes, one to be accepted along its last children, one of which nothing is kept."""
+    """Return two trees of this many nodes: one accepted along its last children, one rejected at once."""
     count = len(rows.parents)
     path, pairs = tuple(range(-1, count - 1)), tuple((node - 2) // 2 if node > 1 else -1 for node in range(count))
     shapes = (rows.parents, rows.parents) if same_tree else (path, pairs)
@@ -108,10 +109,11 @@ def neighbours(rows: TreeRows, same_tree: bool) -> tuple[TreeRows, TreeRows]:
 
 
 def certain_tree(parents: Tokens, like: Any, accepted: bool) -> TreeRows:
-    """Return a tree whose tokens are decided for certain, with rows in the vocabulary and the type of ``like``.
+    """Return a tree whose tokens are decided with certainty, with rows in the vocabulary and the type of ``like``.
 
-    The target wants the last token everywhere and the first one behind a leaf, and the last child of every node is what
-    it wants; or it wants the first token, which no child is while there are other tokens for them.
+    To be accepted: the target wants the last token everywhere and the first token after a leaf, and the last child of
+    every node is the wanted token. To be rejected: the target wants the first token, which no child has if other tokens
+    remain.
     """
     vocabulary = like.shape[1]
     rows = np.zeros((len(parents) + 1, vocabulary), dtype=like.dtype)
@@ -164,14 +166,14 @@ def _depth(parents: Tokens) -> int:
 
 
 def _common(one: Tokens, other: Tokens) -> int:
-    """Return how many parents two trees have in common, from the first on."""
+    """Return the length of the common prefix of two trees' parents."""
     least = min(len(one), len(other))
     return next((place for place in range(least) if one[place] != other[place]), least)
 
 
 @lru_cache(maxsize=8)
 def _attempt_of(drafts: Drafts) -> Attempt:
-    """Return what calls a verifier once on three small trees."""
+    """Return a function that calls a verifier once on three small trees."""
 
     def attempt(verify: BareVerifier, convert: Convert) -> Any:
         either = TreeRows(

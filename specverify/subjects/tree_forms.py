@@ -1,7 +1,7 @@
-"""The forms of a verifier of trees by name: how its trees are drawn, whether it decides one or several.
+"""The named forms of a verifier of trees: how its trees are drawn, and whether it decides one or several.
 
-On the command line ``tree-top-k=module:callable``, ``batched-tree-without-replacement=module:callable``, and with
-``same-`` in front of the tree where all rows of a batch have one.
+On the command line ``tree-top-k=module:callable``, ``batched-tree-without-replacement=module:callable``; ``same-``
+before ``tree`` states that all rows of a batch share one tree.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FORMS = ("tree", "batched_tree")
 
 
 class TreeForm(NamedTuple):
-    """What a verifier of trees is given."""
+    """The input of a verifier of trees."""
 
     drafts: Drafts
     batched: bool = False
@@ -47,7 +47,7 @@ TREE_FORMS = {
 
 
 def tree_form(form: str, drafts: Any, same_tree: Any) -> TreeForm:
-    """Return the form that was asked for. Raises ``ValueError`` in one sentence for what is none."""
+    """Return the form with this name. Raises ``ValueError`` in one sentence if there is none."""
     if drafts is None:
         raise argument_error("drafts", drafts, f"one of {', '.join(get_args(Drafts))}: it decides which rule is right")
     check_choice(drafts, "drafts", get_args(Drafts))
@@ -58,7 +58,7 @@ def tree_form(form: str, drafts: Any, same_tree: Any) -> TreeForm:
 
 
 def checked_trees(trees: Any) -> tuple[Tokens, ...] | None:
-    """Return shapes to examine as they were given. Raises ``ValueError`` in one sentence for what is no tree."""
+    """Return the given shapes. Raises ``ValueError`` in one sentence for an invalid tree."""
     if trees is None:
         return None
     if not isinstance(trees, Sequence) or isinstance(trees, (str, bytes)) or not trees:
@@ -77,7 +77,7 @@ def checked_trees(trees: Any) -> tuple[Tokens, ...] | None:
 def tree_form_subject(
     verify: BareVerifier, name: str, form: TreeForm, trees: tuple[Tokens, ...] | None = None
 ) -> Subject:
-    """Return the subject of a verifier of trees in this form, called so that the name finds it again."""
+    """Return the subject of a verifier of trees in this form; its name can be parsed again."""
     called, alone = f"{form.word}={name}", told_apart(keyed(verify))
     if form.batched:
         return tree_batch_subject(alone, called, form.drafts, trees, form.same_tree)

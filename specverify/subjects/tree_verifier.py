@@ -3,26 +3,26 @@
     verify(p, q, parents, tokens) -> emitted tokens
     verify(p, q, parents, tokens) -> (accepted tokens, weights of the next token)
 
-``parents`` is ``[nodes]``: node j hangs from node ``parents[j] < j``, or from the last committed token, its root, for
--1. ``tokens`` is ``[nodes]``; both are int64. ``p`` is ``[nodes + 1, vocabulary]``: row 0 is the target after the
-committed text, row j + 1 after node j. ``q`` is ``[nodes, vocabulary]``: row j is the drafter after the parent of node
-j, the same for all siblings. Both are float64 probabilities. Siblings stand in the order in which they were drawn.
-Other layouts are made of these by ``reference.tree_layouts``.
+``parents`` is ``[nodes]``: the parent of node j is ``parents[j] < j``, or the root (the last committed token) for -1.
+``tokens`` is ``[nodes]``; both are int64. ``p`` is ``[nodes + 1, vocabulary]``: row 0 is the target after the committed
+text, row j + 1 after node j. ``q`` is ``[nodes, vocabulary]``: row j is the drafter after the parent of node j, the
+same for all siblings. Both are float64 probabilities. Siblings are in the order in which they were drawn.
+``reference.tree_layouts`` converts other layouts to this one.
 
-Emitted are the tokens on an accepted path and one more. Code that returns the path and the row of the next token leaves
-the draw to its caller: ``weights`` ``[vocabulary]`` are that row, float32 or float64, and the token is drawn here in
-proportion to them, at once: they may be a view of p or a buffer, which the tokens may not.
+The emitted tokens are those of an accepted path and one more. Code that returns the path and the row of the next token
+leaves the draw to its caller: ``weights`` ``[vocabulary]`` are that row, float32 or float64, and the token is drawn
+here in proportion to them, at once, so they may be a view of p or a reused buffer; the tokens may not.
 
-What a rule promises depends on how the tree was drawn, which ``drafts`` says:
+The promise of a rule depends on how the tree was drawn, which ``drafts`` states:
 
-``"with_replacement"``: every child of a node is drawn from q, whatever its siblings are (SpecInfer, arXiv 2305.09781;
+``"with_replacement"``: every child of a node is drawn from q, independent of its siblings (SpecInfer, arXiv 2305.09781;
 SpecTr, arXiv 2310.15141). ``"without_replacement"``: from q without the earlier siblings, normalised (RSD, arXiv
-2402.14160; Sequoia, arXiv 2402.12374; EAGLE, arXiv 2401.15077); no further child where q has no more tokens.
-``"top_k"``: nothing is drawn, the children of a node are q's most probable tokens, most probable first (EAGLE-2, arXiv
-2406.16858; Medusa, arXiv 2401.10774; SGLang), and ``q`` is None: a ratio with it would be biased.
+2402.14160; Sequoia, arXiv 2402.12374; EAGLE, arXiv 2401.15077); no further child if q has no more tokens. ``"top_k"``:
+nothing is drawn, the children of a node are q's most probable tokens, most probable first (EAGLE-2, arXiv 2406.16858;
+Medusa, arXiv 2401.10774; SGLang), and ``q`` is None: an acceptance ratio with q would be biased.
 
-A tree is cut where the decode may not go deeper; a round without drafts is one draw from p and does not reach the
-verifier. The batch is in ``tree_batches``.
+A tree is cut at the remaining length of the text; a round without drafts is one draw from p and does not reach the
+verifier. Batches are in ``tree_batches``.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ Drafts = Literal["with_replacement", "without_replacement", "top_k"]
 
 
 class TreeDrafting(NamedTuple):
-    """One way to draw a tree, and what it is examined with."""
+    """One way to draw a tree, with the data for its examination."""
 
     pick: Pick
     best: Verifier
@@ -90,7 +90,7 @@ DRAFTING: dict[Drafts, TreeDrafting] = {
 
 
 class TreeRows(NamedTuple):
-    """What a verifier is told of one tree."""
+    """The arguments of a verifier for one tree."""
 
     p: Any
     """``[nodes + 1, vocabulary]``"""
@@ -101,10 +101,10 @@ class TreeRows(NamedTuple):
 
 
 def tree_subject(verify: BareVerifier, name: str, drafts: Drafts, trees: tuple[Tokens, ...] | None = None) -> Subject:
-    """Return the subject of a verifier of trees, drawn as ``drafts`` says; it claims to be lossless and optimal.
+    """Return the subject of a verifier of trees drawn by ``drafts``; it claims to be lossless and optimal.
 
-    ``trees`` are the shapes to examine it with, each as its parents. Where they are left out its law is looked at with
-    ``DEEP_TREE`` and ``WIDE_TREE`` too, and with one draft where p and q are a little apart, if it runs on them.
+    ``trees`` are the shapes to examine, each given by its parents. Without them, ``DEEP_TREE`` and ``WIDE_TREE`` are
+    examined too, and one draft with p and q a little apart, if the verifier runs on them.
     """
     shapes = trees or DRAFTING[drafts].trees
     variants = tuple(_variant(partial(build, verify, drafts, shape), drafts, shape) for shape in shapes)
@@ -145,7 +145,7 @@ def _variant(make: Callable[..., Decoder], drafts: Drafts, shape: Tokens) -> Var
 
 
 def label_of(drafts: Drafts, shape: Tokens) -> str:
-    """Return what a shape of trees drawn so is called."""
+    """Return the label of a shape of trees drawn in this way."""
     return f"parents {shape} {drafts.replace('_', ' ')}"
 
 
@@ -155,7 +155,7 @@ def drafter_decoder(task: Task, drafts: Drafts, shape: Tokens, verifier: Verifie
 
 
 def best_decoder(drafts: Drafts, shape: Tokens, task: Task) -> Decoder:
-    """Return the same decoder with the best rule known for such drafts."""
+    """Return the decoder with the best known rule for such drafts."""
     return drafter_decoder(task, drafts, shape, DRAFTING[drafts].best)
 
 
@@ -164,7 +164,7 @@ def build(
 ) -> Decoder:
     """Return the decoder that draws trees of one shape from q and lets ``verify`` decide, round by round.
 
-    ``answered(draws)`` is the context it runs in: its random calls are intercepted unless told otherwise.
+    ``answered(draws)`` is the context of the call; by default it intercepts random calls.
     """
 
     def decide(draws: Draws, rows: TreeRows) -> TreeAnswer:
@@ -177,7 +177,7 @@ def build(
 
 
 def verifier_of(task: Task, decide: Callable[[Draws, TreeRows], TreeAnswer]) -> Verifier:
-    """Return the verifier that emits what ``decide`` answers; the next token is drawn here where it left that open."""
+    """Return the verifier that emits the answer of ``decide``; a next token left open is drawn here."""
     q_of = draft_model(task)
 
     def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
@@ -190,7 +190,7 @@ def verifier_of(task: Task, decide: Callable[[Draws, TreeRows], TreeAnswer]) -> 
 
 
 def all_of(draws: Draws, answer: TreeAnswer) -> Tokens:
-    """Return the emitted tokens; the last is drawn here where it was left open."""
+    """Return the emitted tokens; the last one is drawn here if the answer leaves it open."""
     if answer.weights is None:
         return answer.tokens
     weights = np.array(answer.weights, dtype=answer.kind)
@@ -206,7 +206,7 @@ def rows_of(target: LanguageModel, q_of: LanguageModel, prefix: Tokens, draft: D
 
 
 def accepted_of(draft: Draft, emitted: Tokens) -> int:
-    """Return how many of the emitted tokens but the last lie on a path of the tree."""
+    """Return how many of the emitted tokens, without the last, lie on a path of the tree."""
     nodes: Tokens = (-1,)
     for place, token in enumerate(emitted[:-1]):
         nodes = tuple(node for node in children(draft.parents, nodes) if draft.tokens[node] == token)
@@ -216,7 +216,7 @@ def accepted_of(draft: Draft, emitted: Tokens) -> int:
 
 
 def arrays_given(rows: tuple[TreeRows, ...], drafts: Drafts, batched: bool = False) -> dict[str, Any]:
-    """Return the arguments of a call by name, those of several trees stacked; q is left out where there is none."""
+    """Return the arguments of a call by name, stacked for several trees; without q if there is none."""
     columns = [np.stack([np.asarray(row[place]) for row in rows]) for place in range(4)]
     given = dict(zip(TreeRows._fields, columns if batched else [column[0] for column in columns], strict=True))
     return {name: array for name, array in given.items() if name != "q" or drafts != "top_k"}
@@ -225,7 +225,7 @@ def arrays_given(rows: tuple[TreeRows, ...], drafts: Drafts, batched: bool = Fal
 def answers_of(
     convert: Convert, given: Given, invoke: Callable[..., Any], read: Callable[[Any], tuple[TreeAnswer, ...]]
 ) -> tuple[TreeAnswer, ...]:
-    """Return what is read of the answer to a call. Its tokens are kept with the call, not the weights: see above."""
+    """Return the answers of a call. Its tokens are recorded with the call, its weights are not: see the module."""
     result: list[tuple[TreeAnswer, ...]] = []
 
     def tokens(answer: Any) -> tuple[Tokens, ...]:
@@ -243,7 +243,7 @@ def invoked(verify: BareVerifier, drafts: Drafts, *arrays: Any) -> Any:
 
 @lru_cache(maxsize=8)
 def attempt_of(drafts: Drafts) -> Attempt:
-    """Return what calls a verifier once on a small tree."""
+    """Return a function that calls a verifier once on a small tree."""
 
     def attempt(verify: BareVerifier, convert: Convert) -> Any:
         p = np.array([[2, 1], [1, 2], [1, 1]]) / [[3], [3], [2]]

@@ -1,15 +1,15 @@
-"""A bare verifier: the shape in which most projects ship their rejection sampler.
+"""A bare verifier: the form in which most projects ship their rejection sampler.
 
     verify(p, q, draft_tokens) -> emitted tokens
 
 ``p`` is ``[gamma + 1, vocabulary]`` and ``q`` ``[gamma, vocabulary]``, float64 probabilities; ``draft_tokens`` is
-``[gamma]``. They are NumPy arrays, or torch tensors if NumPy arrays do not do (``arrays``); tensors are float32 as well
-where rounding matters. Its random calls (torch, NumPy, random) are intercepted, so it is enumerated as it is. The
-drafts are drawn here, honestly, from q; a round without drafts is one draw from p and does not reach the verifier.
-Emitted tokens are whole numbers (``emitted``) and end at the first negative placeholder. The arrays belong to the
-caller, the answer to nobody else: neither may be written to later (``calls``).
+``[gamma]``. They are NumPy arrays, or torch tensors if the verifier does not accept NumPy arrays (``arrays``); tensors
+are also float32 where rounding matters. Random calls (torch, NumPy, random) are intercepted, so the verifier is
+enumerated unchanged. The drafts are drawn here from q; a round without drafts is one draw from p and does not reach the
+verifier. Emitted tokens are integers (``emitted``) and end at the first negative placeholder. The verifier must not
+write to its arguments, nor later to its answer (``calls``).
 
-What the other forms (``batched_verifier``, ``logits_verifier``) share with this one is here too.
+The code shared by the other forms (``batched_verifier``, ``logits_verifier``) is here too.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from specverify.subjects.arrays import SMALL_DRAFT, SMALL_P, SMALL_Q, BareVerifi
 from specverify.subjects.calls import Convert, called
 from specverify.subjects.deep import deep_of
 from specverify.subjects.emitted import drawn_row, emitted_row
-from specverify.subjects.remembered import answer_of, remembered
+from specverify.subjects.remembered import answer_of, answers_of_law, remembered
 from specverify.subjects.seeded import seeded
 from specverify.subjects.subject import Context, Intercepted, SampledSetting, Subject, Variant
 
@@ -63,7 +63,7 @@ MOST_TEXTS = 512
 def verifier_subject(verify: BareVerifier, name: str, gammas: tuple[int, ...] | None = None) -> Subject:
     """Return the subject of a bare verifier at several gammas; it claims to be lossless and optimal.
 
-    They are 1, 2 and 3 unless told otherwise, and then its law is looked at with more drafts too (``deep``).
+    The default gammas are 1, 2 and 3, and more drafts are examined in addition (``deep``).
     """
     chosen = gammas or (1, 2, 3)
     most = max(chosen)
@@ -98,11 +98,12 @@ def setting_of_decoder(
     process: Callable[[Task], Task] | None = None,
     least: int = 2,
 ) -> SampledSetting:
-    """Return the decoder ``make(task, answered)`` with its own randomness, for what cannot be enumerated.
+    """Return the decoder ``make(task, answered)`` as a setting with its own randomness, for sizes beyond enumeration.
 
-    The horizon is one more than the ``drafts`` of a round at most, so that a first round drafts all of them: fewer are
-    drafted where fewer tokens are wanted, and a verifier may decide many in another way. ``least`` is the smallest
-    vocabulary. ``process`` turns the models into those the verifier is to follow; the law is that of its target.
+    The horizon is one more than the largest number of ``drafts`` per round, so that a first round drafts all of them:
+    fewer are drafted near the end of a text, and a verifier may treat many drafts differently. ``least`` is the
+    smallest vocabulary. ``process`` turns the models into those the verifier must follow; the law is that of its
+    target.
     """
     horizon = max(3, drafts + 1)
     vocabulary = max(least, *(size for size in range(1, 9) if size**horizon <= MOST_TEXTS))
@@ -143,24 +144,32 @@ def _not_answered(_: Draws) -> AbstractContextManager[None]:
 def build(verify: BareVerifier, gamma: int, task: Task, answered: Context = answered_everywhere) -> Decoder:
     """Return the decoder that drafts gamma tokens from q and lets ``verify`` decide, round by round.
 
-    ``answered(draws)`` is the context it runs in: its random calls are intercepted unless told otherwise.
+    ``answered(draws)`` is the context of the call; by default it intercepts random calls.
     """
+    answers: dict[tuple[Tokens, Tokens], Callable[[Draws], Any]] = {}
 
     def decide(draws: Draws, state: State, draft: Draft) -> Any:
+        asked = state.tokens, draft.tokens
+        if asked in answers:
+            return answers[asked](draws)
         p, q = pmf_rows(task, state.tokens, draft)
         if not draft.tokens:
             return drawn_row(draws, p[0])
         given, convert = {"p": p, "q": q, "draft_tokens": np.array(draft.tokens)}, arrays_of(verify, _attempt)
         read = partial(emitted_row, drafts=len(draft.tokens))
-        return answer_of(draws, answered, verify, given, partial(called, convert, given, verify, read))
+        call = partial(called, convert, given, verify, read)
+        if answered is not remembered:
+            return answer_of(draws, answered, verify, given, call)
+        answers[asked] = answers_of_law(verify, given, call)
+        return answers[asked](draws)
 
     return rounds(task, gamma, decide)
 
 
 def rounds(task: Task, gamma: int, decide: Decide) -> Decoder:
-    """Return the decoder that drafts at most gamma tokens from q and emits what ``decide`` says.
+    """Return the decoder that drafts at most gamma tokens from q and emits the result of ``decide``.
 
-    Where that is ``Undecided``, so is what a step returns.
+    A step returns ``Undecided`` if ``decide`` does.
     """
     q_of = draft_model(task)
     drafter, length = model_drafter(q_of), constant(gamma)

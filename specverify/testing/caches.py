@@ -2,52 +2,92 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Unpack
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Unpack
 
 from specverify.base.arguments import argument_error, check_callable, check_count, check_flag
+from specverify.base.verdict import Verdict
 from specverify.checks import Conditions
 from specverify.checks.caches import checks_of_cache
+from specverify.reference import Tokens
 from specverify.subjects.cache import CacheUnderTest
 from specverify.subjects.subject import Subject
-from specverify.testing.judged import judged
-from specverify.testing.plans import Judging, Plan, checks_plan, name_of
+from specverify.testing.judged import judge, judged
+from specverify.testing.plans import CheckOptions, checks_plan, name_of
 
 
-@judged
+class CacheOperations(NamedTuple):
+    """Functions that drive a cache, for one without methods of these names.
+
+    A function may change the cache, or return another one of its type.
+
+    Examples:
+        >>> CacheOperations(append=lambda cache, tokens: cache.extend(tokens)).fork is None
+        True
+    """
+
+    append: Callable[[Any, Tokens], Any] | None = None
+    """``append(cache, tokens)`` adds the entries of a tuple of token ids, each below 1000. None: the method."""
+    crop: Callable[[Any, int], Any] | None = None
+    """``crop(cache, length)`` keeps the first ``length`` entries. None: the method."""
+    read: Callable[[Any], Any] | None = None
+    """``read(cache)`` returns the ids of the entries that are held, in order, ``[held]``. None: ``list``."""
+    length: Callable[[Any], int] | None = None
+    """``length(cache)`` is the number of entries that the cache reports. None: not examined."""
+    fork: Callable[[Any], Any] | None = None
+    """``fork(cache)`` returns a copy that shares nothing that can change. None: not examined."""
+
+
+METHODS = CacheOperations()
+
+
+@judged()
 def check_cache(
     make: Callable[[], Any],
+    operations: CacheOperations = METHODS,
     *,
-    append: Callable[..., Any] | None = None,
-    crop: Callable[..., Any] | None = None,
-    read: Callable[..., Any] | None = None,
-    length: Callable[..., Any] | None = None,
-    fork: Callable[..., Any] | None = None,
     capacity: int = 64,
     window: int = 0,
     recurrent: bool = False,
     paged: int = 0,
-    **how: Unpack[Judging],
-) -> Plan:
+    **options: Unpack[CheckOptions],
+) -> Sequence[Verdict]:
     """Drive a cache and a plain list by the same operations; they must hold the same after each.
-
-    ``make()`` returns an empty cache for ``capacity`` tokens. ``append(cache, tokens)`` adds the entries of a tuple of
-    token ids, each below 1000; ``crop(cache, length)`` keeps the first ``length``; ``read(cache)`` returns the ids of
-    what is held, in order, as ``[held]``. Where they are left out the methods ``append`` and ``crop``, and
-    ``list(cache)``, are used. ``length(cache)`` is what the cache says of itself; ``fork(cache)`` makes a copy that
-    shares nothing that can change. A function may change the cache or return another one of its type.
-
-    ``window`` is the number of the last tokens that a sliding window reads: ``read(cache)`` returns those, also behind
-    a crop that takes back the up to nine drafts of a round. With ``recurrent`` the cache is a state: ``read(cache)``
-    returns it as an array, which is compared with that of a new cache fed the kept tokens, and a crop undoes no more
-    than the append before it. ``paged`` is the size of a page.
 
     Every order of four small operations is tried, and rounds of speculation until the cache is full. For keys and
     values write a token's id into them, and read it back: ``docs/pytest.md`` has an example.
+
+    Args:
+        make: ``make()`` returns an empty cache for ``capacity`` tokens.
+        operations: How it is driven, where the cache has no methods ``append`` and ``crop``, and ``list(cache)`` does
+            not read it.
+        capacity: Tokens that it holds, at least 16.
+        window: Number of the last tokens that a sliding window reads, 0 for none: ``read(cache)`` returns those, also
+            behind a crop that takes back the up to nine drafts of a round.
+        recurrent: Whether the cache is a state: ``read(cache)`` returns it as an array, which is compared with that of
+            a new cache fed the kept tokens. A crop undoes no more than the append before it.
+        paged: Tokens of a page, 0 for none.
+        **options: See ``CheckOptions``.
+
+    Returns:
+        One verdict for each check that applies.
+
+    Raises:
+        SpeculationRefuted, SpeculationUndecided, UnusableSubject: As in ``check_verifier``.
+        ValueError: For operations or sizes that cannot be.
+
+    Examples:
+        >>> def append(cache, tokens):
+        ...     cache.extend(tokens)
+        >>> def crop(cache, length):
+        ...     del cache[length:]
+        >>> {str(verdict.status) for verdict in check_cache(list, CacheOperations(append, crop), quick=True)}
+        {'holds'}
     """
     check_callable(make, "what makes the cache", arguments=0)
-    given = {"append": append, "crop": crop, "read": read, "length": length, "fork": fork}
-    for name, function in given.items():
+    if not isinstance(operations, CacheOperations):
+        raise argument_error("operations", operations, "CacheOperations(...), such as CacheOperations(read=read)")
+    for name, function in operations._asdict().items():
         if function is not None:
             check_callable(function, name, arguments=2 if name in {"append", "crop"} else 1)
     check_count(capacity, "capacity", least=16)
@@ -55,29 +95,29 @@ def check_cache(
         if size:
             check_count(size, what)
     check_flag(recurrent, "recurrent")
-    if recurrent and (window or fork is not None):
+    if recurrent and (window or operations.fork is not None):
         raise argument_error("recurrent", recurrent, "False where window or fork are given")
     if paged and 2 * paged + 2 + paged + 1 > capacity:
         raise argument_error("capacity", capacity, f"{3 * (paged + 1)} at least, for pages of {paged}")
     cache = CacheUnderTest(
         make,
-        append or _method(make, "append"),
-        crop or _method(make, "crop"),
-        read or list,
-        length,
-        fork,
+        operations.append or _method(make, "append"),
+        operations.crop or _method(make, "crop"),
+        operations.read or list,
+        operations.length,
+        operations.fork,
         capacity,
         window,
         recurrent,
     )
     name = name_of(make)
     subject = Subject(name, (getattr(make, "__doc__", None) or "a cache").strip().partition("\n")[0], frozenset())
-    return checks_plan(subject, checks_of_cache(cache, paged), Conditions(), how)._replace(replays=False)
+    return judge(checks_plan(subject, checks_of_cache(cache, paged), Conditions(), options)._replace(replays=False))
 
 
 def _method(make: Callable[[], Any], name: str) -> Callable[..., Any]:
     """Return the method of a cache, looked up when it is called."""
     if isinstance(make, type) and not callable(getattr(make, name, None)):
-        said = f"{make.__name__} has no method {name!r}, expected one, or {name}=, a function of the cache"
+        said = f"{make.__name__} has no method {name!r}, expected one, or CacheOperations({name}=...)"
         raise ValueError(said)  # noqa: TRY004 - what is missing is an argument
     return lambda cache, given: getattr(cache, name)(given)

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple, Unpack
 from specverify.base.arguments import (
     argument_error,
     check_callable,
-    check_count,
     check_law,
     check_rounding,
     check_takes,
 )
+from specverify.base.verdict import Verdict
 from specverify.checks import Check
 from specverify.engines import found_engines, no_passes
 from specverify.foreign.guard import guarded
@@ -24,6 +24,8 @@ from specverify.promises import checks_of_returns
 from specverify.promises.constraint import constraint_check
 from specverify.promises.drafts import drafts_check
 from specverify.promises.pairs import PROMISES, pair_checks
+from specverify.promises.ranks import PROMISES as RANKS
+from specverify.promises.ranks import ranks_check
 from specverify.promises.values import Kind
 from specverify.reference import Claim, Tokens
 from specverify.subjects.answering import answering_calls, answering_made, situations, tokens_made
@@ -31,7 +33,6 @@ from specverify.subjects.beside import without_values
 from specverify.subjects.call_arguments import missing_without_prompt, with_seeds
 from specverify.subjects.engine import ModelsWithPasses, engine_subject
 from specverify.subjects.made_engine import (
-    MOST_TOKENS,
     EngineScenario,
     Made,
     WithParameters,
@@ -42,12 +43,12 @@ from specverify.subjects.made_engine import (
 )
 from specverify.subjects.observer import Observer
 from specverify.subjects.paired import paired_calls, paired_made
-from specverify.testing.judged import judged
-from specverify.testing.plans import Judging, Plan, claiming, name_of, subject_plan
+from specverify.testing.judged import judge, judged
+from specverify.testing.plans import CheckOptions, name_of, subject_plan
 from specverify.testing.promised import Returns, checked_sizes, promised_pairs, promised_values
 
 
-@judged
+@judged("claims", "sampled", "tv", "seed", "rounding")
 def check_engine(
     speculative: Callable[..., Any],
     plain: Callable[[], Any] | Mapping[Tokens, float] | None = None,
@@ -55,77 +56,81 @@ def check_engine(
     observe: Observer | None = None,
     models: Sequence[Any] = (),
     logits: Callable[[Tokens], Any] | None = None,
-    rounding: float = 1e-6,
-    claims: Collection[Claim] | None = None,
-    vocabulary: int | None = None,
-    sampled: bool = False,
     returns: Returns | None = None,
     promises: Collection[str] = (),
     sizes: Sizes | None = None,
-    **how: Unpack[Judging],
-) -> Plan:
+    **options: Unpack[CheckOptions],
+) -> Sequence[Verdict]:
     """Examine a call that decodes with speculation against the same call without it, or against a law.
 
-    Both take no arguments and return the new token ids (see ``subjects.engine``). With ``plain`` left out the one
-    argument is what makes them, ``make(scenario)``, for each of some forty situations (see ``subjects.made_engine``):
-    bugs hide at one prompt. Calls that are made so may take the prompt, and then serve several requests in turn, or a
-    list of prompts, and then serve several at once (see ``subjects.requests``). ``observe`` looks into the engine while
-    it runs: drafts, their acceptance, caches (see ``subjects.observer``). ``models`` are models of an engine that is
-    known here; their forward passes may be remembered from run to run. ``claims`` are what it promises: LOSSLESS, and
-    with it GREEDY and SUPPORTED, unless told otherwise; where it is looked into, OPTIMAL_COUPLING too. With ``sampled``
-    both calls are sampled as well, some ten thousand times each; that decides where the draws of an engine cannot be
-    answered.
+    Args:
+        speculative: A call without arguments that returns the new token ids ``[horizon]`` (see ``subjects.engine``).
+            With ``plain`` left out it is what makes such a call, ``make(scenario)``, for each of some forty situations
+            (see ``EngineScenario`` and ``Made``): bugs hide at one prompt. A call that is made so may take the prompt,
+            and then serves several requests in turn, or a list of prompts, and then serves several at once.
+        plain: The same call without speculation, or the law: probabilities by tuple of new tokens.
+        observe: Looks into the engine while it runs: drafts, their acceptance, caches.
+        models: Models of an engine that is known here; their forward passes may be remembered from run to run.
+        logits: For greedy calls: ``logits(new)`` is the row ``[vocabulary]`` whose argmax follows the prompt and the
+            new tokens ``new``, such as that of the same weights in float64. Where the two texts part, the message has
+            the gap of the two tokens in it and what ``rounding`` explains. A near-tie is UNKNOWN, no bug and no proof
+            of there being none.
+        returns: Names of values that are returned beside the tokens, ``("logprobs", "text")``, or what each is promised
+            to be, ``{"logprobs": "raw", "text": tokenizer.decode}``: ``"raw"`` is of the target's row as it is,
+            ``"processed"`` of the law that the token is drawn from, ``"plain"`` what the call without speculation
+            returns beside the same tokens; a function is called with the new tokens. They are compared on every path
+            (``subjects.beside`` lists their forms).
+        promises: Names of promises that pairs of runs decide: ``"seed"`` (two calls with one seed return one text),
+            ``"seed-as-plain"`` (with speculation and without), ``"batch"`` (a text does not depend on neighbours, slot,
+            order or requests before it), ``"resume"`` (a text that is cut and continued is the uncut one).
+            ``"drafts"``: every draft is the choice of ``scenario.draft`` after the text as it is, as of a chain.
+            ``"ranks"``: all ranks of the engine emit the same tokens, each a process with a ``scenario.group``;
+            ``"ranks-gloo"``: the same under ``torch.distributed`` with gloo. An engine that promises nothing is asked
+            nothing.
+        sizes: Sizes beside those that every made engine meets, such as ``Sizes(horizon=256, rows=16,
+            vocabulary=151_936)``.
+        **options: See ``CheckOptions``. With ``sampled`` both calls are sampled as well, some ten thousand times each.
+            ``claims`` are LOSSLESS, and with it GREEDY and SUPPORTED, unless given; where it is looked into,
+            OPTIMAL_COUPLING too.
 
-    ``logits`` is for greedy calls: ``logits(new)`` is the row ``[vocabulary]`` whose argmax follows the prompt and the
-    new tokens ``new``, such as that of the same weights in float64. Where the two texts part, the gap of the two tokens
-    in it is told beside what ``rounding`` explains, which is how far off a probability of either pass may be,
-    relatively. A near-tie is UNKNOWN, no bug and no proof of there being none.
+    Returns:
+        One verdict for each check that applies.
 
-    ``returns`` names the values that are returned beside the tokens: ``("logprobs", "text")``, or what each is promised
-    to be, ``{"logprobs": "raw", "text": tokenizer.decode}``. ``"raw"`` is of the target's row as it is, ``"processed"``
-    of the law the token is drawn from, ``"plain"`` what the call without speculation returns beside the same tokens; a
-    function is called with the new tokens. They are compared on every path (see ``subjects.beside`` for their forms).
+    Raises:
+        SpeculationRefuted, SpeculationUndecided, UnusableSubject: As in ``check_verifier``.
+        ValueError: For calls, values, promises or sizes that cannot be.
 
-    ``promises`` names what pairs of runs decide: ``"seed"`` (two calls with one seed return one text),
-    ``"seed-as-plain"`` (with speculation and without), ``"batch"`` (a text does not depend on neighbours, slot, order
-    or requests before it), ``"resume"`` (a text that is cut and continued is the uncut one). ``"drafts"``: every draft
-    is the choice of ``scenario.draft`` after the text as it is, as of a chain; a stale draft cache is seen so without
-    an observer. An engine that promises nothing is asked nothing.
-
-    ``sizes``, such as ``Sizes(horizon=256, rows=16, vocabulary=151_936)``, are examined beside those that every made
-    engine meets: texts of 132 tokens, prompts that end at and beside the powers of two up to 128, nine rows. They have
-    one path each, so large ones are cheap. ``gamma`` is handed to ``make`` as ``scenario.gamma``
-    in all of these.
-
-    ``vocabulary`` is the fewest tokens that the situations of a made engine have, for one that needs more than the two
-    of the smallest, such as an end of its own: 2 to 8.
+    Examples:
+        >>> import random
+        >>> def fast():
+        ...     return [int(random.random() < 0.25)]
+        >>> {str(verdict.status) for verdict in check_engine(fast, {(0,): 0.75, (1,): 0.25})}
+        {'holds'}
     """
     name, checked = name_of(speculative), _to_be_read(observe)
-    stated = Stated(promised_values(returns), promised_pairs(promises, (*PROMISES, DRAFTS)))
+    stated = Stated(promised_values(returns), promised_pairs(promises, (*PROMISES, DRAFTS, *RANKS)))
     hint: Callable[[], str] = str
-    known = greedy_logits(logits, rounding)
+    known = greedy_logits(logits, options.get("rounding", ROUNDING))
     if known is not None and (plain is None or isinstance(plain, Mapping)):
         raise argument_error("plain", plain, "the call without speculation, where logits are given")
     if plain is None:
         check_callable(speculative, "what makes the engine", arguments=1)
+        sizes = checked_sizes(sizes)
         if checked is not None or len(models) > 0:
             raise argument_error(
                 "observe or models", observe or models, "none: what is made for a scenario brings its own"
             )
         make: Any = WithParameters(partial(_made_to_be_read, speculative))
-        if vocabulary is not None:
-            check_count(vocabulary, "vocabulary", least=2, most=MOST_TOKENS)
-            make = WithVocabulary(make, vocabulary)
+        if sizes.least_vocabulary:
+            make = WithVocabulary(make, sizes.least_vocabulary)
         engine = tokens_made(make, tuple(stated.values)) if stated.values else make
-        subject = made_subject(engine, name, inspect.getdoc(speculative) or "an engine", checked_sizes(sizes))
-        promised = _checks_of_made(make, engine, stated)
+        if sizes.ranks and not stated.pairs & RANKS.keys():
+            raise argument_error("the ranks of sizes", sizes.ranks, "them with promises={'ranks'}")
+        subject = made_subject(engine, name, inspect.getdoc(speculative) or "an engine", sizes)
+        promised = _checks_of_made(make, engine, stated, sizes.ranks or 2)
         hint = cache(partial(_alphabet_hint, make))
     else:
-        for given, what in ((vocabulary, "vocabulary"), (sizes, "sizes")):
-            if given is not None:
-                raise argument_error(what, given, "it to be left out with two calls: it is for make(scenario)")
-        if DRAFTS in stated.pairs:
-            raise argument_error("promises", promises, f"no {DRAFTS!r} with two calls: it is for make(scenario)")
+        _check_not_of_made(sizes, promises)
         _check_call(speculative, "the call with speculation")
         if isinstance(plain, Mapping):
             check_law(plain, "the law")
@@ -135,7 +140,16 @@ def check_engine(
         subject = engine_subject(fast, slow, name, _models(models), observer=checked, logits=known)
     if any(program.watch for program in subject.programs):
         subject = subject._replace(claims=subject.claims | {Claim.OPTIMAL_COUPLING})
-    return subject_plan(claiming(subject, claims), how, sampled=sampled, hint=hint, promises=promised)
+    return judge(subject_plan(subject, options, hint=hint, promises=promised))
+
+
+def _check_not_of_made(sizes: Any, promises: Collection[str]) -> None:
+    """Raise ``ValueError`` for an option of two calls that only an engine made for a scenario can have."""
+    if sizes is not None:
+        raise argument_error("sizes", sizes, "it to be left out with two calls: it is for make(scenario)")
+    for promise in (DRAFTS, *RANKS):
+        if promise in promises:
+            raise argument_error("promises", promises, f"no {promise!r} with two calls: it is for make(scenario)")
 
 
 class Stated(NamedTuple):
@@ -145,15 +159,16 @@ class Stated(NamedTuple):
     pairs: frozenset[str]
 
 
-def _checks_of_made(make: Any, engine: Any, stated: Stated) -> tuple[Check, ...]:
+def _checks_of_made(make: Any, engine: Any, stated: Stated, ranks: int) -> tuple[Check, ...]:
     """Return the checks of what a made engine promises; ``engine`` is ``make`` for tokens alone."""
     names, result = tuple(stated.values), list[Check]()
     if stated.values:
         result += checks_of_returns(answering_made(make, names), stated.values)
-    if stated.pairs - {DRAFTS}:
+    if stated.pairs & set(PROMISES):
         result += pair_checks(paired_made(engine), stated.pairs)
     if DRAFTS in stated.pairs:
         result.append(drafts_check(engine))
+    result += [ranks_check(engine, ranks, promise) for promise in RANKS if promise in stated.pairs]
     if constraint_of(engine):
         result.append(constraint_check(engine, {each.name: each.each for each in situations(engine)}))
     return tuple(result)
@@ -174,6 +189,8 @@ def _checks_of_calls(
 
 
 HINT_SECONDS = 5.0
+ROUNDING = 1e-6
+"""Relative error of a probability where the caller gives none."""
 DRAFTS = "drafts"
 """The promise that drafts are those of the draft model of the scenario."""
 

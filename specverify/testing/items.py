@@ -30,7 +30,7 @@ from specverify.testing.judged import (
     settle,
     tell,
 )
-from specverify.testing.plans import Judging, Plan, planned_by, shared
+from specverify.testing.plans import CheckOptions, Plan, planned_by, shared
 from specverify.testing.verifiers import check_decoder
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class CheckOfSubject(NamedTuple):
         """Whether it samples, and so has a share of the alarm."""
         return self.check in self.examinee.plan.statistical
 
-    def __call__(self, **more: Unpack[Judging]) -> Verdict | None:
+    def __call__(self, **more: Unpack[CheckOptions]) -> Verdict | None:
         """Run the check. ``more`` are common options in the place of those of its subject."""
         __tracebackhide__ = True
         more = {**offered.get(), **more}
@@ -74,7 +74,9 @@ class CheckOfSubject(NamedTuple):
         verdict = _verdict(self.examinee, plan, self.check)
         if verdict is not None and _left_to_a_sample(plan, verdict):
             _skip(f"{verdict.statement}; a sample decides")
-        quiet = plan._replace(how={**plan.how, "expected_failures": {}, "checks": [self.check]}, sample_decides=False)
+        quiet = plan._replace(
+            options={**plan.options, "expected_failures": {}, "checks": [self.check]}, sample_decides=False
+        )
         if verdict is not None:
             tell(plan, verdict)
         settle(plan, fault_of(quiet, [verdict] if verdict else []))
@@ -82,20 +84,36 @@ class CheckOfSubject(NamedTuple):
 
 
 def parametrize_with_checks(
-    subjects: Sequence[Any] | Mapping[str, Any], **how: Unpack[Judging]
+    subjects: Sequence[Any] | Mapping[str, Any], **options: Unpack[CheckOptions]
 ) -> pytest.MarkDecorator:
     """Return the mark that makes one test of each subject and check; the test function has one parameter, ``check``.
 
-    A subject is a verifier or decoder, told by its parameters, a registry row, a ``Subject``, or a call of a check
-    function that is not yet made: ``partial(check_kernel, kernel, uniforms="seed")``. With a mapping the keys are their
-    names. ``how`` are the common options (``plans.Judging``) of all of them; those of a ``partial`` go before.
-    ``expected_failures`` become strict xfails. Needs pytest.
+    Args:
+        subjects: At least one verifier or decoder, told by its parameters, registry row, ``Subject``, or call of a
+            check function that is not yet made: ``partial(check_kernel, kernel, rows=2**14)``. The keys of a mapping
+            are their names.
+        **options: See ``CheckOptions``. Those of a ``partial`` take precedence. ``expected_failures`` become strict
+            xfails.
+
+    Returns:
+        A mark of pytest, which must be installed. Each ``check`` is a ``CheckOfSubject``.
+
+    Raises:
+        ValueError: For subjects or options that cannot be.
+        UnusableSubject: If no check applies to a subject.
+
+    Examples:
+        >>> def one_round(draws, target, draft, tokens):
+        ...     return (draws.categorical(target(tokens), ("target",)),)
+        >>> mark = parametrize_with_checks([one_round], checks=["law_is_target"])
+        >>> [item.id for item in mark.args[1]]
+        ['one_round-law_is_target']
     """
     import pytest  # noqa: PLC0415 - an extra, needed here alone
 
     items = [
-        pytest.param(item, id=item.label, marks=_marks(item, examinee.plan.how.get("expected_failures") or {}))
-        for examinee in _examinees(subjects, how)
+        pytest.param(item, id=item.label, marks=_marks(item, examinee.plan.options.get("expected_failures") or {}))
+        for examinee in _examinees(subjects, options)
         for item in _items(examinee)
     ]
     return pytest.mark.parametrize("check", items)
@@ -113,7 +131,7 @@ FAULTS = (SpeculationRefuted, SpeculationUndecided)
 """What an expected failure may raise; a subject that cannot be used is none."""
 
 
-def _examinees(subjects: Any, how: Judging) -> Iterator[Examinee]:
+def _examinees(subjects: Any, options: CheckOptions) -> Iterator[Examinee]:
     if isinstance(subjects, (str, bytes)) or not isinstance(subjects, (Sequence, Mapping)) or not subjects:
         raise argument_error("subjects", subjects, "a list of at least one, such as [my_verifier], or a mapping")
     named = list(subjects.items()) if isinstance(subjects, Mapping) else [(_label(item), item) for item in subjects]
@@ -124,22 +142,22 @@ def _examinees(subjects: Any, how: Judging) -> Iterator[Examinee]:
             raise argument_error("the name of a subject", name, "a string")
         number[name] += 1
         label = f"{name}{number[name]}" if seen[name] > 1 else name
-        make = _maker(item, how)
+        make = _maker(item, options)
         yield Examinee(label, make, make(), {})
 
 
-def _maker(item: Any, how: Judging) -> Callable[..., Plan]:
+def _maker(item: Any, options: CheckOptions) -> Callable[..., Plan]:
     """Return what makes the plan of a subject in the list."""
     if planned_by(item) is not None:
         raise argument_error("a subject", item, f"what it is called with too: partial({item.__name__}, ...)")
     given = partial(check_subject if isinstance(item, Subject) else check_decoder, item)
     if isinstance(item, partial) and planned_by(item.func) is not None:
         given = item
-    return partial(_plan_of, planned_by(given.func), given.args, {**how, **given.keywords})
+    return partial(_plan_of, planned_by(given.func), given.args, {**options, **given.keywords})
 
 
 def _plan_of(
-    planned: Callable[..., Plan] | None, args: Sequence[Any], given: Mapping[str, Any], **more: Unpack[Judging]
+    planned: Callable[..., Plan] | None, args: Sequence[Any], given: Mapping[str, Any], **more: Unpack[CheckOptions]
 ) -> Plan:
     assert planned is not None
     return planned(*args, **shared(given, more))
@@ -160,7 +178,7 @@ def _inner(function: Any) -> Any:
 
 
 def _items(examinee: Examinee) -> Iterator[CheckOfSubject]:
-    chosen = examinee.plan.how.get("checks")
+    chosen = examinee.plan.options.get("checks")
     result = [name for name in examinee.plan.applicable if chosen is None or name in chosen]
     if not result:
         raise UnusableSubject(f"{examinee.plan.name}: no check applies to it, so there is nothing to examine")

@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from typing import Unpack
+from typing import Any, Unpack
 
 from specverify.base.arguments import argument_error
 from specverify.base.verdict import Status, Verdict
 from specverify.subjects.subject import Subject, UnusableSubject
 from specverify.testing.plans import (
     DEFAULTS,
-    Judging,
+    CheckOptions,
     Parameters,
     Plan,
+    check_names,
+    check_options,
     full_signature,
     seconds_of,
     subject_plan,
-    with_options_checked,
 )
 from specverify.testing.told import grouped, told, without_false_replay
 
 GOOD = frozenset({Status.HOLDS, Status.DECLARED_BIAS})
 heard: ContextVar[Callable[[Verdict], object] | None] = ContextVar("heard", default=None)
 """Who is told of every verdict beside the caller, as the plugin of pytest is."""
-NOTHING: Judging = {}
-offered: ContextVar[Judging] = ContextVar("offered", default=NOTHING)
+NOTHING: CheckOptions = {}
+Verdicts = Sequence[Verdict]
+_plans: ContextVar[list[Plan] | None] = ContextVar("plans", default=None)
+"""Where a plan is kept that is asked for and not run."""
+offered: ContextVar[CheckOptions] = ContextVar("offered", default=NOTHING)
 """The share of a time limit and of an alarm that a run of many tests leaves to this one."""
 
 
@@ -48,33 +53,59 @@ class SpeculationWarning(UserWarning):
     __module__ = "specverify.testing"
 
 
-def judged(planned: Callable[Parameters, Plan]) -> Callable[Parameters, Sequence[Verdict]]:
-    """Return the check function of what makes its plan: it judges, with the common options in its signature."""
-    plan = with_options_checked(planned)
+def judged(*taken: str) -> Callable[[Callable[Parameters, Verdicts]], Callable[Parameters, Verdicts]]:
+    """Return the decorator of a check function that ends in ``judge``.
 
-    def check(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Sequence[Verdict]:
-        __tracebackhide__ = True
-        return judge(plan(*args, **kwargs))
+    It checks the shared options before anything else, shows them in the signature, and adds ``plan``: a function of the
+    same arguments that returns the plan and runs nothing. ``taken`` are the options of ``SOME_DEFAULTS`` that it takes.
+    """
 
-    for name in ("__name__", "__qualname__", "__doc__", "__module__"):
-        setattr(check, name, getattr(planned, name))
-    check.__signature__ = full_signature(planned)  # type: ignore[attr-defined]
-    check.plan = plan  # type: ignore[attr-defined]
-    return check
+    def decorate(function: Callable[Parameters, Verdicts]) -> Callable[Parameters, Verdicts]:
+        signature = full_signature(function, taken)
+
+        @functools.wraps(function)
+        def check(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Verdicts:
+            __tracebackhide__ = True
+            check_options(function.__name__, signature.parameters, kwargs)
+            return function(*args, **kwargs)
+
+        check.__signature__ = signature  # type: ignore[attr-defined]
+        check.plan = functools.partial(plan_of, check)  # type: ignore[attr-defined]
+        return check
+
+    return decorate
 
 
-def judge(plan: Plan) -> Sequence[Verdict]:
-    """Run a plan and return its verdicts, or raise or warn as it is told.
+def plan_of(check: Callable[..., Verdicts], *args: Any, **kwargs: Any) -> Plan:
+    """Return the plan of a call of a check function, which runs nothing."""
+    plans: list[Plan] = []
+    token = _plans.set(plans)
+    try:
+        check(*args, **kwargs)
+    finally:
+        _plans.reset(token)
+    return plans[0]
 
-    Raises ``SpeculationRefuted`` if a check refutes, ``UnusableSubject`` if none does and one cannot be run,
-    ``SpeculationUndecided`` if one is UNKNOWN or none applies.
+
+def judge(plan: Plan) -> Verdicts:
+    """Run a plan and return its verdicts, or raise or warn as its options say.
+
+    Inside ``plan_of`` the plan is kept and not run. Raises ``SpeculationRefuted`` if a check refutes,
+    ``UnusableSubject`` if none does and one cannot be run, ``SpeculationUndecided`` if one is UNKNOWN or none applies,
+    ``ValueError`` for names of checks that the plan does not have.
     """
     __tracebackhide__ = True
+    check_names(plan.options.get("checks"), "checks", plan.checks)
+    check_names(plan.options.get("expected_failures"), "expected_failures", plan.checks)
+    plans = _plans.get()
+    if plans is not None:
+        plans.append(plan)
+        return ()
     verdicts: list[Verdict] = []
-    for verdict in examined(plan, tuple(plan.how.get("checks") or plan.checks), {}):
+    for verdict in examined(plan, tuple(plan.options.get("checks") or plan.checks), {}):
         verdicts.append(verdict)
         tell(plan, verdict)
-        if plan.how.get("fail_fast") and fault_of(plan, verdicts[-1:]) is not None:
+        if plan.options.get("fail_fast") and fault_of(plan, verdicts[-1:]) is not None:
             break
     settle(plan, fault_of(plan, verdicts))
     return verdicts
@@ -82,7 +113,7 @@ def judge(plan: Plan) -> Sequence[Verdict]:
 
 def examined(plan: Plan, names: Sequence[str], known: Mapping[str, Verdict]) -> Iterator[Verdict]:
     """Yield the verdicts of these checks of a plan that say something of its subject, each when it ends."""
-    given = seconds_of(plan.how)
+    given = seconds_of(plan.options)
     seconds = min(given, offered.get().get("timeout", given))
     for verdict in plan.examine(names, seconds, known):
         if verdict.status is not Status.NOT_APPLICABLE:
@@ -91,7 +122,7 @@ def examined(plan: Plan, names: Sequence[str], known: Mapping[str, Verdict]) -> 
 
 def tell(plan: Plan, verdict: Verdict) -> None:
     """Hand a verdict to those who asked for it."""
-    for listener in (plan.how.get("callback"), heard.get()):
+    for listener in (plan.options.get("callback"), heard.get()):
         if listener is not None:
             listener(verdict)
 
@@ -99,21 +130,21 @@ def tell(plan: Plan, verdict: Verdict) -> None:
 def settle(plan: Plan, fault: Exception | None) -> None:
     """Raise what is not good, or warn, or do neither."""
     __tracebackhide__ = True
-    on_fail = plan.how.get("on_fail", DEFAULTS["on_fail"])
+    on_fail = plan.options.get("on_fail", DEFAULTS["on_fail"])
     if fault is not None and on_fail == "raise":
         raise fault
     if fault is not None and on_fail == "warn":
-        warnings.warn(str(fault), SpeculationWarning, stacklevel=4)
+        warnings.warn(str(fault), SpeculationWarning, stacklevel=5)
 
 
 def fault_of(plan: Plan, verdicts: Sequence[Verdict]) -> Exception | None:
     """Return what is to be raised of these verdicts, if anything is."""
-    expected = plan.how.get("expected_failures") or {}
+    expected = plan.options.get("expected_failures") or {}
     wrong = [verdict for verdict in verdicts if _is_wrong(plan, verdict, verdicts)]
     right = {verdict.check for verdict in verdicts} - {verdict.check for verdict in wrong}
     surprising = [_surprise(plan.name, name, why) for name, why in expected.items() if name in right]
     wrong = [verdict for verdict in wrong if verdict.check not in expected or verdict.status is Status.UNUSABLE]
-    if not verdicts and not (set(plan.how.get("checks") or plan.checks) <= set(expected)):
+    if not verdicts and not (set(plan.options.get("checks") or plan.checks) <= set(expected)):
         return SpeculationUndecided(f"{plan.name}: no check applies to it, so nothing was examined")
     if not wrong:
         return SpeculationUndecided("\n".join(surprising)) if surprising else None
@@ -137,12 +168,29 @@ def _surprise(name: str, check: str, why: str) -> str:
     return f"{name}: {check} was expected to fail ({why}) and holds: take it out of expected_failures"
 
 
-@judged
-def check_subject(subject: Subject, *, sampled: bool = False, **how: Unpack[Judging]) -> Plan:
-    """Run every exact check on a subject, and with ``sampled`` the statistical one too.
+@judged("claims", "sampled", "tv", "seed")
+def check_subject(subject: Subject, **options: Unpack[CheckOptions]) -> Sequence[Verdict]:
+    """Run every check on a subject of ``specverify.subjects``, or of a registry.
 
-    Where the draws cannot be answered and a sample holds, the exact checks may stay UNKNOWN: the sample has decided.
+    Args:
+        subject: The subject, as ``specverify.run.catalogue.find_subject(name)`` returns it.
+        **options: See ``CheckOptions``. With ``sampled`` an exact check may stay UNKNOWN where a sample holds: the
+            sample decides.
+
+    Returns:
+        One verdict for each check that applies.
+
+    Raises:
+        SpeculationRefuted, SpeculationUndecided, UnusableSubject: As in ``check_verifier``.
+        ValueError: For what is no subject, or an option that cannot be.
+
+    Examples:
+        >>> from specverify.run.catalogue import find_subject
+        >>> subject = find_subject("reference:speculative-sampling")
+        >>> [verdict] = check_subject(subject, checks=["greedy_is_argmax"], quick=True)
+        >>> verdict.status is Status.HOLDS
+        True
     """
     if not isinstance(subject, Subject):
         raise argument_error("the subject", subject, "a Subject, as specverify.subjects makes them")
-    return subject_plan(subject, how, sampled=sampled)
+    return judge(subject_plan(subject, options))

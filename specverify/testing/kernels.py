@@ -2,98 +2,89 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Unpack
 
-from specverify.base.arguments import (
-    argument_error,
-    check_integer,
-    check_seed,
-)
+from specverify.base.arguments import argument_error, check_integer
+from specverify.base.verdict import Verdict
 from specverify.checks import Conditions
 from specverify.checks.kernels import checks_of_samples, checks_of_uniforms, precision_of
 from specverify.reference import Claim
-from specverify.subjects.kernel import Ends, Library, Recovery, Rule, Uniforms, kernel_of
+from specverify.subjects.kernel import KernelConvention, Library, kernel_of
 from specverify.subjects.kernel_samples import Calls
 from specverify.subjects.libraries import imported_beside, named_functions, names_library
 from specverify.subjects.subject import Subject
-from specverify.testing.judged import judged
-from specverify.testing.plans import ALARM, Judging, Plan, checked_gammas, checks_plan, claiming, name_of
+from specverify.testing.judged import judge, judged
+from specverify.testing.plans import ALARM, CheckOptions, checked_gammas, checks_plan, claiming, name_of
 
 QUICK_ROWS = 2**12
+TV = 5e-3
+"""Total variation that samples of a kernel see where the caller gives none."""
+USUAL = KernelConvention()
 
 
-@judged
+@judged("claims", "tv", "seed")
 def check_kernel(
     kernel: Callable[..., Any],
+    convention: KernelConvention = USUAL,
     *,
-    uniforms: Uniforms = "[0, 1)",
-    recovery: Recovery = "inverse cdf",
-    rule: Rule = "token",
-    ends: Ends = "padding",
-    padding: int = -1,
-    draft_padding: int = -1,
-    offset_step: int = 1,
-    library: Library | None = None,
-    dtype: str = "float32",
-    device: Any = None,
     gammas: Sequence[int] | None = None,
     vocabularies: Sequence[int] = (129, 1025, 8193),
     rows: int = 2**16,
-    tv: float = 5e-3,
-    rows_per_call: int = 2**18,
-    seed: int = 0,
-    claims: Collection[Claim] | None = None,
-    **how: Unpack[Judging],
-) -> Plan:
-    """Examine a kernel that verifies batches on a device; what it is called with is in ``subjects.kernel``.
+    largest_call: int = 2**18,
+    **options: Unpack[CheckOptions],
+) -> Sequence[Verdict]:
+    """Examine a kernel that verifies batches on a device.
 
-    ``uniforms`` says where its random numbers come from. If they are arguments, in ``"[0, 1)"`` or ``"(0, 1]"``, its
-    law is exact: see ``laws.grid``. If there are a ``"seed"`` and an offset, or it has its ``"own"`` generator, it is
-    sampled: a total variation of ``tv`` is seen, ten times that between two of its random numbers.
+    If its uniforms are arguments, its law is exact (see ``laws.grid``). If its generator is inside, it is sampled.
 
-    ``recovery``: the last token by ``"inverse cdf"``, or as a race of ``"exponential"`` or ``"gumbel"`` noises.
-    ``rule``: what a coin decides, a ``"token"`` (2211.17192) or that a ``"block"`` is accepted (2403.10444).
-    ``ends``: what tells the end of a row, ``"padding"`` or a number beside the tokens, of those ``"emitted"`` or of the
-    drafts ``"accepted"``. ``padding`` is behind the tokens of an answer, ``draft_padding`` behind the drafts of a row.
-    ``offset_step`` is what a caller adds to the offset from call to call. ``library``, ``dtype`` and ``device`` are of
-    its arrays. ``library`` is torch where its code names torch, or where its module does and its code does not name
-    NumPy, and NumPy elsewhere.
+    Args:
+        kernel: ``kernel(p, q, drafts, accept_uniforms, final_uniforms) -> tokens`` with p ``[B, gamma + 1, V]``, q
+            ``[B, gamma, V]``, int64 drafts ``[B, gamma]``, uniforms ``[B, gamma]`` and ``[B]``, tokens ``[B, gamma +
+            1]``. ``docs/kernels.md`` lists the other forms.
+        convention: What cannot be read off its parameters: where random numbers come from, paddings, dtype, device.
+        gammas: Numbers of drafts, each at least 1. None: 1 and 2, and the law at 4 too if the kernel runs on them.
+        vocabularies: Numbers of tokens beside the 3 of the exact tables, each at least 5. None of them with ``quick``.
+        rows: Rows that one look at the tables takes at most; 4096 with ``quick``.
+        largest_call: Rows of one call at most, where the kernel is sampled; at least 4.
+        **options: See ``CheckOptions``. ``tv`` is the total variation of the law that samples see, 0.005 if left out; a
+            dependence between two random numbers is seen from ten times that on.
 
-    ``gammas`` are the numbers of drafts, 1 and 2 unless told otherwise, and then the law is asked for 4 too if it runs
-    on them: nothing is said of more. ``vocabularies`` are sizes beside the 3 of the exact tables; ``rows`` is how many
-    rows one look at the tables may take, in all, ``rows_per_call`` how many one call has at most when it is sampled.
-    With ``quick`` the larger vocabularies are left out and ``rows`` is 4096 at most. Raises ``ValueError`` for options
-    or parameters that do not fit each other.
+    Returns:
+        One verdict for each check that applies.
+
+    Raises:
+        SpeculationRefuted, SpeculationUndecided, UnusableSubject: As in ``check_verifier``.
+        ValueError: For a convention, sizes or parameters of the kernel that do not fit each other.
+
+    Examples:
+        >>> import numpy as np
+        >>> def kernel(p, q, drafts, accept_uniforms, final_uniforms):  # rejects every draft and draws from p
+        ...     tokens = np.full((len(p), drafts.shape[1] + 1), -1)
+        ...     tokens[:, 0] = (p[:, 0].cumsum(1) <= final_uniforms[:, None]).sum(1)
+        ...     return tokens
+        >>> convention = KernelConvention(uniforms="[0, 1)", dtype="float64")
+        >>> [verdict] = check_kernel(kernel, convention, gammas=(1,), checks=["answers_are_rounds"], quick=True)
+        >>> verdict.statement
+        'every row is accepted drafts and one token more'
     """
-    result = kernel_of(
-        kernel,
-        name_of(kernel),
-        uniforms=uniforms,
-        recovery=recovery,
-        rule=rule,
-        ends=ends,
-        padding=padding,
-        draft_padding=draft_padding,
-        offset_step=offset_step,
-        library=library or _library_of(kernel),
-        dtype=dtype,
-        device=device,
-    )
+    if isinstance(convention, KernelConvention) and convention.library is None:
+        convention = convention._replace(library=_library_of(kernel))
+    result = kernel_of(kernel, name_of(kernel), convention)
     chosen, sizes = checked_gammas((1, 2) if gammas is None else gammas), _vocabularies(vocabularies)
-    check_seed(seed)
     check_integer(rows, "rows")
-    check_integer(rows_per_call, "rows_per_call", least=4)
-    if how.get("quick"):
+    check_integer(largest_call, "largest_call", least=4)
+    if options.get("quick"):
         sizes, rows = (), min(rows, QUICK_ROWS)
-    deep = gammas is None and not how.get("quick")
+    deep, seed = gammas is None and not options.get("quick"), options.get("seed", 0)
     if result.inside:
-        precision = precision_of(tv, how.get("alarm", ALARM), seed)
-        checks = checks_of_samples(result, chosen, sizes, Calls(rows_per_call), precision, deep=deep)
+        precision = precision_of(options.get("tv") or TV, options.get("alarm", ALARM), seed)
+        checks = checks_of_samples(result, chosen, sizes, Calls(largest_call), precision, deep=deep)
     else:
         checks = checks_of_uniforms(result, chosen, sizes, rows, deep=deep)
-    subject = claiming(Subject(result.name, "a batched verification kernel", frozenset(Claim)), claims)
-    return checks_plan(subject, checks, Conditions(seed=seed), how)._replace(replays=False)
+    subject = Subject(result.name, "a batched verification kernel", frozenset(Claim))
+    subject = claiming(subject, options.get("claims"))
+    return judge(checks_plan(subject, checks, Conditions(seed=seed), options)._replace(replays=False))
 
 
 def _library_of(kernel: Any) -> Library:

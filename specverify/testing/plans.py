@@ -1,4 +1,4 @@
-"""What a check function comes to before anything is run: a subject, the checks that can be asked of it, and how."""
+"""The plan of a check function: a subject, the checks that apply to it, and the options of the caller."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import functools
 import inspect
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, ParamSpec, TypedDict, get_type_hints
+from typing import Any, Final, Literal, NamedTuple, ParamSpec, TypedDict, get_type_hints
 
 from specverify.base.arguments import (
     argument_error,
@@ -15,7 +15,9 @@ from specverify.base.arguments import (
     check_flag,
     check_integer,
     check_probability,
+    check_rounding,
     check_seconds,
+    check_seed,
     nearest,
 )
 from specverify.base.edges import check_edge
@@ -33,29 +35,40 @@ HINT_SECONDS = 5.0
 Parameters = ParamSpec("Parameters")
 
 
-class Judging(TypedDict, total=False):
-    """How a check function judges: the keywords that all of them take."""
+class CheckOptions(TypedDict, total=False):
+    """The keywords that check functions share. A function takes those that its signature shows."""
 
     checks: Collection[str] | None
-    """Names of the checks to run; all that say something of the subject if left out."""
+    """Names of the checks to run; every check that applies to the subject if left out."""
     expected_failures: Mapping[str, str] | None
-    """Reasons by check: such a check must fail, and is an error where it holds."""
+    """Check -> reason. Such a check must fail; one that holds is an error."""
     on_fail: OnFail
-    """``"raise"``, ``"warn"`` (a ``SpeculationWarning``) or None: the verdicts are returned whatever they are."""
+    """``"raise"``, ``"warn"`` (a ``SpeculationWarning``) or None: return the verdicts whatever they are."""
     fail_fast: bool
-    """Whether the first check that fails is the last that is run."""
+    """Stop behind the first check that fails."""
     callback: Callable[[Verdict], object] | None
     """Called with each verdict when its check ends."""
     timeout: float
     """Seconds for all checks together: 600 if left out."""
     alarm: float
-    """The probability that a right subject is refuted by what is sampled of it: 1e-6 if left out."""
+    """The probability that samples refute a right subject: 1e-6 if left out."""
     edge: float
     """The probability per draft from which on a fault at an end of a random number refutes: 1e-9 if left out. Less
     likely ones are a note beside HOLDS; with 0 all of them refute."""
     quick: bool
     """Examine a fixed list of cases, the same on every machine (``specverify.run.quick``). A refutation is as certain
     as without it; what holds is examined in fewer cases, and the verdict says how many were left out."""
+    claims: Collection[Claim] | None
+    """What the subject promises of its law, such as ``{Claim.LOSSLESS}``; all that its kind can if left out."""
+    sampled: bool
+    """Run the checks that sample too. They decide where the draws of a subject cannot be answered."""
+    tv: float | None
+    """Total variation that samples must see. Within it a sampler HOLDS; beyond it one HOLDS with probability ``alarm``
+    at most. None: 0.05 for ``check_sampler``, 0.005 for ``check_kernel``, elsewhere that of each sampled setting."""
+    seed: int
+    """Seed of all samples and of pairs of runs."""
+    rounding: float
+    """Relative error that floating point may leave in a probability: 1e-6 if left out."""
 
 
 class Plan(NamedTuple):
@@ -66,7 +79,7 @@ class Plan(NamedTuple):
     """The names of what can be asked of it, in the order they run."""
     examine: Callable[[Collection[str], float, Mapping[str, Verdict]], Iterable[Verdict]]
     """``examine(names, seconds, known)``: the verdicts, ``known`` being those that checks have come to before."""
-    how: Judging
+    options: CheckOptions
     applicable: tuple[str, ...] = ()
     """The names of those that say something of it, as far as that is known before it is run."""
     statistical: frozenset[str] = frozenset()
@@ -86,33 +99,55 @@ def planned_by(check: Any) -> Callable[..., Plan] | None:
     return getattr(check, "plan", None)
 
 
-def with_options_checked(planned: Callable[Parameters, Plan]) -> Callable[Parameters, Plan]:
-    """Return the same with every keyword and every common option looked at first."""
-    known = [name for name in inspect.signature(planned).parameters if name != "how"]
-
-    @functools.wraps(planned)
-    def plan(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Plan:
-        __tracebackhide__ = True
-        for name in kwargs:
-            if name not in known and name not in Judging.__annotations__:
-                hint = nearest(name, [*known, *Judging.__annotations__])
-                raise ValueError(f"{planned.__name__} has no option {name!r}{hint}")
-        check_common({name: value for name, value in kwargs.items() if name in Judging.__annotations__})
-        result = planned(*args, **kwargs)
-        check_names(result.how.get("checks"), "checks", result.checks)
-        check_names(result.how.get("expected_failures"), "expected_failures", result.checks)
-        return result
-
-    return plan
+def check_options(function: str, known: Collection[str], given: Mapping[str, Any]) -> None:
+    """Raise ``ValueError`` for the first keyword that a check function does not take, or a value that cannot be."""
+    for name in given:
+        if name not in known:
+            new = RENAMED.get(function, {}).get(name)
+            hint = f": write {new}" if new else nearest(name, known)
+            raise ValueError(f"{function} has no option {name!r}{hint}")
+    check_common({name: value for name, value in given.items() if name in CheckOptions.__annotations__})
 
 
-def full_signature(planned: Callable[..., Plan]) -> inspect.Signature:
-    """Return the signature of a check function with the common options in it, as ``help`` shows it."""
-    signature, hints = inspect.signature(planned), get_type_hints(Judging)
-    own = [item for item in signature.parameters.values() if item.name != "how"]
-    common = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=hints[name]) for name in hints]
-    parameters = [item.replace(default=DEFAULTS[item.name]) for item in common]
-    return signature.replace(parameters=[*own, *parameters], return_annotation="Sequence[Verdict]")
+def options_of(taken: Collection[str]) -> Mapping[str, Any]:
+    """Return option -> default of the common options, and of those of ``taken``."""
+    return {**DEFAULTS, **{name: value for name, value in SOME_DEFAULTS.items() if name in taken}}
+
+
+def full_signature(function: Callable[..., Any], taken: Collection[str]) -> inspect.Signature:
+    """Return the signature of a check function with its shared options in it, as ``help`` shows it."""
+    signature, hints, defaults = inspect.signature(function), get_type_hints(CheckOptions), options_of(taken)
+    own = [item for item in signature.parameters.values() if item.name != "options"]
+    shared_ones = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=hints[name], default=default)
+        for name, default in defaults.items()
+    ]
+    return signature.replace(parameters=[*own, *shared_ones])
+
+
+def _field(kind: str, call: str, names: Collection[str]) -> dict[str, str]:
+    return {name: call.replace("FIELD", f"{kind}({name}=...)") for name in names}
+
+
+_OF_KERNELS = ("uniforms", "recovery", "rule", "ends", "padding", "draft_padding", "offset_step")
+RENAMED: Final[Mapping[str, Mapping[str, str]]] = {
+    "check_kernel": {
+        **_field("KernelConvention", "check_kernel(kernel, FIELD)", (*_OF_KERNELS, "library", "dtype", "device")),
+        "rows_per_call": "largest_call=...",
+    },
+    "check_sampler": {
+        "tolerance": "tv=...",
+        "reference": "law=..., which takes a reference sampler",
+        "law_after": "law=..., which takes laws by prefix",
+        "acceptance": "returns={'accepted': pmf}",
+    },
+    "check_engine": {
+        "vocabulary": "sizes=Sizes(least_vocabulary=...)",
+        **_field("Sizes", "sizes=FIELD", ("horizon", "prompt", "rows", "gamma", "ranks")),
+    },
+    "check_cache": _field("CacheOperations", "check_cache(make, FIELD)", ("append", "crop", "read", "length", "fork")),
+}
+"""Check function -> a keyword that it does not take -> what to write in its place."""
 
 
 DEFAULTS: Mapping[str, Any] = {
@@ -126,17 +161,25 @@ DEFAULTS: Mapping[str, Any] = {
     "edge": EDGE,
     "quick": False,
 }
+"""Options that every check function takes."""
+SOME_DEFAULTS: Mapping[str, Any] = {"claims": None, "sampled": False, "tv": None, "seed": 0, "rounding": 1e-6}
+"""Options that several check functions take."""
 
 
-def check_common(how: Mapping[str, Any]) -> None:
+def check_common(options: Mapping[str, Any]) -> None:
     """Raise ``ValueError`` in one sentence for a common option that cannot be."""
-    given = {**DEFAULTS, **how}
+    given = {**DEFAULTS, **SOME_DEFAULTS, **options}
     check_choice(given["on_fail"], "on_fail", ("raise", "warn", None))
     check_flag(given["fail_fast"], "fail_fast")
     check_flag(given["quick"], "quick")
     check_seconds(given["timeout"], "timeout")
     check_probability(given["alarm"], "alarm")
     check_edge(given["edge"])
+    check_flag(given["sampled"], "sampled")
+    check_seed(given["seed"])
+    check_rounding(given["rounding"], "rounding")
+    if given["tv"] is not None:
+        check_probability(given["tv"], "tv")
     if given["callback"] is not None:
         check_callable(given["callback"], "callback", arguments=1)
     reasons = given["expected_failures"]
@@ -159,32 +202,42 @@ def check_names(names: Any, what: str, known: Sequence[str]) -> None:
 
 def subject_plan(
     subject: Subject,
-    how: Judging,
+    options: CheckOptions,
     *,
-    sampled: bool = False,
     hint: Callable[[], str] = lambda: "",
     promises: tuple[Check, ...] = (),
 ) -> Plan:
     """Return the plan of a subject: its exact checks, those of its ``promises``, if ``sampled`` those that sample."""
-    check_flag(sampled, "sampled")
+    sampled = options.get("sampled", False)
+    subject = _seeing(claiming(subject, options.get("claims")), options.get("tv"))
     checks = (*EXACT_CHECKS, *promises, *(CHECKS[len(EXACT_CHECKS) :] if sampled else ()))
-    conditions = Conditions(false_alarm=how.get("alarm", ALARM))
-    return checks_plan(subject, checks, conditions, how)._replace(sample_decides=sampled, hint=hint)
+    conditions = Conditions(seed=options.get("seed", 0), false_alarm=options.get("alarm", ALARM))
+    return checks_plan(subject, checks, conditions, options)._replace(sample_decides=sampled, hint=hint)
 
 
-def checks_plan(subject: Subject, checks: tuple[Check, ...], conditions: Conditions, how: Judging) -> Plan:
+def _seeing(subject: Subject, tv: float | None) -> Subject:
+    """Return the subject whose samples see a total variation of ``tv``, where the caller gives one."""
+    if tv is None:
+        return subject
+    return subject._replace(
+        settings=tuple(setting._replace(detect=tv, first_look=None) for setting in subject.settings),
+        pairs=tuple(pair._replace(detect=tv) for pair in subject.pairs),
+    )
+
+
+def checks_plan(subject: Subject, checks: tuple[Check, ...], conditions: Conditions, options: CheckOptions) -> Plan:
     """Return the plan of these checks of a subject."""
-    conditions = conditions._replace(edge=how.get("edge", EDGE))
+    conditions = conditions._replace(edge=options.get("edge", EDGE))
 
     def examine(names: Collection[str], seconds: float, known: Mapping[str, Verdict]) -> Iterable[Verdict]:
         chosen = tuple(check for check in checks if check.name in names)
-        return verify_subject(subject, Checklist(chosen, conditions, seconds, bool(how.get("quick"))), known=known)
+        return verify_subject(subject, Checklist(chosen, conditions, seconds, bool(options.get("quick"))), known=known)
 
     return Plan(
         subject.name,
         tuple(check.name for check in checks),
         examine,
-        how,
+        options,
         applicable=tuple(check.name for check in checks if not_applicable(subject, check) is None),
         statistical=frozenset(
             check.name for check in checks if check.evidence is Evidence.STATISTICAL and check in CHECKS
@@ -192,12 +245,12 @@ def checks_plan(subject: Subject, checks: tuple[Check, ...], conditions: Conditi
     )
 
 
-def seconds_of(how: Judging) -> float:
+def seconds_of(options: CheckOptions) -> float:
     """Return the seconds that all checks have together."""
-    return how.get("timeout", SECONDS)
+    return options.get("timeout", SECONDS)
 
 
-def shared(given: Mapping[str, Any], more: Judging) -> dict[str, Any]:
+def shared(given: Mapping[str, Any], more: CheckOptions) -> dict[str, Any]:
     """Return ``given`` keywords with ``more``, which are a share: of the alarm or the time no more than was given."""
     merged = {**given, **more}
     both = {name: min(given[name], more[name]) for name in ("alarm", "timeout") if name in given and name in more}

@@ -8,6 +8,7 @@ from typing import Any
 from specverify.base.arguments import argument_error, check_count
 from specverify.laws.size_scenarios import Sizes
 from specverify.promises.values import KINDS, Kind
+from specverify.subjects.made_engine import MOST_TOKENS
 
 Returns = Collection[str] | Mapping[str, str | Callable[..., Any]]
 """Names of values that are returned beside the tokens, or name -> what is promised of it."""
@@ -55,5 +56,6 @@ def checked_sizes(sizes: Any) -> Sizes:
         raise argument_error("sizes", sizes, "Sizes(...), such as Sizes(horizon=256)")
     for name, size in sizes._asdict().items():
         if size:
-            check_count(size, f"the {name} of sizes", least=2 if name == "vocabulary" else 1, most=MOST_SIZE)
+            most = MOST_TOKENS if name == "least_vocabulary" else MOST_SIZE
+            check_count(size, f"the {name} of sizes", least=2 if "vocabulary" in name else 1, most=most)
     return sizes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Unpack
+from typing import Any, NamedTuple, Unpack
 
 from specverify.base.arguments import argument_error, check_callable, is_token, shown
 from specverify.base.verdict import Status, Verdict
@@ -18,8 +18,8 @@ from specverify.run.samplers import SamplingPlan, check_plan, sampled_verdicts, 
 from specverify.subjects.sampler import Sampler
 from specverify.subjects.subject import UnusableSubject
 from specverify.testing.engines import greedy_logits
-from specverify.testing.judged import judged
-from specverify.testing.plans import ALARM, Judging, Plan, name_of
+from specverify.testing.judged import judge, judged
+from specverify.testing.plans import ALARM, CheckOptions, Plan, name_of
 from specverify.testing.promised import Returns, promised_pairs, promised_values
 
 OF_A_LAW, OF_A_REFERENCE = ("samples_fit_law", "samples_are_supported"), ("samples_fit_reference",)
@@ -27,73 +27,87 @@ OF_SEEDS = ("seed", "seed-as-plain")
 """What a sampler may promise of its seeds."""
 SampleCall = Callable[..., Any]
 """``sample(seed, n)``, or ``sample(seed, n, prefix)`` where laws are given by prefix."""
+SamplerLaw = Mapping[Any, Any] | Sequence[float] | SampleCall | Any
+"""A pmf ``[vocabulary]``, probabilities by token sequence, laws by prefix, or a reference sampler."""
+TV, ROUNDING = 0.05, 1e-6
+"""Total variation within which a sampler holds, and relative error of its law, where the caller gives none."""
 
 
-@judged
+@judged("tv", "seed", "rounding")
 def check_sampler(
     sample: SampleCall,
+    law: SamplerLaw,
     *,
-    law: Mapping[Any, float] | Any = None,
-    reference: SampleCall | None = None,
-    law_after: Mapping[Any, Any] | None = None,
     draft: Any = None,
-    acceptance: Any = None,
     logits: Callable[[Tokens], Any] | None = None,
-    tolerance: float = 0.05,
     most_samples: int | None = None,
     largest_call: int = 4096,
-    rounding: float = 1e-6,
-    seed: int = 0,
     returns: Returns | None = None,
     promises: Collection[str] = (),
-    **how: Unpack[Judging],
-) -> Plan:
-    """Judge a black box by its samples; ``sample(seed, n)`` returns n sequences of token ids.
+    **options: Unpack[CheckOptions],
+) -> Sequence[Verdict]:
+    """Judge a black box by its samples.
 
-    They are in the order they were drawn in, independent of each other and of those of other seeds: that is judged too,
-    and named if it is not so.
+    It is REFUTED only where its law is *not* the stated one, however near; it HOLDS within a total variation of ``tv``.
 
-    ``law`` is what they should follow: probabilities by token sequence (tuples; ``"others"`` for all not named), or a
-    pmf ``[vocabulary]`` where every sequence is one token. Where none is known, ``reference`` samples it, such as
-    the same engine without speculation. ``draft`` is a pmf of the same outcomes as ``law``; a wrong residual is seen
-    sooner with it.
+    Args:
+        sample: ``sample(seed, n)`` returns n sequences of token ids, in the order they were drawn in, independent of
+            each other and of those of other seeds: that is judged too. It may return ``{"tokens": sequences, ...}``, or
+            n objects.
+        law: What the samples should follow: a pmf ``[vocabulary]`` where every sequence is one token; probabilities by
+            token sequence (tuples; ``"others"`` for all not named); another sampler, ``law(seed, n)``, such as the same
+            engine without speculation; or laws by prefix (tuples of tokens), for which ``sample(seed, n, prefix)`` is
+            asked for what it would return if those tokens had been its own so far. Each prefix has its share of the
+            alarm and verdicts of its own: a forward pass tells the pmf behind a prefix where a law of whole sequences
+            is too large.
+        draft: A pmf of the same outcomes as ``law``: what drafts are drawn from. A wrong residual is seen sooner with
+            it.
+        logits: For greedy samplers: ``logits(new)`` is the row ``[vocabulary]`` whose argmax follows the tokens
+            ``new``, or a mapping from the likeliest tokens to their logarithms. Where two texts part at a gap that
+            ``rounding`` explains, the verdict is UNKNOWN: a near-tie, which may be no bug.
+        most_samples: Samples at most, at least 64. None: as many as a right sampler needs to hold, a million at most.
+        largest_call: The largest n of a call.
+        returns: Values that an answer holds beside the tokens, as in ``check_engine``. Log-probabilities are compared
+            with those of ``law``, other values with what a reference sampler returns for the same tokens, all of them
+            with those of equal tokens. ``{"accepted": pmf}`` is the law of the number of accepted drafts of a sequence,
+            over 0, 1, 2, ...
+        promises: ``"seed"``: two calls with one seed return the same. ``"seed-as-plain"``: the reference sampler
+            returns the same.
+        **options: See ``CheckOptions``. ``alarm`` bounds the probability that a right sampler is refuted, and that one
+            beyond ``tv`` holds; ``rounding`` is the relative error of the law's probabilities.
 
-    ``law_after`` are laws of what follows a prefix, by prefix (tuples): ``sample(seed, n, prefix)`` is asked for what
-    it would say if those tokens had been its own so far. Where a law of whole sequences is too large to be known,
-    these are what a forward pass tells. Each prefix has its share of the alarm and verdicts of its own.
+    Returns:
+        One verdict for each check; where one refutes, that one ends the sampling.
 
-    A sampler may also say how many drafts it accepted: ``{"tokens": sequences, "accepted": n whole numbers}``. They are
-    counted; ``acceptance``, a pmf over 0, 1, 2 ... accepted drafts of a sequence, is what they should follow.
+    Raises:
+        SpeculationRefuted, SpeculationUndecided, UnusableSubject: As in ``check_verifier``.
+        ValueError: For a law or options that cannot be.
 
-    ``tolerance`` is the total variation within which it HOLDS; it is REFUTED only where it has *not* the law, however
-    near. ``alarm`` bounds the probability that a right sampler is ever refuted, and that one beyond the tolerance ever
-    holds. ``most_samples``: as many as a right sampler needs to hold, a million at most, if left out; ``largest_call``
-    is the largest n. ``rounding`` is how far off the law's probabilities may be, relatively, by floating point.
-
-    ``logits`` is for greedy samplers: ``logits(new)`` is the row ``[vocabulary]`` whose argmax follows the tokens
-    ``new``, or a mapping from the likeliest tokens to their logarithms. Where the only text of a sampler is not the
-    only one of what it is judged by, a gap that ``rounding`` explains is UNKNOWN: a near-tie, which may be no bug.
-
-    ``returns`` names the values that an answer holds beside the tokens, as in ``check_engine``: the sampler answers
-    with ``{"tokens": rows, "logprobs": rows, ...}`` or with n objects. Log-probabilities are compared with those of
-    ``law``, other values with what ``reference`` answers for the same tokens, all of them with those of equal tokens.
-
-    ``promises`` may have ``"seed"``, two calls with one seed return the same, and ``"seed-as-plain"``, ``reference``
-    returns the same.
-
-    Raises ``ValueError`` for arguments that cannot be.
+    Examples:
+        >>> import numpy as np
+        >>> def sample(seed, n):
+        ...     return np.random.default_rng(seed).choice(2, size=(n, 1), p=[0.25, 0.75])
+        >>> {str(verdict.status) for verdict in check_sampler(sample, [0.25, 0.75], tv=0.2)}
+        {'holds'}
     """
+    returns, acceptance = _acceptance_in(returns)
     values, pairs = promised_values(returns), promised_pairs(promises, OF_SEEDS)
-    if "seed-as-plain" in pairs and reference is None:
-        raise argument_error("reference", None, "the sampler without speculation, where 'seed-as-plain' is promised")
-    check_callable(sample, "sample", arguments=2 if law_after is None else 3)
-    if reference is not None:
-        check_callable(reference, "reference", arguments=2)
-    plan = SamplingPlan(tolerance, how.get("alarm", ALARM), most_samples, largest_call, rounding, seed)
+    given = _law_of(law)
+    if "seed-as-plain" in pairs and given.reference is None:
+        raise argument_error("law", law, "the sampler without speculation, where 'seed-as-plain' is promised")
+    check_callable(sample, "sample", arguments=2 if given.by_prefix is None else 3)
+    plan = SamplingPlan(
+        options.get("tv") or TV,
+        options.get("alarm", ALARM),
+        most_samples,
+        largest_call,
+        options.get("rounding", ROUNDING),
+        options.get("seed", 0),
+    )
     check_plan(plan)
-    known = greedy_logits(logits, rounding)
+    known = greedy_logits(logits, plan.rounding)
     name = name_of(sample)
-    other = None if reference is None else Sampler(name_of(reference), reference)
+    other = None if given.reference is None else Sampler(name_of(given.reference), given.reference)
     valued = None
     if values:
         valued = Sampler(name, sample), other
@@ -104,49 +118,77 @@ def check_sampler(
         seeds = seeds_of([plan.seed, 2])
         beside = judge_seeds(Sampler(name, sample), pairs, seeds, plan.largest_call, other)
         if valued is not None:
-            beside.append(judge_values(valued[0], values, seeds, plan.largest_call, law=law, reference=valued[1]))
+            one, reference = valued
+            beside.append(judge_values(one, values, seeds, plan.largest_call, law=given.known, reference=reference))
         refuted = [verdict for verdict in beside if verdict.status is Status.REFUTED]
         return refuted or [*of_tokens(), *beside]
 
     def of_tokens() -> Sequence[Verdict]:
-        if law_after is not None:
-            return _after_each(Sampler(name, sample), law_after, plan, acceptance)
+        if given.by_prefix is not None:
+            return _after_each(Sampler(name, sample), given.by_prefix, plan, acceptance)
         return judged_greedily(
-            Sampler(name, sample), plan, known, law=law, reference=other, draft=draft, acceptance=acceptance
+            Sampler(name, sample), plan, known, law=given.known, reference=other, draft=draft, acceptance=acceptance
         )
 
-    if law_after is not None:
-        _check_prefixes(law_after, [law, reference, draft, logits])
-        if values:
-            raise ValueError("law_after and returns were given, expected law or reference where values are compared")
+    if given.by_prefix is not None:
+        for what, value in (("draft", draft), ("logits", logits), ("returns", values or None)):
+            if value is not None:
+                raise argument_error(what, value, "it to be left out where law holds laws by prefix")
     names = (
-        *(OF_A_REFERENCE if reference is not None else OF_A_LAW),
+        *(OF_A_REFERENCE if other is not None else OF_A_LAW),
         *(("acceptance_fits_law",) if acceptance is not None else ()),
         *(("rows_are_independent",) if largest_call > 1 else ()),
         "calls_are_independent",
         *(OF_PROMISE[promise].check for promise in OF_SEEDS if promise in pairs),
         *(("values_match",) if values else ()),
     )
-    return Plan(
+    plan_of_names = Plan(
         name,
         names,
         partial(_some_verdicts, name, work),
-        how,
+        options,
         applicable=names,
         statistical=frozenset(names),
         refuted_alone=True,  # what is refuted ends the sampling: then the rest is open, and no news
     )
+    return judge(plan_of_names)
 
 
-def _check_prefixes(laws: Any, others: Sequence[Any]) -> None:
-    """Raise ``ValueError`` unless they are laws by prefix, and nothing else is to be judged by."""
-    if any(other is not None for other in others):
-        raise ValueError("law_after and law, reference, draft or logits were given, expected law_after alone")
-    if not isinstance(laws, Mapping) or not laws:
-        raise argument_error("law_after", laws, "laws by prefix, at least one")
-    for prefix in laws:
-        if not (isinstance(prefix, tuple) and all(map(is_token, prefix))):
-            raise ValueError(f"law_after has the key {shown(prefix)}, expected a tuple of token ids")
+class GivenLaw(NamedTuple):
+    """What samples are judged by: one of the three."""
+
+    known: Any = None
+    reference: SampleCall | None = None
+    by_prefix: Mapping[Tokens, Any] | None = None
+
+
+def _law_of(law: Any) -> GivenLaw:
+    """Return which kind of law was given. Raises ``ValueError`` for what is none."""
+    if law is None:
+        raise argument_error("law", law, "a pmf, probabilities by token sequence, laws by prefix, or another sampler")
+    if callable(law):
+        check_callable(law, "the reference sampler given as law", arguments=2)
+        return GivenLaw(reference=law)
+    if isinstance(law, Mapping) and any(_is_law(value) for value in law.values()):
+        for prefix, value in law.items():
+            if not (isinstance(prefix, tuple) and all(map(is_token, prefix))):
+                raise ValueError(f"law has the key {shown(prefix)}, expected prefixes, each a tuple of token ids")
+            if not _is_law(value):
+                raise argument_error(f"law after {prefix}", value, "a law, as after the other prefixes")
+        return GivenLaw(by_prefix=law)
+    return GivenLaw(known=law)
+
+
+def _is_law(value: Any) -> bool:
+    """Return whether a value of a mapping is a law, and not a probability."""
+    return isinstance(value, (Mapping, list, tuple)) or getattr(value, "ndim", 0) > 0
+
+
+def _acceptance_in(returns: Any) -> tuple[Any, Any]:
+    """Return ``returns`` without the law of accepted drafts, and that law; None where none is given."""
+    if not isinstance(returns, Mapping) or not _is_law(returns.get("accepted")):
+        return returns, None
+    return {name: kind for name, kind in returns.items() if name != "accepted"} or None, returns["accepted"]
 
 
 def _after_each(sampler: Sampler, laws: Mapping[Any, Any], plan: SamplingPlan, acceptance: Any) -> Sequence[Verdict]:

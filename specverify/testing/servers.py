@@ -32,12 +32,28 @@ def server_sampler(
 ) -> Callable[[int, int], list[dict[str, Any]]]:
     """Return ``sample(seed, n)``, which asks a server for n completions in one request.
 
-    ``url`` is that of ``/v1/completions`` or of another path that answers so. ``top`` is the number of the likeliest
-    tokens that are asked for. With ``stream`` the chunks are kept, one request for each completion. ``options`` are
-    fields of the request. Each answer has ``tokens`` and, as far as the server tells them, ``logprobs``,
-    ``top_logprobs``, ``text``, ``chunks``, ``finish_reason`` and ``usage``. Where no token ids are told, tokens have
-    the number of their text. Raises ``ValueError`` for arguments that cannot be; ``sample`` raises ``UnusableSubject``
-    for an answer that cannot be read.
+    Args:
+        url: Of ``/v1/completions``, or of another path that answers so.
+        prompt: A text or token ids.
+        max_tokens: New tokens of a completion.
+        model: The model that the server is asked for.
+        top: Number of the likeliest tokens that are asked for at each place.
+        stream: Whether to keep the chunks of a stream; then each completion is a request of its own.
+        options: Fields of the request, such as ``{"temperature": 0.7}``.
+
+    Returns:
+        A sampler for ``check_sampler``. Each answer has ``tokens`` and, as far as the server returns them,
+        ``logprobs``, ``top_logprobs``, ``text``, ``chunks``, ``finish_reason`` and ``usage``. Where the server returns
+        no token ids, tokens have the number of their text. It raises ``UnusableSubject`` for an answer that cannot be
+        read.
+
+    Raises:
+        ValueError: For arguments that cannot be.
+
+    Examples:
+        >>> sample = server_sampler("http://localhost:8000/v1/completions", (3, 1, 4), max_tokens=2)
+        >>> callable(sample)  # the server is asked when the sampler is called
+        True
     """
     if not isinstance(url, str) or not url.startswith(("http://", "https://")):
         raise argument_error("url", url, "the URL of a server of completions")

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from typing import Any, Unpack, get_args
 
 import numpy as np
 
-from specverify.base.arguments import (
-    argument_error,
-    check_callable,
-    check_choice,
-)
+from specverify.base.arguments import argument_error, check_callable, check_choice
+from specverify.base.verdict import Verdict
 from specverify.foreign.guard import guarded
-from specverify.reference import Algorithm, Claim
+from specverify.reference import Algorithm
 from specverify.subjects.algorithm import algorithm_subject
 from specverify.subjects.external import Form, decode_subject, verifier_subject_of
 from specverify.subjects.given_calls import calls_subject
@@ -26,20 +23,11 @@ from specverify.subjects.seeded import seeded
 from specverify.subjects.tree_forms import FORMS as TREES
 from specverify.subjects.tree_forms import checked_trees, tree_form, tree_form_subject
 from specverify.subjects.tree_verifier import Drafts
-from specverify.testing.judged import judged
-from specverify.testing.plans import (
-    HINT_SECONDS,
-    Judging,
-    Plan,
-    checked_gammas,
-    claiming,
-    name_of,
-    seconds_of,
-    subject_plan,
-)
+from specverify.testing.judged import judge, judged
+from specverify.testing.plans import HINT_SECONDS, CheckOptions, checked_gammas, name_of, seconds_of, subject_plan
 
 
-@judged
+@judged("claims", "sampled", "tv", "seed")
 def check_verifier(
     verify: Callable[..., Any],
     *,
@@ -48,38 +36,55 @@ def check_verifier(
     drafts: Drafts | None = None,
     trees: Sequence[Sequence[int]] | None = None,
     same_tree: bool = False,
-    claims: Collection[Claim] | None = None,
     cases: Iterable[AnyCall | HardCall] | None = None,
-    sampled: bool = False,
-    **how: Unpack[Judging],
-) -> Plan:
+    **options: Unpack[CheckOptions],
+) -> Sequence[Verdict]:
     """Examine a rejection sampler at several gammas, or with several trees, in one of six forms.
 
-    ``"row"``: ``verify(p, q, draft_tokens) -> emitted tokens``, see ``subjects.verifier``.
-    ``"batched"``: the same with a leading dimension, and ``lengths`` if rows may differ; see ``batched_verifier``.
-    ``"logits"``: ``verify(target_logits, draft_logits, draft_tokens, temperature=..., ...)``; see ``logits_verifier``.
-    ``"batched_logits"``: the same with a leading dimension, and ``lengths`` if rows may differ; see ``batched_logits``.
-    ``"tree"``: ``verify(p, q, parents, tokens) -> emitted tokens, or (accepted tokens, weights of the next)`` decides a
-    tree, see ``tree_verifier``; ``"batched_tree"``: the same with a leading dimension, see ``tree_batches``. ``drafts``
-    says how trees are drawn, since a rule that is right for one way is wrong for another: ``"with_replacement"``,
-    ``"without_replacement"`` or ``"top_k"`` (then q is None). ``trees`` are the shapes to examine, each as its parents,
-    ``same_tree`` that the rows of a batch have one. ``reference.tree_layouts`` makes the arguments of other code.
-    ``gammas`` are the numbers of drafts, 1 to 3 for a row and 2 for all other chains unless told otherwise; then its
-    law is looked at with 8 too if it runs on them, else 4, all rows but three being certain. Nothing is said of more:
-    code that decides more drafts in another way is examined with those that it has in use.
-    A form need not be given where a parameter called ``lengths``, ``temperature``, ``top_k``, ``top_p`` or ``min_p``
-    tells it; without one of them it is a row. ``claims`` are what it promises, all there is unless told otherwise: a
-    lossless rule that accepts less than it could is held to ``{Claim.LOSSLESS}``.
+    Args:
+        verify: The rejection sampler. p is ``[gamma + 1, vocabulary]``, q ``[gamma, vocabulary]``, int64 draft_tokens
+            ``[gamma]``; the answer is the emitted token ids, at least one and at most ``gamma + 1``.
+        form: ``"row"``: ``verify(p, q, draft_tokens) -> emitted tokens`` (``subjects.verifier``). ``"batched"``: the
+            same with a leading dimension, and ``lengths`` if rows may differ. ``"logits"``: ``verify(target_logits,
+            draft_logits, draft_tokens, temperature=..., ...)``. ``"batched_logits"``: the same with a leading
+            dimension, and ``lengths`` if rows may differ. ``"tree"``: ``verify(p, q, parents, tokens) -> emitted
+            tokens, or (accepted tokens, weights of the next)``. ``"batched_tree"``: the same with a leading dimension.
+            ``reference.tree_layouts`` makes the arguments of others. None: told by a parameter called ``lengths``,
+            ``temperature``, ``top_k``, ``top_p`` or ``min_p``, else a row.
+        gammas: Numbers of drafts, each at least 1. None: 1 to 3 for a row and 2 for other chains; then the law is
+            looked at with 8 too if it runs on them, else 4, all rows but three being certain. Larger values are not
+            covered.
+        drafts: How trees are drawn, since a rule that is right for one way is wrong for another:
+            ``"with_replacement"``, ``"without_replacement"`` or ``"top_k"`` (then q is None).
+        trees: Shapes to examine, each as the parents of its nodes, -1 for a child of the text.
+        same_tree: Whether all rows of a batch have one tree.
+        cases: Single calls at the caller's own size, and nothing else: recorded ones (``Call``, ``LogitsCall``,
+            ``BatchedCall``) or ``hard_calls(vocabulary, gamma, dtype)``. They tell the form.
+        **options: See ``CheckOptions``. A lossless rule that accepts less than it could has
+            ``claims={Claim.LOSSLESS}``.
 
-    With ``cases`` it is examined on single calls at the caller's own size, and on nothing else: recorded ones
-    (``Call``, ``LogitsCall``, ``BatchedCall``; they tell the form) or ``hard_calls(vocabulary, gamma, dtype)``.
+    Returns:
+        One verdict for each check that applies.
+
+    Raises:
+        SpeculationRefuted: If a check refutes; the message is the counterexample.
+        UnusableSubject: If nothing is refuted and a check cannot be run.
+        SpeculationUndecided: If nothing is refuted and a check is UNKNOWN, or none applies.
+        ValueError: For arguments that cannot be, before any work begins.
+
+    Examples:
+        >>> import random
+        >>> def verify(p, q, draft_tokens):  # one token of p, whatever was drafted
+        ...     return [random.choices(range(len(p[0])), [float(mass) for mass in p[0]])[0]]
+        >>> [verdict] = check_verifier(verify, gammas=(1,), checks=["law_is_target"], quick=True)
+        >>> verdict.status is Status.HOLDS
+        True
     """
     check_callable(verify, "the verifier")
     if cases is not None:
-        if form is not None or gammas is not None or sampled:
+        if form is not None or gammas is not None or options.get("sampled"):
             raise ValueError("cases are given with form, gammas or sampled, expected cases alone: calls tell the form")
-        subject = claiming(calls_subject(verify, name_of(verify), _cases(cases)), claims)
-        return subject_plan(subject, how)
+        return judge(subject_plan(calls_subject(verify, name_of(verify), _cases(cases)), options))
     if form is not None:
         check_choice(form, "form", get_args(Form))
     chosen, name = None if gammas is None else checked_gammas(gammas), name_of(verify)
@@ -89,26 +94,36 @@ def check_verifier(
     else:
         _check_unsaid(form, drafts=drafts, trees=trees, same_tree=same_tree or None)
         subject = verifier_subject_of(verify, name, form, chosen)
-    hint = cache(partial(_batch_hint, verify, min(seconds_of(how), HINT_SECONDS))) if form is None else str
-    return subject_plan(claiming(subject, claims), how, sampled=sampled, hint=hint)
+    hint = cache(partial(_batch_hint, verify, min(seconds_of(options), HINT_SECONDS))) if form is None else str
+    return judge(subject_plan(subject, options, hint=hint))
 
 
-@judged
-def check_decoder(
-    decode: Callable[..., Any] | Algorithm,
-    *,
-    claims: Collection[Claim] | None = None,
-    sampled: bool = False,
-    **how: Unpack[Judging],
-) -> Plan:
+@judged("claims", "sampled", "tv", "seed")
+def check_decoder(decode: Callable[..., Any] | Algorithm, **options: Unpack[CheckOptions]) -> Sequence[Verdict]:
     """Examine a registry row, one round, or a whole decode (see ``subjects.external``).
 
-    ``claims`` are what it promises: what its row says, and LOSSLESS of a function, unless told otherwise.
+    Args:
+        decode: ``one_round(draws, target, draft, tokens) -> new tokens``, the same with ``*, horizon`` for a whole
+            decode, or a row of ``reference.ALGORITHMS``. ``target(tokens)`` and ``draft(tokens)`` are pmfs
+            ``[vocabulary]``, object arrays of ``Fraction``.
+        **options: See ``CheckOptions``. ``claims`` are those of its row, and LOSSLESS of a function, unless given.
+
+    Returns:
+        One verdict for each check that applies.
+
+    Raises:
+        SpeculationRefuted, SpeculationUndecided, UnusableSubject, ValueError: As in ``check_verifier``.
+
+    Examples:
+        >>> def one_round(draws, target, draft, tokens):
+        ...     return (draws.categorical(target(tokens), ("target",)),)
+        >>> {str(verdict.status) for verdict in check_decoder(one_round, quick=True, checks=["law_is_target"])}
+        {'holds'}
     """
     if not isinstance(decode, Algorithm):
         check_callable(decode, "the decoder")
     subject = algorithm_subject(decode) if isinstance(decode, Algorithm) else decode_subject(decode, name_of(decode))
-    return subject_plan(claiming(subject, claims), how, sampled=sampled)
+    return judge(subject_plan(subject, options))
 
 
 def _batch_hint(verify: Callable[..., Any], seconds: float) -> str:

@@ -1,1 +1,1 @@
-"""How far the suite itself can be believed: planted bugs killed, other projects' tests beside, false alarms counted."""
+"""Evidence about the suite itself: planted bugs killed, other projects' tests for comparison, false alarms counted."""

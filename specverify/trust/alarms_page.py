@@ -28,7 +28,7 @@ Seed {seed}. Repeat it with `nox -s alarms`.
 
 
 def alarms_page(statistical: Sequence[CountedAlarms], exact: CountedAlarms, budget: float, seed: int) -> str:
-    """Return the page: what was run, what was declared, what was counted."""
+    """Return the page: the runs, the declared rates, the counts."""
     rows = [_row(item) for item in (*statistical, exact)] + [f"\n* {example}" for example in exact.examples]
     detectable = ", ".join(map(str, DETECTABLE))
     return PAGE.format(detectable=detectable, budget=budget, rows="\n".join(rows), seed=seed)

@@ -1,9 +1,9 @@
-"""Bugs of real engines in one small vectorised decoder, as a black box shows them: by samples alone.
+"""Bugs of real engines in one small vectorised decoder, visible as a black box by samples alone.
 
-Seventeen change the texts, or how they depend on each other. Three leave them right and change what is accepted.
+Seventeen change the law of the texts, or their independence. Three leave both right and change the reported acceptance.
 
-The models know no context: p = (.1, .2, .3, .4) and q reversed, three drafts a round, texts of two tokens. A row has
-noise of its own, exponential races for tokens and uniforms for coins, and a bug changes one thing about it.
+The models do not depend on the context: p = (.1, .2, .3, .4) and q reversed, three drafts per round, texts of two
+tokens. Each row has its own noise, exponential races for tokens and uniforms for coins, and a bug changes one detail.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _ratio(token: Array) -> Array:
 
 
 class Bug(NamedTuple):
-    """One decoder; the defaults are right."""
+    """One decoder; the default fields are right."""
 
     drafted: Array = Q
     """The pmf that drafts are drawn from; the verifier takes it to be Q."""
@@ -93,22 +93,22 @@ OF_ACCEPTANCE: Final[Mapping[str, Bug]] = {
 
 
 def acceptance() -> Array:
-    """Return the law ``[3]`` of how many tokens of a text are accepted drafts.
+    """Return the law ``[3]`` of the number of accepted drafts among the tokens of a text.
 
-    Every token of a text of two is decided by a draft of its own, and stays with probability sum(min(p, q)) whatever
-    came before: the models know no context, and a round drafts more than two.
+    Each of the two tokens is decided by a draft of its own, which is accepted with probability sum(min(p, q)) whatever
+    came before: the models do not depend on the context, and a round has more than two drafts.
     """
     rate = np.minimum(P, Q).sum()
     return np.array([(1 - rate) ** 2, 2 * rate * (1 - rate), rate**2])
 
 
 def decode(bug: Bug, seed: int, number: int) -> Array:
-    """Return ``number`` texts, int64 ``[number, 2]``: what ``check_sampler`` calls ``sample(seed, n)``."""
+    """Return ``number`` texts, int64 ``[number, 2]``: the ``sample(seed, n)`` of ``check_sampler``."""
     return told(bug, seed, number)["tokens"]
 
 
 def told(bug: Bug, seed: int, number: int) -> Mapping[str, Array]:
-    """Return the same with ``accepted``, int64 ``[number]``: how many tokens of each text are accepted drafts."""
+    """Return the texts with ``accepted``, int64 ``[number]``: the number of accepted drafts of each text."""
     rows = (number + 1) // 2 if bug.rows_alike else number
     rng = np.random.default_rng(seed)
     text, filled = np.zeros((rows, TOKENS), dtype=np.int64), np.zeros(rows, dtype=np.int64)
@@ -129,13 +129,13 @@ def told(bug: Bug, seed: int, number: int) -> Mapping[str, Array]:
 
 
 def counts(bug: Bug, seed: int, number: int) -> Array:
-    """Return how often each of the 16 texts came, ``[16]``."""
+    """Return the counts of the 16 texts, ``[16]``."""
     text = decode(bug, seed, number)
     return np.bincount(text[:, 0] * len(P) + text[:, 1], minlength=len(P) ** 2)
 
 
 def _round(bug: Bug, rng: np.random.Generator, rows: int) -> tuple[Array, Array, Array]:
-    """Return the tokens of one round, ``[rows, gamma + 1]``, how many there are, and how many drafts stay first."""
+    """Return one round: tokens ``[rows, gamma + 1]``, their number, and the number of accepted drafts."""
     noise = rng.exponential(size=(rows, bug.gamma + 1, len(P)))
     coins, fresh = rng.random((rows, bug.gamma)), rng.exponential(size=(rows, bug.gamma, len(P)))
     drafts = _raced(bug.drafted, noise[:, :-1])
@@ -164,7 +164,7 @@ def _replacements(bug: Bug, coins: Array, noise: Array, fresh: Array) -> Array:
 
 
 def _raced(weights: Array, noise: Array) -> Array:
-    """Return who wins races: a draw from the weights where the noise is fresh; noise ``[..., V]``."""
+    """Return the winners of races: a draw from the weights if the noise ``[..., V]`` is fresh."""
     times = np.full(noise.shape, np.inf)
     np.divide(noise, weights, out=times, where=weights > 0)
     winners: Any = times.argmin(axis=-1)

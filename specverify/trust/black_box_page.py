@@ -1,4 +1,4 @@
-"""The tables of ``docs/black-boxes.md``, computed: ``python -m specverify.trust.black_box_page`` writes them there."""
+"""Writes the tables of ``docs/black-boxes.md``: ``python -m specverify.trust.black_box_page``."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ BEGIN, END = "<!-- computed: {} -->", "<!-- end -->"
 
 
 class Found(NamedTuple):
-    """What became of one bug."""
+    """The result for one bug."""
 
     name: str
     tv: float
@@ -60,7 +60,7 @@ def found(name: str, bug: Bug) -> Found:
 
 
 def until_refuted(bug: Bug, seed: int, concentrations: Sequence[float] = CONCENTRATIONS) -> int | None:
-    """Return how many texts, in batches of 250, refute the law at an alarm of 1e-6; None if 60 000 do not."""
+    """Return the number of texts, in batches of 250, that refute the law at an alarm of 1e-6; None beyond 60 000."""
     total, masses = np.zeros(len(P) ** 2), np.outer(P, P).ravel()
     for batch in range(MOST // EVERY):
         total += counts(bug, seed * 10_000 + batch, EVERY)
@@ -70,7 +70,7 @@ def until_refuted(bug: Bug, seed: int, concentrations: Sequence[float] = CONCENT
 
 
 def _by_checks(bug: Bug, acceptance: Array | None = None) -> str:
-    plan = SamplingPlan(tolerance=0.02, alarm=ALARM)
+    plan = SamplingPlan(tv=0.02, alarm=ALARM)
     verdicts = sampled_verdicts(Sampler("it", partial(told, bug)), plan, law=law(), acceptance=acceptance)
     refuted = [verdict.check for verdict in verdicts if verdict.status is Status.REFUTED]
     samples = next(item for item in verdicts if item.check == "samples_fit_law").figures["samples"]
@@ -121,7 +121,7 @@ def acceptance_table() -> str:
 
 
 def calibration_table() -> str:
-    """Return what two tests of other projects are worth."""
+    """Return the false-alarm rates and the power of two tests of other projects."""
     rows = [("PyTorch, two samples of 10 000, declared 1e-3", pytorch_two_samples())]
     cosine = "FlashInfer, cosine at 5 000 000 draws"
     rows += [(f"{cosine} (logits {seed})", flashinfer_cosine(seed=seed)) for seed in (0, 1)]
@@ -145,7 +145,7 @@ TABLES: Final = {
 
 
 def with_tables(page: str) -> str:
-    """Return the page with its tables computed anew. Raises ``ValueError`` where one has no place in it."""
+    """Return the page with its tables computed anew. Raises ``ValueError`` for a table without a place in it."""
     return "".join(_parts(page))
 
 

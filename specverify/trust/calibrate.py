@@ -1,7 +1,7 @@
-"""What somebody's own test of a sampler is worth: how often it accuses a right one, and what it can see.
+"""The false-alarm rate and the power of a user's own test of a sampler.
 
-A threshold chosen by feel has some false-alarm rate and some blind spot. Both are counted here: the test is run on
-samples of the very law it tests, and on laws at a growing distance from it.
+A threshold chosen by feel has some false-alarm rate and some blind spot. Both are measured: the test runs on samples of
+the very law it tests, and on laws at a growing distance from it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Takes = Literal["samples", "counts"]
 
 
 class Seen(NamedTuple):
-    """What the test says of laws that are wrong in one way, more and more."""
+    """The results of the test on laws with one kind of error, of growing size."""
 
     way: str
     largest: float
@@ -45,7 +45,7 @@ class Seen(NamedTuple):
 
 
 class Calibration(NamedTuple):
-    """What a test is worth at one law and number of samples."""
+    """The false-alarm rate and power of a test at one law and number of samples."""
 
     samples: int
     runs: int
@@ -59,12 +59,12 @@ class Calibration(NamedTuple):
 
     @property
     def rate(self) -> float:
-        """The false-alarm rate that was counted."""
+        """The counted false-alarm rate."""
         return self.alarms / self.runs
 
     @property
     def as_declared(self) -> bool | None:
-        """Whether the declared rate can be true; None if none was."""
+        """Whether the count is compatible with the declared rate; None if none was declared."""
         return None if self.declared is None else self.low <= self.declared
 
     def __str__(self) -> str:
@@ -94,17 +94,37 @@ def calibrate(
     runs_of_wrong: int = 20,
     seed: int = 0,
 ) -> Calibration:
-    """Return the false-alarm rate of a test and the total variation that it can see.
+    """Return the false-alarm rate of a test and the total variation that it detects.
 
-    ``statistic(sample)`` is given ``samples`` outcomes of ``law`` (a pmf ``[k]``, or probabilities by sequence), as
-    their numbers: int64 ``[samples]`` in random order, or with ``takes="counts"`` how often each came, ``[k]``. With
-    ``two_samples`` it is given a second, right sample of that size to compare with. It alarms if what it returns is
-    above ``threshold``; without one, if it raises ``AssertionError`` or returns False.
+    The false alarms of right samples are counted. Then laws are bisected that are wrong in two ways: half of the
+    outcomes too likely, which is as hard to see as any, and garbage, a uniformly random outcome now and then.
 
-    ``declared`` is the rate that its author states. The false alarms of ``runs`` right samples are counted; then laws
-    are bisected, with ``runs_of_wrong`` each, that are wrong in two ways: half of the outcomes too likely, which is
-    as hard to see as any, and garbage, a uniformly random outcome now and then. Raises ``ValueError`` for arguments
-    that cannot be, and whatever else the statistic raises.
+    Args:
+        statistic: ``statistic(sample)`` gets outcomes as their numbers: int64 ``[samples]`` in random order, or with
+            ``takes="counts"`` how often each came, ``[k]``. It alarms if its result is above ``threshold``; without
+            one, if it raises ``AssertionError`` or returns False.
+        law: The right law of the outcomes: a pmf ``[k]``, or probabilities by sequence.
+        samples: Outcomes of one sample.
+        threshold: The largest result that is no alarm.
+        takes: ``"samples"`` or ``"counts"``.
+        two_samples: Whether the statistic gets a second, right sample of that size to compare with.
+        declared: The false-alarm rate that the author of the test states.
+        runs: Right samples whose false alarms are counted.
+        runs_of_wrong: Samples of each wrong law, at least 10.
+        seed: Seed of all samples.
+
+    Returns:
+        The false-alarm rate with its 99 percent interval, and the total variations that pass and that are refuted.
+
+    Raises:
+        ValueError: For arguments that cannot be. Whatever else the statistic raises is raised.
+
+    Examples:
+        >>> def my_test(sample):
+        ...     return abs(sample.mean() - 0.75) < 0.1
+        >>> result = calibrate(my_test, [0.25, 0.75], samples=100, runs=20, runs_of_wrong=10)
+        >>> 0 <= result.alarms <= 20
+        True
     """
     check_callable(statistic, "statistic", arguments=1 + bool(two_samples))
     check_count(samples, "samples")
@@ -137,7 +157,7 @@ def calibrate(
 
 
 def _alarms(found: Any, threshold: float | None) -> bool:
-    """Return whether what a statistic returned is an alarm; raises ``ValueError`` for what cannot be compared."""
+    """Return whether the value of a statistic is an alarm; raises ``ValueError`` for an incomparable value."""
     value = found.item() if getattr(found, "shape", None) == () else found
     if threshold is not None:
         check_number(value, "what the statistic returned", "a number, to compare with the threshold", lambda _: True)
@@ -148,7 +168,7 @@ def _alarms(found: Any, threshold: float | None) -> bool:
 
 
 def most_wrong(masses: Array) -> Mapping[str, Array]:
-    """Return the ends of the ways in which a law is made wrong: it is mixed with these, more and more."""
+    """Return the extreme laws of each kind of error; a law is made wrong by mixing it with one of them."""
     law, uniform = {i: float(mass) for i, mass in enumerate(masses)}, np.full(len(masses), 1 / len(masses))
     garbage = {} if np.allclose(masses, uniform, rtol=1e-9, atol=0) else {"uniform garbage": uniform}
     if (masses > 0).sum() == 1:
@@ -166,7 +186,7 @@ def _seen(way: str, right: Array, wrong: Array, alarmed: Callable[[Array], float
 
 
 def _edge(below: Callable[[float], bool]) -> tuple[float, float | None]:
-    """Return the last share found to be below and the first found not to be, if even the largest is not."""
+    """Return the last share below the limit and the first above it, if the largest is above."""
     if below(1.0):
         return 1.0, None
     low, high = 0.0, 1.0

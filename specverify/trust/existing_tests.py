@@ -1,4 +1,4 @@
-"""Two tests of samplers as other projects run them, written from their descriptions, for ``calibrate``."""
+"""Two tests of samplers used by other projects, written from their descriptions, as input of ``calibrate``."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ COSINE = 0.99
 
 
 def balanced_bins(sample: Array, other: Array) -> float:
-    """Return by how much the fullest of ten bins leans to one of two samples, in units of PyTorch's threshold.
+    """Return the largest imbalance of two samples in ten bins, in units of PyTorch's threshold.
 
     Both samples are sorted together and cut into bins of equal size. The mean of +1 (first) and -1 (second) in a bin
-    has standard deviation ``size ** -1/2``, and its threshold is that times ``erfinv(1 - 2 rate / bins)``. The quantile
-    of the normal law is ``sqrt(2)`` times as large, which the threshold leaves out.
+    has standard deviation ``size ** -1/2``, and the threshold is that times ``erfinv(1 - 2 rate / bins)``. The quantile
+    of the normal law would be ``sqrt(2)`` times as large, a factor that the threshold omits.
     """
     from scipy.special import erfinv  # noqa: PLC0415 - half a second, and only where something is sampled
 
@@ -34,7 +34,7 @@ def balanced_bins(sample: Array, other: Array) -> float:
 
 
 def cosine_of(masses: Array) -> Any:
-    """Return FlashInfer's test: the cosine of counts and pmf is above 0.99, and nothing impossible was drawn."""
+    """Return FlashInfer's test: the cosine of counts and pmf is above 0.99, and no impossible token was drawn."""
 
     def passes(counts: Array) -> bool:
         cosine = counts @ masses / (np.linalg.norm(counts) * np.linalg.norm(masses))
@@ -44,7 +44,7 @@ def cosine_of(masses: Array) -> Any:
 
 
 def pytorch_two_samples(runs: int = 2000, seed: int = 0) -> Calibration:
-    """Return what PyTorch's comparison of two samples of 10 000 is worth at its declared rate of 1e-3."""
+    """Return the calibration of PyTorch's comparison of two samples of 10 000 at its declared rate of 1e-3."""
     law = np.full(5000, 1 / 5000)
     return calibrate(
         balanced_bins,
@@ -59,7 +59,7 @@ def pytorch_two_samples(runs: int = 2000, seed: int = 0) -> Calibration:
 
 
 def flashinfer_cosine(runs: int = 50, seed: int = 0) -> Calibration:
-    """Return what FlashInfer's comparison of 5 000 000 draws is worth, of 32 000 tokens with logits of deviation 5."""
+    """Return the calibration of FlashInfer's comparison of 5 000 000 draws of 32 000 tokens, logits of deviation 5."""
     masses = softmax(5.0 * np.random.default_rng(seed).standard_normal(32_000))
     return calibrate(
         cosine_of(masses), masses, samples=5_000_000, takes="counts", runs=runs, runs_of_wrong=10, seed=seed

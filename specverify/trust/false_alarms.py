@@ -1,7 +1,7 @@
-"""How often the suite accuses a correct subject: counted, and compared with what was declared.
+"""The rate at which the suite refutes a right subject: counted, and compared with the declared rate.
 
-The statistical layer judges samples of correct laws at an inflated budget, so that alarms can be counted at all; the
-exact layer examines random correct configurations, and must accuse none.
+The statistical layer judges samples of right laws at an inflated budget, so that alarms occur often enough to be
+counted; the exact layer examines random right configurations and must refute none.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ACCUSATIONS = frozenset({Status.REFUTED, Status.UNUSABLE})
 
 
 class CountedAlarms(NamedTuple):
-    """How many of ``runs`` correct subjects were accused, beside the probability declared for it."""
+    """The number of right subjects that were refuted, of ``runs``, with the declared probability."""
 
     what: str
     runs: int
@@ -46,7 +46,7 @@ class CountedAlarms(NamedTuple):
 
     @property
     def as_declared(self) -> bool:
-        """Whether the rate can be no more than was declared: the interval does not lie above it."""
+        """Whether the rate can be as low as declared: the interval does not lie above it."""
         return self.low <= self.declared
 
 
@@ -59,10 +59,10 @@ class _Tally(NamedTuple):
 def statistical_alarms(
     runs: int, false_alarm: float = 1e-2, seed: int = 0, jobs: int = 1, done: Callable[[int], None] = lambda index: None
 ) -> list[CountedAlarms]:
-    """Judge ``runs`` correct subjects at ``false_alarm`` each; return the rate of each stage and of the accusation.
+    """Judge ``runs`` right subjects at ``false_alarm`` each; return the rate of each stage and of refutations.
 
-    The subjects are the registry rows, sampled by dividing the count and judged against their own output laws,
-    enumerated in float64, at several planned sample sizes.
+    The subjects are the registry rows, sampled by dividing counts and judged against their own output laws, enumerated
+    in float64, at several planned sample sizes.
     """
     works = [partial(_tally, share, false_alarm, seed) for share in _shares(runs)]
     tallies: list[_Tally] = list(in_parallel(works, jobs, done))
@@ -76,14 +76,14 @@ def statistical_alarms(
 def exact_alarms(
     configurations: int, seed: int = 0, jobs: int = 1, done: Callable[[int], None] = lambda index: None
 ) -> CountedAlarms:
-    """Examine random correct configurations by every exact check that applies; none may be accused."""
+    """Examine random right configurations by every exact check that applies; none may be refuted."""
     works = [partial(_accusations, share, seed) for share in _shares(configurations)]
     result = [line for lines in in_parallel(works, jobs, done) for line in lines]
     return _counted("an exact check refutes", configurations, 0.0, len(result))._replace(examples=tuple(result))
 
 
 def _shares(number: int) -> list[tuple[int, ...]]:
-    """Return 0 .. number - 1 in ``SHARES`` parts at most; each is told of when it is done."""
+    """Return 0 .. number - 1 in at most ``SHARES`` parts, each with a callback for its end."""
     return [tuple(map(int, share)) for share in np.array_split(np.arange(number), min(number, SHARES))]
 
 
@@ -116,7 +116,7 @@ def _tally(indices: Sequence[int], false_alarm: float, seed: int) -> _Tally:
 
 @lru_cache(maxsize=1024)
 def _correct(row: int, size: int) -> tuple[Decoder, Mapping[Tokens, float]]:
-    """Return a registry row on float64 tables, and its output law, which has few, more or many outcomes."""
+    """Return a registry row on float64 tables with its output law of few, more or many outcomes."""
     algorithm: Algorithm = ALGORITHMS[row]
     vocabulary, horizon = ((2, 1), (4, 2), (5, 3))[size]
     decoder = algorithm.build(float_task(vocabulary, 1.0, horizon), **algorithm.examples[0])

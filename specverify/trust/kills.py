@@ -1,8 +1,8 @@
-"""The kill matrix: every planted bug under every check, every suspicious-looking correct subject, and the peers' tests.
+"""The kill matrix: every planted bug under every check, every suspicious-looking right subject, and the peers' tests.
 
-A mutant is killed by a check that refutes it. The named check has every scenario to do so, the others every third, and
-sampling is thinned; so a check that says nothing of a mutant, or holds on it, is seen as well. The subject without the
-bug is judged in the scenarios that were needed to kill it. The statistics of other projects get the mutants that their
+A check kills a mutant by refuting it. The named check examines every scenario, the others every third, and sampling is
+thinned; so checks that do not apply to a mutant, or hold on it, are recorded as well. The subject without the bug is
+judged in the scenarios that were needed to kill the mutant. The statistics of other projects get the mutants that their
 tests can express.
 """
 
@@ -49,7 +49,7 @@ class MatrixCell(NamedTuple):
 
 
 class MutantRow(NamedTuple):
-    """One mutant: what each check, and each statistic of another project, said of it."""
+    """One mutant with the result of each check, and of each statistic of another project."""
 
     name: str
     summary: str
@@ -73,7 +73,7 @@ class MutantRow(NamedTuple):
 
 
 class ControlRow(NamedTuple):
-    """One correct subject that looks wrong: the checks that refuted it, of which there must be none."""
+    """A right subject that looks wrong, and the checks that refuted it: there must be none."""
 
     name: str
     summary: str
@@ -85,7 +85,7 @@ class ControlRow(NamedTuple):
 
     @property
     def as_expected(self) -> bool:
-        """Whether no check accuses it, and some check holds on it if any applies."""
+        """Whether no check refutes it, and a check holds on it if any applies."""
         return not self.accused_by and (bool(self.held) or not self.applied)
 
 
@@ -108,7 +108,7 @@ def kill_matrix(
 ) -> KillMatrix:
     """Return the matrix of the mutants named in ``chosen`` and of every control, on ``jobs`` processes.
 
-    ``progress`` is told the name of each that is done.
+    ``progress`` is called with the name of each finished row.
     """
     names, suspected = tuple(check.name for check in checks), [item.name for item in suspects()]
     shared = _sharing(tuple(chosen))
@@ -125,12 +125,12 @@ def kill_matrix(
 
 
 def number_of_works(chosen: Sequence[str]) -> int:
-    """Return how many times ``progress`` will be told something by ``kill_matrix``."""
+    """Return how many times ``kill_matrix`` calls ``progress``."""
     return len(chosen) + len(suspects()) + len(set(_sharing(tuple(chosen))))
 
 
 def mutant_row(name: str, checks: Sequence[str], conditions: Conditions, peers: bool = False) -> MutantRow:
-    """Return what every check says of one mutant, and what the named one says of its control."""
+    """Return the result of every check on one mutant, and of the named check on its control."""
     row = _without_control(name, checks, conditions, peers)
     return row if row.control else row._replace(control=_control_status(name, checks, conditions))
 
@@ -142,7 +142,7 @@ def _and_forgotten(work: Callable[[], Any]) -> Any:
 
 
 def _without_control(name: str, checks: Sequence[str], conditions: Conditions, peers: bool) -> MutantRow:
-    """Return the row of a mutant; nothing of its control, unless it had to be judged in all scenarios."""
+    """Return the row of a mutant, without its control unless that had to be judged in all scenarios."""
     mutant = _mutant(name)
     subject, checklist = _thinned(mutant.open()), _checklist(checks, conditions)
     killer = check_named(mutant.killed_by)
@@ -161,7 +161,7 @@ def _without_control(name: str, checks: Sequence[str], conditions: Conditions, p
 
 
 def _control_status(name: str, checks: Sequence[str], conditions: Conditions, every: bool = False) -> str:
-    """Return what the check that a mutant names says of the same subject without the bug, in every scenario or some."""
+    """Return the result of the named check on the subject without the bug, in every scenario or some."""
     mutant = _mutant(name)
     killer, subject = check_named(mutant.killed_by), _thinned(mutant.control())
     checklist = _checklist(checks, conditions, (killer,))
@@ -170,7 +170,7 @@ def _control_status(name: str, checks: Sequence[str], conditions: Conditions, ev
 
 @lru_cache(maxsize=1)
 def _sharing(chosen: tuple[str, ...]) -> list[str]:
-    """Return, for each mutant, the first whose control is made of the same and judged by the same check."""
+    """Return, for each mutant, the first mutant with an equal control and the same check."""
     first: dict[Hashable, str] = {}
     return [first.setdefault(_made_of((_mutant(name).control(), _mutant(name).killed_by)), name) for name in chosen]
 
@@ -180,7 +180,10 @@ def _mutant(name: str) -> Mutant:
 
 
 def _made_of(value: Any) -> Hashable:
-    """Return what a value is made of. A function is itself, and what cannot be told from others is like no other."""
+    """Return a comparable description of a value.
+
+    A function is compared by identity; other opaque values equal nothing.
+    """
     if isinstance(value, partial):
         return partial, _made_of((value.func, value.args, value.keywords))
     if isinstance(value, Mapping):
@@ -191,7 +194,7 @@ def _made_of(value: Any) -> Hashable:
 
 
 def control_row(name: str, checks: Sequence[str], conditions: Conditions) -> ControlRow:
-    """Return which checks accuse a correct subject."""
+    """Return the checks that refute a right subject."""
     control = next(item for item in suspects() if item.name == name)
     verdicts = list(verify_subject(_thinned(control.open()), _checklist(checks, conditions)))
     return ControlRow(
@@ -205,7 +208,7 @@ def control_row(name: str, checks: Sequence[str], conditions: Conditions) -> Con
 
 
 def lonely_killers(matrix: KillMatrix) -> dict[str, tuple[str, ...]]:
-    """Return, for each check, the mutants that it alone kills: a check with none is one that others cover."""
+    """Return, for each check, the mutants that only it kills; a check with none is covered by the others."""
     alone: dict[str, list[str]] = {check.name: [] for check in CHECKS}
     for row in matrix.mutants:
         if len(row.killers) == 1:

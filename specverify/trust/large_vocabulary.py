@@ -1,8 +1,8 @@
-"""Thirty tokens of 128 256 that come too often or too rarely, and which statistics see it.
+"""Thirty of 128 256 tokens with wrong probabilities, and which statistics detect it.
 
-The total variation is 0.01, on tokens that are one in four thousand: too many tokens for each to be counted by itself.
-``check_sampler`` looks at them in ways chosen before the data; beside it stand the statistics by which vLLM tests its
-rejection samplers (``trust.peers``), on samples of the same sampler.
+The total variation is 0.01, on tokens of probability one in four thousand: too many for a count of each.
+``check_sampler`` compares them in partitions fixed before the data; for comparison, the statistics by which vLLM tests
+its rejection samplers (``trust.peers``) get samples of the same sampler.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ TV: Final = 0.01
 P: Final = softmax(4.0 * np.random.default_rng(0).standard_normal(V))
 Q: Final = softmax(np.log(P) + np.random.default_rng(1).standard_normal(V))
 """The draft: what p is compared with where tokens are put together by p/q."""
-PLAN: Final = SamplingPlan(tolerance=0.04, most_samples=400_000)
+PLAN: Final = SamplingPlan(tv=0.04, most_samples=400_000)
 STATISTICS: Final = {"pooled L2": "vLLM V1", "chi-square": "vLLM V2 wide"}
 MORE: Final = 10
 """How many times the samples the other statistics are given as well."""
 
 
 def moved(tokens: Array, *, more: bool) -> Array:
-    """Return P with ``TV`` more, or less, on the tokens, in proportion to what the others have."""
+    """Return P with ``TV`` more, or less, mass on the tokens, taken from the others in proportion."""
     law: Array = P.copy()
     here = P[tokens].sum()
     law[tokens] = P[tokens] + TV / len(tokens) if more else P[tokens] * (1 - TV / here)
@@ -61,7 +61,7 @@ def sampler_of(law: Array) -> Callable[[int, int], Array]:
 
 
 def table() -> str:
-    """Return what ``check_sampler`` says of each law, and what vLLM's statistics say of as many samples and more."""
+    """Return the verdict of ``check_sampler`` on each law, and vLLM's statistics on as many samples and more."""
     heads = [f"{name}, {times}" for name in STATISTICS for times in ("as many", f"{MORE} times")]
     lines = [f"| law | `samples_fit_law` | samples | {' | '.join(heads)} |", f"|{'---|' * (3 + len(heads))}"]
     for name, law in {RIGHT: P, **PLANTED}.items():
@@ -72,21 +72,21 @@ def table() -> str:
 
 
 def judged(law: Array) -> tuple[Status, int]:
-    """Return the verdict of ``check_sampler`` on samples of ``law``, against P, and the samples it took."""
+    """Return the verdict of ``check_sampler`` on samples of ``law`` against P, and the number of samples."""
     verdicts = sampled_verdicts(Sampler("it", sampler_of(law)), PLAN, law=P, draft=Q)
     fit = next(verdict for verdict in verdicts if verdict.check == "samples_fit_law")
     return fit.status, fit.figures["samples"]
 
 
 def told(peer: str, law: Array, samples: int) -> str:
-    """Return what a statistic of another project says of so many samples of ``law``, and of as many of P."""
+    """Return the result of another project's statistic on samples of ``law``, and on as many samples of P."""
     if accepted(peer, law, samples):
         return "accepts"
     return "alarms" if accepted(peer, P, samples) else "alarms, and on the law itself"
 
 
 def accepted(peer: str, law: Array, samples: int) -> bool:
-    """Return whether a statistic of another project accepts so many samples of ``law`` as samples of P."""
+    """Return whether another project's statistic accepts this many samples of ``law`` as samples of P."""
     statistic = next(item for item in PEERS if item.name == peer)
     rounds = Rounds(lambda number, settled=None, /: _blocks(law, 1, number), independent=True)
     return statistic.accepts(rounds, P, samples, np.random.default_rng(3))

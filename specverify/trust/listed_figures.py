@@ -1,9 +1,9 @@
-"""What an earlier survey of other projects' tests found, as data: it is copied here, and not measured.
+"""Results of an earlier survey of other projects' tests, as data: copied here, not measured.
 
 The survey took the statistics by which five projects test their rejection samplers, each with the vocabulary, the
-number of samples and the threshold of that project, and simulated them on the processor, many times against each of
-the bugs that ``black_box_mutants`` plants too. It also ran an e-process of its own on texts of two tokens: a mixture
-over three Dirichlet concentrations around their law, at an alarm of 1e-6, looked at after every 250 texts, three times.
+number of samples and the threshold of that project, and simulated them many times against each bug of
+``black_box_mutants``. It also ran an e-process of its own on texts of two tokens: a mixture over three Dirichlet
+concentrations around their law, at an alarm of 1e-6, evaluated after every 250 texts, three times.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 
 class TestOfOthers(NamedTuple):
-    """A project's test as the survey ran it."""
+    """A project's test as run by the survey."""
 
     name: str
     samples: int
@@ -77,7 +77,7 @@ CONCENTRATIONS: Final = (50.0, 500.0, 5000.0)
 
 
 def alarms_table() -> str:
-    """Return which of the bugs the tests of other projects see, at their own sizes."""
+    """Return the bugs that the tests of other projects detect, at their own sizes."""
     heads = " | ".join(f"{test.name}, {test.samples} samples" for test in TESTS)
     lines = [f"| bug | {heads} |", f"|{'---|' * (1 + len(TESTS))}"]
     for name, result in ALARMS.items():
@@ -90,7 +90,7 @@ def alarms_table() -> str:
 
 
 def texts_listed(name: str) -> str:
-    """Return the texts that the survey's e-process took for a bug."""
+    """Return the number of texts that the survey's e-process needed for a bug."""
     if name not in TEXTS:
         return ""
     least, most = TEXTS[name]

@@ -1,7 +1,8 @@
-"""Rounds of one decoder, one after the other, for the statistics by which other projects test theirs.
+"""Successive rounds of one decoder, as input of the statistics by which other projects test theirs.
 
-Many at once, if they are a function of their draws: by ``laws.divided``. Random numbers from elsewhere are answered by
-draws, as those of foreign code are; only what is left then, such as a count of calls, is run one by one.
+If the rounds are a function of their draws, many are drawn at once by ``laws.divided``. Random numbers from other
+sources are answered by draws, as those of foreign code are. A round that depends on more, such as a count of calls,
+runs alone.
 """
 
 from __future__ import annotations
@@ -40,9 +41,9 @@ class Draw(Protocol):
     """Draws fresh rounds."""
 
     def __call__(self, number: int, settled: Callable[[Blocks], bool] = ..., /) -> Blocks:
-        """Return what ``number`` rounds emit, or part of it if ``settled`` says of the part that it is enough.
+        """Return the tokens of ``number`` rounds, or of part of them if ``settled`` accepts the part as sufficient.
 
-        What is there so far comes in no particular order: it is no sample, only what counts cannot fall below.
+        A part is in no particular order: it is no sample, but a lower bound of the counts.
         """
         ...
 
@@ -56,11 +57,11 @@ class Rounds(NamedTuple):
 
 
 def rounds_of(decoder: Decoder, rng: np.random.Generator, intercepted: bool = False) -> Iterator[Rounds]:
-    """Yield ways to draw its rounds after ``PROMPT``. Where they ``CANNOT_BE_DRAWN`` the next way is to be taken.
+    """Yield ways to draw a decoder's rounds after ``PROMPT``. If one raises ``CANNOT_BE_DRAWN``, take the next.
 
-    ``intercepted`` tells that its random calls are answered already. Drawing raises ``TimeoutError`` if that would take
-    more than ``MOST_SECONDS``, as one round does that takes more than ``PROBE_SECONDS``, and ``ValueError`` if a round
-    emits nothing.
+    ``intercepted`` states that its random calls are already answered. Drawing raises ``TimeoutError`` if it would take
+    more than ``MOST_SECONDS``, or if one round takes more than ``PROBE_SECONDS``, and ``ValueError`` if a round emits
+    no token.
     """
     start = decoder.init(PROMPT)
 
@@ -78,7 +79,7 @@ def rounds_of(decoder: Decoder, rng: np.random.Generator, intercepted: bool = Fa
 
 
 def _repeats_itself(program: Callable[[Draws], Tokens]) -> bool:
-    """Return whether some runs are the same when their draws are answered alike: dividing few paths may not tell."""
+    """Return whether runs with equal answers to their draws are equal; dividing few paths may not show it."""
     begun = time.process_time()
     for seed in range(REPEATED):
         first = Narrated(Sampled(seed))

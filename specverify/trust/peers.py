@@ -1,8 +1,8 @@
 """The statistics by which engines test their own rejection samplers, written from their descriptions.
 
 Each takes one round over pmfs that do not depend on the context, as those tests do, with their vocabulary sizes,
-numbers of samples and thresholds. All rounds of a sample are run at once, by ``laws.divided``. They stand beside
-our own checks in the kill matrix: what they miss, and what they cannot even express.
+numbers of samples and thresholds. All rounds of a sample are drawn at once, by ``laws.divided``. The kill matrix lists
+them beside our own checks, with the bugs that they miss or cannot express.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TURNED = 1e-9
 
 
 class PeerStatistic(NamedTuple):
-    """One statistic of another project: its sizes, and whether it accepts a sample of blocks."""
+    """One statistic of another project: its sizes, and its decision on a sample of blocks."""
 
     name: str
     described: str
@@ -125,10 +125,10 @@ def _distance_shrinks(rounds: Rounds, p: Array, samples: int, rng: np.random.Gen
 
 
 def _chi_square(rounds: Rounds, p: Array, samples: int, _: np.random.Generator) -> bool:
-    """At every position reached, chi-square is below df + 10 sqrt(2 df); bins that expect fewer than 5 are merged.
+    """At every position reached, chi-square is below df + 10 sqrt(2 df); bins with an expectation below 5 are merged.
 
-    Every round has a first position, so what it should hold of each token in the end is known from the beginning. As
-    soon as what there is too much of makes chi-square too large, nothing that follows can make it small again.
+    Every round has a first position, so the final expectation of each token is known from the beginning. Once an excess
+    makes chi-square too large, later rounds cannot reduce it.
     """
 
     def refused(found: Blocks, position: int, number: float, so_far: bool = False) -> bool:
@@ -162,10 +162,10 @@ def _kl_alike(rounds: Rounds, p: Array, samples: int, rng: np.random.Generator) 
 
 
 def _cosine(rounds: Rounds, p: Array, samples: int, _: np.random.Generator) -> bool:
-    """The cosine of the histogram and p is above 0.99, and no token of probability 0 is seen.
+    """The cosine of the histogram and p is above 0.99, and no token of probability 0 occurs.
 
-    Independent rounds are drawn in two goes, the second only if it may matter: after the first the angle of the whole
-    is known but for what both goes may be off.
+    Independent rounds are drawn in two parts, the second only if it can matter: the first part determines the final
+    angle up to a bound on the error of both parts.
     """
     few = samples // FIRST if rounds.independent else samples
     counts = _counts(rounds.draw(few), len(p), range(1))
@@ -182,9 +182,10 @@ def _cosine(rounds: Rounds, p: Array, samples: int, _: np.random.Generator) -> b
 
 
 def _off(number: int, chance: float) -> float:
-    """Return how far the shares of tokens in so many rounds may be from their law, as the length of a vector.
+    """Return the distance of token shares from their law that is exceeded with probability ``chance``.
 
-    Farther with at most this ``chance``: McDiarmid's inequality, where one round moves them by ``2 ** 0.5 / number``.
+    The distance is the length of a vector. The bound is McDiarmid's inequality: one round moves the shares by ``2 **
+    0.5 / number``.
     """
     return (1 + math.sqrt(-math.log(chance))) / math.sqrt(number)
 
@@ -194,7 +195,7 @@ def _cosine_between(counts: Array, p: Array) -> float:
 
 
 def _order_kept(rounds: Rounds, p: Array, samples: int, _: np.random.Generator) -> bool:
-    """Counts of four tokens come in the order of their probabilities."""
+    """The counts of four tokens are in the order of their probabilities."""
     counts = _counts(rounds.draw(samples), len(p), range(1))
     return bool(counts[1] > counts[3] > counts[7] > 0 and counts[8] > counts[3])
 

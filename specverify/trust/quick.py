@@ -1,4 +1,4 @@
-"""What the quick plan is made of, and what it refutes: measured on planted bugs, twins of idioms and wrong engines.
+"""The construction and the power of the quick plan, measured on planted bugs, twins of idioms and wrong engines.
 
     python -m specverify.trust.quick kills FILE [--kind K] [--part I/N]   which case refutes which bug, a line a bug
     python -m specverify.trust.quick plan FILE [--kind K]                specverify/run/quick.toml, from those lines
@@ -6,8 +6,8 @@
     python -m specverify.trust.quick page FILE                           docs/quick.md, from those lines
 
 ``--idioms FOLDER`` adds the twins of the idioms in a folder of tables. ``--check NAME`` tries one check alone on every
-bug, and replaces its cases in the plan. Lines are added to a file: bugs that it has are not run again. Only cases whose
-law takes at most ``POOL_RUNS`` runs can come into a plan.
+bug, and replaces its cases in the plan. Lines are appended to a file: bugs that it contains are not run again. Only
+cases whose law takes at most ``POOL_RUNS`` runs are candidates for a plan.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from specverify.base.verdict import Examination, Status
 from specverify.checks import EXACT_CHECKS, Case, Check, Conditions
 from specverify.checks.check import beyond_reach
 from specverify.checks.forgetting import forget_laws
-from specverify.intercept import float_calls
-from specverify.intercept.aliases import libraries_replaced
+from specverify.intercept.cpython import patches
+from specverify.intercept.everywhere import libraries_replaced
 from specverify.mutants import Mutant, mutants
 from specverify.mutants.made_engines import serving, wrong_engines
 from specverify.mutants.mutant import correct
@@ -139,7 +139,7 @@ def _as_a_user_gives_it(mutant: Mutant) -> Subject:
 
 
 def kills_of(bug: Bug, only: str = "") -> Iterator[Kill]:
-    """Yield what the cases of the pool say of a bug. Checks behind one that refutes it are not tried."""
+    """Yield the results of the candidate cases on a bug, up to the first check that refutes it."""
     subject = warmed_up(bug.open())
     for check in _most_telling_first():
         if only not in {"", check.name} or not_applicable(subject, check) is not None:
@@ -157,7 +157,7 @@ def kills_of(bug: Bug, only: str = "") -> Iterator[Kill]:
 
 
 def _tried_of(of_kind: Pool, check: Check) -> Mapping[CaseName, int]:
-    """Return the cases of a check that are tried; a right subject has no biased law, and lends those of its own."""
+    """Return the cases of a check to try; a right subject without a biased law provides cases of its own."""
     return of_kind.get(check.name) or (of_kind.get("law_is_target", {}) if check.name in LAWS else {})
 
 
@@ -167,9 +167,9 @@ def _most_telling_first() -> list[Check]:
 
 @cache
 def pool(kind: str, only: str = "") -> Pool:
-    """Return check -> the cases that may come into a plan -> their runs, as a right subject of this kind shows them.
+    """Return check -> candidate cases of a plan -> their runs, measured on a right subject of this kind.
 
-    There is one case of each family: of one variant, and alike but for the prompt and the seed.
+    Each family has one case: of one variant, and equal except for the prompt and the seed.
     """
     subject = warmed_up(RIGHT[kind]())
     result: dict[str, dict[CaseName, int]] = {}
@@ -193,7 +193,7 @@ def pool(kind: str, only: str = "") -> Pool:
 
 
 def _examination(case: Case, subject: Subject) -> Examination | None:
-    """Return what a check says of a case within ``POOL_RUNS`` runs, or None if it raises."""
+    """Return the result of a check on a case within ``POOL_RUNS`` runs, or None if it raises."""
     conditions = in_quick(Conditions(edge=0.0))._replace(runs=POOL_RUNS)
 
     def examined() -> Examination:
@@ -201,15 +201,15 @@ def _examination(case: Case, subject: Subject) -> Examination | None:
             return case.examine(conditions)
 
     try:
-        return float_calls.again(examined)
+        return patches.again(examined)
     except Exception:  # noqa: BLE001 - a bug may raise anything: the case says nothing of it
         return None
 
 
 def plan_of(lines: Iterable[Mapping[str, Any]], pool_of: Callable[[str], Pool]) -> dict[str, dict[str, list[CaseName]]]:
-    """Return kind -> check -> cases: those that refute most bugs first, until each bug is refuted that can be.
+    """Return kind -> check -> cases, the most effective first, until every bug is refuted that can be.
 
-    ``pool_of(kind)`` gives the cases of the checks that were tried on no bug.
+    ``pool_of(kind)`` provides the cases of checks that were tried on no bug.
     """
     refuted: dict[str, dict[str, dict[CaseName, set[str]]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(set)))
     tried: dict[str, dict[str, dict[CaseName, int]]] = defaultdict(lambda: defaultdict(dict))
@@ -236,9 +236,9 @@ def _least(kind: str, check: str) -> int:
 
 
 def _ordered(least: int, runs: Mapping[CaseName, int], refuted: Mapping[CaseName, set[str]]) -> list[CaseName]:
-    """Return cases that refute each bug ``CASES_OF_A_BUG`` times, where as many can, most for their runs first.
+    """Return cases that refute each bug ``CASES_OF_A_BUG`` times if possible, in the order of refutations per run.
 
-    More cases than one refute a bug that is like it and that is not in the list.
+    Several cases per bug also refute similar bugs outside the list.
     """
     wanted = Counter(bug for bugs_here in refuted.values() for bug in bugs_here)
     left = {bug: min(number, CASES_OF_A_BUG) for bug, number in wanted.items()}
@@ -263,7 +263,7 @@ def _ordered(least: int, runs: Mapping[CaseName, int], refuted: Mapping[CaseName
 
 
 def as_toml(plan: Mapping[str, Mapping[str, Sequence[CaseName]]]) -> str:
-    """Return a plan as the file that ``specverify.run.quick`` reads."""
+    """Return a plan as the file read by ``specverify.run.quick``."""
     parts = ["# Written by: python -m specverify.trust.quick plan\n"]
     for kind, by_check in plan.items():
         parts.append(f"\n[{json.dumps(kind)}]\n")
@@ -274,10 +274,10 @@ def as_toml(plan: Mapping[str, Mapping[str, Sequence[CaseName]]]) -> str:
 
 
 def compared(bug: Bug, *, full: bool = True) -> dict[str, Any]:
-    """Return what quick and full say of a bug; each ends with the first refutation.
+    """Return the results of quick and full on a bug; each stops at the first refutation.
 
-    What quick refutes is refuted in full: its cases are cases of the full plan, and a check is refuted by one. So the
-    full plan is run on what quick does not refute, and not at all unless it is asked for: then it is None.
+    A refutation by quick implies one by full, because its cases are cases of the full plan. So the full plan runs only
+    on bugs that quick does not refute, and only on request: otherwise its result is None.
     """
     by_quick = first_refuting(bug.open(), quick=True)
     by_full = by_quick or (first_refuting(bug.open(), quick=False) if full else None)
@@ -286,7 +286,7 @@ def compared(bug: Bug, *, full: bool = True) -> dict[str, Any]:
 
 
 def first_refuting(subject: Subject, *, quick: bool) -> str:
-    """Return the name of the first exact check that refutes a subject, or nothing."""
+    """Return the name of the first exact check that refutes a subject, or ""."""
     for verdict in verify_subject(subject, Checklist(EXACT_CHECKS, Conditions(edge=0.0), quick=quick)):
         if verdict.status is Status.REFUTED:
             return verdict.check
@@ -294,7 +294,7 @@ def first_refuting(subject: Subject, *, quick: bool) -> str:
 
 
 def page_of(lines: Sequence[Mapping[str, Any]]) -> str:
-    """Return the page: of each kind of subject, how many bugs full and quick refute, and those that quick does not."""
+    """Return the page: for each kind of subject, the bugs refuted by full and by quick, and those that quick misses."""
     plans, by_kind = quick_plans(), defaultdict(list)
     for line in lines:
         by_kind[line["kind"]].append(line)
@@ -333,7 +333,7 @@ def page_of(lines: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _counted(lines: Sequence[Mapping[str, Any]]) -> tuple[int, int, int]:
-    """Return how many are refuted in full, how many of them by quick, and of how many full is not known."""
+    """Return the number refuted by full, how many of them by quick, and for how many full is unknown."""
     full = [line for line in lines if line["full"]]
     return len(full), sum(bool(line["quick"]) for line in full), sum(line["full"] is None for line in lines)
 
@@ -361,7 +361,7 @@ def _lines(file: Path) -> list[dict[str, Any]]:
 
 
 def _run(work: Callable[[Bug], Mapping[str, Any]], asked: argparse.Namespace) -> None:
-    """Add a line of every bug that is wanted and that the file has not."""
+    """Append a line for every selected bug that the file does not contain."""
     known, tries_all = {line["bug"] for line in _lines(asked.file)}, asked.what == "compare"
     part, parts = map(int, asked.part.split("/"))
     wanted = [bug for bug in bugs(asked.idioms) if asked.kind in {"", bug.kind} and (tries_all or bug.kind in RIGHT)]
@@ -379,7 +379,7 @@ def _line_of_kills(bug: Bug, only: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Do what the command line says."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m specverify.trust.quick", description=__doc__)
     parser.add_argument("what", choices=("kills", "plan", "compare", "page"))
     parser.add_argument("file", type=Path)

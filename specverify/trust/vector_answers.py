@@ -1,7 +1,7 @@
-"""Planted bugs asked the questions of test vectors: what each can be asked, and what it says.
+"""Planted bugs as programs that answer test vectors.
 
-A decoder is given the models of a vector and enumerated; or its drafts are forced, and its other draws answered by the
-vector's uniforms. An engine is asked for texts, and looked into for the lengths of its cache.
+A decoder is enumerated with the models of a vector; or its drafts are forced, and its other draws answered by the
+vector's uniforms. An engine decodes texts, and an observer reads the lengths of its cache.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.symbolic.uniform import NeedsValue
+from specverify.intercept.refusals import NeedsValue
 from specverify.laws.enumeration import EnumerationTooLarge, decoder_law, program_law
 from specverify.laws.law import Law
 from specverify.laws.tables import as_float64
@@ -39,7 +39,7 @@ SEEDS = range(8)
 
 
 class Asked(NamedTuple):
-    """One side, the bug or the control: its subject, its texts, and the algorithm that it should be."""
+    """One side, the bug or the control: its subject, its texts, and the algorithm it should implement."""
 
     subject: Subject
     text: TextAsked | None
@@ -58,7 +58,7 @@ def sides(mutant: Mutant) -> tuple[Asked, Asked]:
 
 
 def questions(asked: Asked) -> Iterator[tuple[Vector, Callable[[Asked], Answer]]]:
-    """Yield every vector that may be put to a side, with how it answers; kind after kind."""
+    """Yield every vector that applies to a side with a function that answers it, kind after kind."""
     for vector in all_vectors().values():
         for answer in _ways(asked, vector):
             yield vector, answer
@@ -115,7 +115,7 @@ def _law_answer(vector: Vector, place: int, asked: Asked) -> Answer:
 
 
 def _options(variant: Variant) -> dict[str, Any]:
-    """Return the options that a variant was built with, as vectors write them; those of its label, of a verifier."""
+    """Return the options of a variant as vectors write them; for a verifier, those of its label."""
     keywords = getattr(variant.build, "keywords", {})
     if keywords:
         return {name: options_data(value) for name, value in keywords.items()}
@@ -145,7 +145,7 @@ def _text_answer(vector: Vector, asked: Asked) -> Answer:
 
 
 def _spelt(inputs: Mapping[str, Any]) -> tuple[LanguageModel, Tokens, int]:
-    """Return the model that says the text of a ``stop`` vector for certain, the prompt, and the vocabulary."""
+    """Return the model that emits the text of a ``stop`` vector with certainty, the prompt, and the vocabulary."""
     text = tuple(token for tokens in inputs["rounds"] for token in tokens)
     size, prompt = max(*text, *inputs["eos"], 3) + 1, (0, 0)
     if inputs["max_new"] > len(text):
@@ -159,7 +159,7 @@ def _spelt(inputs: Mapping[str, Any]) -> tuple[LanguageModel, Tokens, int]:
 
 
 def _stopped(vector: Vector, place: int, asked: Asked) -> Answer:
-    """Answer by decoding a text that target and draft agree on: every draft is accepted, whatever the rounds are."""
+    """Answer by decoding a text on which target and draft agree: every draft is accepted, whatever the rounds are."""
     model, prompt, _ = _spelt(vector.inputs)
     task = Task(model, model, eos=tuple(vector.inputs["eos"]), horizon=vector.inputs["max_new"])
     decoder = _variant(asked, place).build(_task(asked, task))
@@ -188,7 +188,7 @@ def _first_round(decoder: Decoder, draws: Draws, gamma: int) -> Answer:
 
 
 def _by_rows(p: Sequence[Pmf], q: Sequence[Pmf]) -> Task:
-    """Return the task whose first round has these rows, behind a prompt of one token."""
+    """Return the task whose first round has these rows, after a prompt of one token."""
     rows = [[*side, *[side[-1]] * 2] for side in (p, q)]
     models = [lambda tokens, side=side: side[min(len(tokens) - 1, len(side) - 1)] for side in rows]
     return Task(models[0], models[1], horizon=len(q) + 1)
@@ -208,14 +208,14 @@ def _given_rows(inputs: Mapping[str, Any]) -> tuple[list[Pmf], list[Pmf]]:
 
 
 def _check_coins(inputs: Mapping[str, Any], p: Sequence[Pmf], q: Sequence[Pmf]) -> None:
-    """Raise ``NotAsked`` unless every coin can fall either way: the first question of foreign code is one then."""
+    """Raise ``NotAsked`` unless every coin is open: the first draw of foreign code is then a coin."""
     for i, token in enumerate(inputs["draft"]):
         if not 0 < p[i][token] < q[i][token]:
             raise NotAsked("a coin that is not asked for")
 
 
 def _end_of(inputs: Mapping[str, Any]) -> float | None:
-    """Return which end all uniforms of the inputs are at, None where they are not."""
+    """Return the end at which all uniforms of the inputs are, None if they are not."""
     numbers = {*inputs.get("coins", ()), inputs.get("final")}
     return {ZERO: 0.0, LARGEST: 1.0}.get(numbers.pop()) if len(numbers) == 1 else None
 
@@ -250,7 +250,7 @@ def _bare_answer(vector: Vector, asked: Asked) -> Answer:
 
 
 def _cache_answer(vector: Vector, place: int, asked: Asked) -> Answer:
-    """Answer by what an engine's passes held, where one of its rounds was the vector's."""
+    """Answer by the cache lengths in an engine's passes, if one of its rounds is the vector's."""
     program = asked.subject.programs[place]
     wanted = tuple(vector.inputs[name] for name in ("known", "gamma", "accepted"))
     for seed in SEEDS:
@@ -261,7 +261,7 @@ def _cache_answer(vector: Vector, place: int, asked: Asked) -> Answer:
 
 
 def _rounds_seen(program: EngineProgram, seed: int) -> Iterator[tuple[tuple[int, int, int], int]]:
-    """Yield (known, gamma, accepted) of every round of a run, and what the cache held when the next one began."""
+    """Yield (known, gamma, accepted) of every round of a run, and the cache's content before the next round."""
     if program.watch is None:
         raise NotAsked("it cannot be looked into")
     with program.watch() as watched:

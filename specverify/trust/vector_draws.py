@@ -1,4 +1,4 @@
-"""Draws answered as a test vector says, for programs that ask for them by name and for other people's code."""
+"""Draws answered by a test vector, for programs that name their draws and for foreign code."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from specverify.reference import Pmf, Site, inverse_cdf
 
 
 class NotAsked(Exception):  # noqa: N818 - reads as what it says
-    """The vector cannot be put to the subject."""
+    """The vector does not apply to the subject."""
 
 
 class Forced:
-    """Answers drafts by those of a vector, coins and the token after them by its uniforms.
+    """Interpreter that answers drafts by those of a vector, and coins and the next token by its uniforms.
 
-    A draw that names its site is known by it. One of somebody else's code is a coin if it has two outcomes, stands in
-    the line of the first coin, and asks its uniform once; what it decides is the next one in the order of the code.
+    A draw that names its site is identified by it. A draw of foreign code is a coin if it has two outcomes, is on the
+    line of the first coin, and compares its uniform once; coins decide the drafts in the order of the code.
     """
 
     def __init__(self, inputs: Mapping[str, Any]) -> None:
@@ -30,7 +30,7 @@ class Forced:
         self._line: Site = ()
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return what the vector says; raises ``NotAsked`` where it says nothing."""
+        """Return the vector's outcome; raises ``NotAsked`` if the vector has none."""
         if site[0] == "draft":
             return self._draft(pmf, site)
         return inverse_cdf(pmf, self._uniform(pmf, site))  # type: ignore[arg-type]

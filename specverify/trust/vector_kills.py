@@ -1,7 +1,7 @@
-"""Which planted bugs the test vectors refute: every vector that can be put to a bug, until one of its kind is failed.
+"""The planted bugs that test vectors refute: every vector that applies to a bug, up to the first failure of each kind.
 
-A vector counts against a bug only where the same program without the bug answers it right. So nothing is killed by a
-vector that was not meant for it, and a vector that its control fails is no question to it.
+A vector counts against a bug only if the same program without the bug answers it correctly. So a vector made for
+another form kills nothing, and a vector that the control fails does not count.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ENOUGH = 3
 
 
 class VectorRow(NamedTuple):
-    """One planted bug: which vector of each kind refutes it first, and how many it was asked."""
+    """One planted bug: the first vector of each kind that refutes it, and the number of vectors tried."""
 
     name: str
     summary: str
@@ -38,7 +38,7 @@ class VectorRow(NamedTuple):
 
 
 def vector_row(name: str) -> VectorRow:
-    """Return what the vectors say of one mutant."""
+    """Return the results of the vectors on one mutant."""
     mutant = next(item for item in mutants() if item.name == name)
     bug, control = sides(mutant)
     killers: dict[str, str] = {}
@@ -69,7 +69,7 @@ def vector_row(name: str) -> VectorRow:
 
 
 def _outcome(vector: Vector, answer: Callable[[Asked], Answer], side: Asked) -> Outcome | None:
-    """Return what an answer is worth; a bug that raises has failed, and None means that it cannot be asked."""
+    """Return the grade of an answer; an error is a failure, and None means that the vector does not apply."""
     try:
         said = answer(side)
     except UNABLE:
@@ -80,7 +80,7 @@ def _outcome(vector: Vector, answer: Callable[[Asked], Answer], side: Asked) -> 
 
 
 def shape_of(mutant: Mutant, bug: Asked) -> str:
-    """Return in words what a bug is planted in."""
+    """Return the form of the program with the bug, in words."""
     subject = bug.subject
     if subject.calls:
         return "a verifier at a vocabulary of its own"
@@ -90,7 +90,7 @@ def shape_of(mutant: Mutant, bug: Asked) -> str:
 
 
 def vector_rows(jobs: int, progress: Callable[[str], None] = lambda name: None) -> Iterator[VectorRow]:
-    """Yield the rows of all mutants, on ``jobs`` processes; ``progress`` is told each that is done."""
+    """Yield the rows of all mutants, on ``jobs`` processes; ``progress`` is called with each finished one."""
     names = [mutant.name for mutant in mutants()]
     works = [partial(vector_row, name) for name in names]
     yield from in_parallel(works, jobs, lambda index: progress(names[index]))

@@ -1,4 +1,4 @@
-"""``docs/vectors.md``: how to use the test vectors, and which planted bugs they refute by themselves."""
+"""``docs/vectors.md``: how to use the test vectors, and which planted bugs they refute on their own."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def _summary(rows: Sequence[VectorRow]) -> str:
 
 
 def _left_out(rows: Sequence[VectorRow]) -> list[str]:
-    """Return the bugs that no vector refutes, and why."""
+    """Return the bugs that no vector refutes, with the reasons."""
     quiet = [row for row in rows if row.asked and not row.killers]
     silent = [row for row in rows if not row.asked]
     lines = [

@@ -1,1 +1,1 @@
-"""Test vectors for programs in any language, and what their answers are worth."""
+"""Test vectors for programs in any language, and the grading of answers."""

@@ -18,7 +18,7 @@ KINDS: tuple[Kind, ...] = (CHAIN, LAW, WARP, CACHE, STOP, TREE, BOUNDARY)
 
 @cache
 def all_vectors() -> dict[str, Vector]:
-    """Return every vector by its id, kind after kind. Raises ``ValueError`` where two have the same."""
+    """Return every vector by its id, kind after kind. Raises ``ValueError`` for a duplicate id."""
     result: dict[str, Vector] = {}
     for kind in KINDS:
         for vector in kind.vectors():

@@ -1,4 +1,4 @@
-"""Vectors as JSON files: one a kind, one vector a line, and the schemas beside them. The same every time."""
+"""Vectors as JSON files: one file per kind, one vector per line, with schemas. The output is deterministic."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ SCHEMAS = ("schema.json", "results.schema.json")
 
 
 def exported() -> dict[str, str]:
-    """Return file name -> text of everything that is exported."""
+    """Return file name -> text of the whole export."""
     return {f"{kind.name}.json": kind_text(kind) for kind in KINDS} | {name: schema_text(name) for name in SCHEMAS}
 
 
 def export(folder: Path) -> tuple[Path, ...]:
-    """Write the files into a folder, which is made if it is not there; return them. Raises ``OSError``."""
+    """Write the files into a folder, which is created if needed; return them. Raises ``OSError``."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for name, text in exported().items():
@@ -38,7 +38,7 @@ def schema_text(name: str) -> str:
 
 
 def kind_text(kind: Kind) -> str:
-    """Return the file of a kind: what it is, then a vector a line."""
+    """Return the file of a kind: its description, then one vector per line."""
     mine = [vector for vector in all_vectors().values() if vector.kind == kind.name]
     head = json.dumps(_head(kind, mine), indent=1, ensure_ascii=False).removesuffix("\n}")
     lines = ",\n".join("  " + json.dumps(vector_data(vector), ensure_ascii=False) for vector in mine)

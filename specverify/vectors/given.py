@@ -1,7 +1,7 @@
-"""Draws whose random numbers are given: what makes of an algorithm of ``reference`` a function that vectors can state.
+"""Draws with given random numbers, which turn an algorithm of ``reference`` into a function that vectors can state.
 
-A site convention says which random number decides what. ``GivenUniforms`` answers by inverse cdf, one uniform for each
-coin and one for the token after them; ``GivenKeys`` lets the coins fall so, and takes the token by an exponential race.
+A site convention assigns random numbers to decisions. ``GivenUniforms`` answers by inverse CDF, one uniform for each
+coin and one for the token after them; ``GivenKeys`` uses the same coins and draws the token by an exponential race.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FINEST = 24
 
 
 class GivenUniforms:
-    """Answers every draw by inverse cdf from the uniform of its site."""
+    """Interpreter that answers every draw by inverse CDF from the uniform of its site."""
 
     def __init__(self, uniform: Callable[[Site], Fraction]) -> None:
         """``uniform(site)`` is in [0, 1)."""
@@ -31,25 +31,25 @@ class GivenUniforms:
 
 
 class GivenKeys:
-    """Lets coins fall by uniforms, and draws tokens as the argmin of ``key / probability`` (an exponential race).
+    """Interpreter that decides coins by uniforms, and tokens by the argmin of ``key / probability`` (a race).
 
-    With keys E_v ~ Exp(1) the argmin of E_v / p_v has the law p; ``-log E_v`` is Gumbel noise, and the argmax of
-    ``log p_v - log E_v`` is the same token.
+    With keys E_v ~ Exp(1) the argmin of E_v / p_v has the law p; ``-log E_v`` is Gumbel noise, and the argmax of ``log
+    p_v - log E_v`` is the same token.
     """
 
     def __init__(self, coins: Draws, keys: Sequence[Fraction]) -> None:
-        """``keys`` are positive, one a token."""
+        """``keys`` are positive, one per token."""
         self._coins, self._keys = coins, keys
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return what the coin shows, or the token that wins the race."""
+        """Return the result of the coin, or the token that wins the race."""
         if site[0] == "accept":
             return self._coins.categorical(pmf, site)
         return race(pmf, self._keys)[0]
 
 
 def race(weights: Pmf, keys: Sequence[Fraction]) -> tuple[int, Fraction]:
-    """Return the winner, and by which factor it is ahead of the second (0 where it is alone)."""
+    """Return the winner and its factor ahead of the second (0 without a second)."""
     times = sorted((key / mass, token) for token, (key, mass) in enumerate(zip(keys, weights, strict=True)) if mass > 0)
     return times[0][1], times[1][0] / times[0][0] if len(times) > 1 else Fraction(0)
 
@@ -57,8 +57,8 @@ def race(weights: Pmf, keys: Sequence[Fraction]) -> tuple[int, Fraction]:
 def uniform_in(low: Any, high: Any, towards: Fraction = Fraction(1, 2)) -> Fraction:
     """Return a short dyadic number well inside ``[low, high)``, at about the share ``towards`` of it.
 
-    It keeps a sixteenth of the interval from either end, so that no rounding of a correct program decides. Raises
-    ``ValueError`` where ``FINEST`` bits do not do.
+    It keeps a sixteenth of the interval from either end, so that no rounding of a right program decides. Raises
+    ``ValueError`` if ``FINEST`` bits are not enough.
     """
     low, high = Fraction(low), Fraction(high)
     spare = (high - low) / 16
@@ -71,6 +71,6 @@ def uniform_in(low: Any, high: Any, towards: Fraction = Fraction(1, 2)) -> Fract
 
 
 def uniform_for(weights: Sequence[Any], outcome: int, towards: Fraction = Fraction(1, 2)) -> Fraction:
-    """Return a uniform that inverse cdf takes to ``outcome``, far from every decision."""
+    """Return a uniform that inverse CDF maps to ``outcome``, far from every threshold."""
     before = sum((Fraction(mass) for mass in weights[:outcome]), start=Fraction(0))
     return uniform_in(before, before + Fraction(weights[outcome]), towards)

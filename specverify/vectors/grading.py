@@ -1,4 +1,4 @@
-"""What the answers of a program are worth: vector by vector, group by group, and whether its conventions agree."""
+"""Grades of a program's answers: by vector, by group, and the consistency of its conventions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ UNANSWERED = Judged(Outcome.NOT_ANSWERED, "there is no answer to it")
 
 
 class Graded(NamedTuple):
-    """One vector, the answer to it, and what that is worth."""
+    """One vector, its answer, and the grade."""
 
     vector: Vector
     answer: Answer | None
@@ -22,7 +22,7 @@ class Graded(NamedTuple):
 
 
 class Convention(NamedTuple):
-    """What a program does where there is a choice."""
+    """A program's choice where a convention is free."""
 
     family: str
     flags: tuple[str, ...]
@@ -34,14 +34,14 @@ class Convention(NamedTuple):
 
 
 class Grades(NamedTuple):
-    """Everything that is known of a program."""
+    """All grades of a program."""
 
     program: str
     graded: tuple[Graded, ...]
     conventions: tuple[Convention, ...]
 
     def counted(self, group: str | None = None) -> Counter[Outcome]:
-        """Return how many answers are worth what, in a group or in all."""
+        """Return the number of answers by grade, in a group or in all."""
         return Counter(item.judged.outcome for item in self.graded if group is None or item.vector.group == group)
 
     @property

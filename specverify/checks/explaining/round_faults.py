@@ -390,7 +390,7 @@ def _rule_sentence(all_given: Sequence[GivenDrafts], part: str) -> str:
 
 def _name(all_given: Sequence[GivenDrafts], part: str) -> str:
     """Return the name of the one formula that fits all that was seen of a part, or nothing."""
-    if all_given[0].of_engine and not _tells(all_given):
+    if all_given[0].of_engine and not _tells(all_given, (part,)):
         return ""
     seen = [(given, i, value) for given in all_given for i, value in _values(given, part)]
     fitting = []
@@ -476,10 +476,10 @@ def _other_rows(all_given: Sequence[GivenDrafts], parameters: str) -> str:
     return ""
 
 
-def _tells(all_given: Sequence[GivenDrafts]) -> bool:
+def _tells(all_given: Sequence[GivenDrafts], parts: Sequence[str] = PARTS) -> bool:
     """Return whether a number that deviates is no certainty: one that is fits too many rows."""
     for given in all_given:
-        for part in PARTS:
+        for part in parts:
             for i, seen in _values(given, part):
                 masses = [float(mass) for mass in (seen.values() if isinstance(seen, Mapping) else [seen])]
                 if not _fits(seen, _expected(given, part, i, given.rows), given.slack) and any(

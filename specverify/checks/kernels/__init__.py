@@ -1,4 +1,4 @@
-"""What is asked of a batched verification kernel: its uniforms given, or its samples on its own device."""
+"""Checks of a batched verification kernel, with given uniforms or by samples on its own device."""
 
 from __future__ import annotations
 
@@ -34,11 +34,10 @@ LARGE = 2**12
 def checks_of_uniforms(
     kernel: Kernel, gammas: Sequence[int], vocabularies: Sequence[int], rows: int, *, deep: bool = False
 ) -> tuple[Check, ...]:
-    """Return the checks of a kernel whose uniforms are arguments; its rounds are made here.
+    """Return the checks of a kernel that takes its uniforms as arguments.
 
-    With ``deep`` its law is asked for more drafts too, if it runs on them.
-
-    Raises ``ValueError`` if ``rows`` of one look are too few for one table.
+    With ``deep`` its law is also examined with more drafts, if it runs on them. Raises ``ValueError`` if ``rows`` of
+    one evaluation are too few for one table.
     """
     sizes = (max(gammas),) if kernel.ragged else tuple(gammas)
     all_rounds, within = list[Rounds](), list[Rounds]()
@@ -59,7 +58,7 @@ def checks_of_uniforms(
 
 
 class Precision(NamedTuple):
-    """What samples of a kernel are to show."""
+    """The precision of samples of a kernel."""
 
     tv: float
     """Of the law, as a total variation."""
@@ -74,7 +73,7 @@ class Precision(NamedTuple):
 
 
 def precision_of(tv: float, alarm: float, seed: int) -> Precision:
-    """Return what is seen if the law is to be known to ``tv``. Raises ``ValueError`` for numbers that are none."""
+    """Return the precision at which the law is known to ``tv``. Raises ``ValueError`` for an invalid number."""
     check_number(tv, "tv", "a total variation above 0 and at most 0.2", lambda value: 0 < value <= COARSEST)
     check_probability(alarm, "alarm")
     check_seed(seed)
@@ -90,7 +89,7 @@ def checks_of_samples(
     *,
     deep: bool = False,
 ) -> tuple[Check, ...]:
-    """Return the checks of a kernel with its generator inside; with ``deep`` its law at more drafts too."""
+    """Return the checks of a kernel with an internal generator; with ``deep`` also its law with more drafts."""
     tv, dependence, large, alarm, miss, seed = precision
     sampled = samples_fit_law.situations_to_sample(kernel, gammas, vocabularies, tv, large, calls)
     sampled += samples_fit_law.deep_situations_to_sample(kernel, tv, calls) if deep else []

@@ -1,4 +1,4 @@
-"""Every row of an answer is a round: accepted drafts first, then one token more, then padding."""
+"""Every row of an answer is a round: accepted drafts, one more token, then padding."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SIZES = (1, 2, 3, 31, 32, 33, 64, 65, 127, 128, 129, 257)
 
 
 def examine(rounds: Rounds, _: Conditions) -> Examination:
-    """Look at every row of launches of several sizes."""
+    """Examine every row of launches of several sizes."""
     rng, runs = np.random.default_rng(0), 0
     for size in (size for size in SIZES if size <= rounds.most):
         cases, uniforms = ordinary_rows(rounds, size, rng)
@@ -36,7 +36,7 @@ def examine(rounds: Rounds, _: Conditions) -> Examination:
 
 
 def ordinary_rows(rounds: Rounds, size: int, rng: Any) -> tuple[Any, Any]:
-    """Return cases and uniforms of so many rows, drawn among the cells, away from every breakpoint."""
+    """Return cases and uniforms of this many rows, drawn among the cells, away from every breakpoint."""
     cells = [rounds.cells[i] for i in rng.integers(len(rounds.cells), size=size)]
     low, high = (np.array([cell[side] for cell in cells], dtype=np.float64) for side in (1, 2))
     uniforms = low + (high - low) * rng.uniform(0.25, 0.75, size=low.shape)
@@ -44,7 +44,7 @@ def ordinary_rows(rounds: Rounds, size: int, rng: Any) -> tuple[Any, Any]:
 
 
 def fault(rounds: Rounds, case: int, answer: Sequence[int]) -> str | None:
-    """Return what keeps a row of an answer from being a round, or None."""
+    """Describe why a row of an answer is no round; None if it is one."""
     draft, tokens = rounds.cases[case].draft, list(answer)
     while tokens and tokens[-1] == -1:
         tokens.pop()
@@ -64,7 +64,7 @@ def fault(rounds: Rounds, case: int, answer: Sequence[int]) -> str | None:
 
 
 def check_of(all_rounds: Sequence[Rounds]) -> Check:
-    """Return the check of the kernel that these rounds are of."""
+    """Return the check of the kernel of these rounds."""
     return kernel_check(
         "answers_are_rounds",
         "a row is its accepted drafts, one token more, and padding",

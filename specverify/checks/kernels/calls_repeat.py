@@ -1,4 +1,4 @@
-"""The same arguments give the same answer, in arrays of its own, and are afterwards what they were."""
+"""Equal arguments give equal answers in new arrays, and the arguments are unchanged afterwards."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROWS = 65
 
 
 def examine_answers(rounds: Rounds, _: Conditions) -> Examination:
-    """Call it twice with the same arguments, then with others, and look at the first answer again."""
+    """Call the kernel twice with the same arguments, then with others, and compare the first answer again."""
     rng, kernel = np.random.default_rng(2), rounds.kernel
     readings, kept, size = [], [], min(ROWS, rounds.most)
     draws = [ordinary_rows(rounds, size, rng) for _ in range(2)]
@@ -43,7 +43,7 @@ def examine_answers(rounds: Rounds, _: Conditions) -> Examination:
 
 
 def examine_arguments(rounds: Rounds, _: Conditions) -> Examination:
-    """Look at what was passed in after a call."""
+    """Compare the arguments before and after a call."""
     rng, kernel = np.random.default_rng(3), rounds.kernel
     size = min(ROWS, rounds.most)
     cases, uniforms = ordinary_rows(rounds, size, rng)
@@ -62,7 +62,7 @@ def examine_arguments(rounds: Rounds, _: Conditions) -> Examination:
 
 
 def checks_of(all_rounds: Sequence[Rounds]) -> tuple[Check, Check]:
-    """Return the checks of the kernel that these rounds are of."""
+    """Return the checks of the kernel of these rounds."""
     few = {described_rounds(rounds): rounds for rounds in all_rounds[:1]}
     return (
         kernel_check(

@@ -1,7 +1,7 @@
-"""The random numbers of a row are independent of each other: coins of several drafts, coins and the last draw.
+"""The random numbers of a row are independent of each other: the coins of several drafts, and the last draw.
 
-A row shows a draw only where the coins before it came out so that it is made. So rows are asked in which those coins
-have other probabilities and the draw the same law: if what came out depends on the probabilities, they share a number.
+A row shows a draw only if the coins before it lead to it. So rows are compared in which those coins have other
+probabilities and the draw has the same law: if the outcome depends on the probabilities, they share a random number.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from specverify.subjects.kernel_tables import SIZE
 
 
 def tables(kernel: Kernel, designs: dict[str, Design], calls: Calls, samples: int, seed: int) -> dict[str, object]:
-    """Return a table of conditions against bits for each design, about ``samples`` looked at in each."""
+    """Return a table of conditions against bits for each design, with about ``samples`` observations each."""
     return {
         name: _table(kernel, design, calls, int(samples / _share_seen(design)) + 1, seed + number)
         for number, (name, design) in enumerate(designs.items())
@@ -47,7 +47,7 @@ def _table(kernel: Kernel, design: Design, calls: Calls, samples: int, seed: int
 
 
 def _share_seen(design: Design) -> float:
-    """Return which share of the rows shows its bit."""
+    """Return the share of rows that show their bit."""
     share = 0.0
     for weight, kind in zip(design.shares, design.kinds, strict=True):
         kept = [float(p[0] / q[0]) for p, q in zip(kind.p, kind.q, strict=False)]
@@ -65,7 +65,7 @@ def _design(kernel: Kernel, kinds: Sequence[Kind]) -> Design:
 
 
 def checks_of(kernel: Kernel, gamma: int, samples: int, alarm: float, calls: Calls) -> tuple[Check, ...]:
-    """Return the checks; there is none of positions for one draft a row."""
+    """Return the checks; the check of positions needs more than one draft per row."""
     last = {
         "replacement": _design(kernel, replacements_after_coins() if gamma == 1 else _longer(gamma)),
         **{
@@ -100,7 +100,7 @@ def checks_of(kernel: Kernel, gamma: int, samples: int, alarm: float, calls: Cal
 
 
 def _longer(gamma: int) -> list[Kind]:
-    """Return the rows of a replacement with more drafts behind it."""
+    """Return the rows of a replacement with more drafts after it."""
     longer = []
     for kind in replacements_after_coins():
         p, q = np.repeat(np.eye(SIZE)[:1], gamma, axis=0), np.repeat(np.eye(SIZE)[:1], gamma - 1, axis=0)

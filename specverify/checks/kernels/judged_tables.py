@@ -1,4 +1,4 @@
-"""Judging several contingency tables of one sample."""
+"""Tests of several contingency tables of one sample."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from specverify.statistics.independence import Tables, independences
 
 
 def examine_tables(tables: Tables, samples: int, alarm: float, holds: str, conditions: Conditions) -> Examination:
-    """Judge all tables; the worst is told. ``alarm`` is the false alarm of each."""
+    """Test all tables and report the worst. ``alarm`` is the false-alarm rate of each."""
     result = independences(tables, samples=samples, false_alarm=alarm, miss=conditions.miss, seed=conditions.seed)
     shown = {name: item.first if item.second is None else item.second for name, item in result.items()}
     figures = {

@@ -1,6 +1,6 @@
-"""The law of one round of a kernel, found from its uniforms: completed by the target, it must be the target's.
+"""The law of one round of a kernel, computed from its uniforms: completed by the target, it is the target's law.
 
-And its law of accepted drafts must be that of the rule: a kernel that rejects everything is lossless too.
+The law of the number of accepted drafts must be that of the rule, because a kernel that rejects everything is lossless.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ REFINED = 8
 
 
 class Found(NamedTuple):
-    """The law of every situation, as far as it was found."""
+    """The law of every situation, as far as it was computed."""
 
     laws: Mapping[str, Law]
     settled: Sequence[tuple[Cell, Tokens]]
@@ -42,7 +42,7 @@ class Found(NamedTuple):
 
 
 def found_laws(rounds: Rounds) -> Found:
-    """Look at all cells, then at what is left of one situation after the other, until a law is not the target's."""
+    """Evaluate all cells, then refine one situation after the other until a law differs from the target's."""
     settled, unsettled = list[tuple[Cell, Tokens]](), list[Cell]()
     waiting, rows, mixed = list(rounds.cells), 0, False
     most = (1 + REFINED) * rows_of(rounds.cells)
@@ -61,13 +61,13 @@ def found_laws(rounds: Rounds) -> Found:
 
 
 def _of_one_situation(rounds: Rounds, cells: Sequence[Cell]) -> list[Cell]:
-    """Return the cells at the head that are of one situation."""
+    """Return the leading cells that belong to one situation."""
     situations = [rounds.cases[cell.case].situation.name for cell in cells]
     return list(cells[: situations.count(situations[0])]) if cells else []
 
 
 def _mixes(rounds: Rounds, cells: Sequence[Cell]) -> bool:
-    """Return whether rows are answered otherwise in another order."""
+    """Return whether the answers of rows depend on their order."""
     if not cells:
         return False
     cases, uniforms = places_in(cells)
@@ -75,7 +75,7 @@ def _mixes(rounds: Rounds, cells: Sequence[Cell]) -> bool:
 
 
 def blind_of(rounds: Rounds) -> Counter[str]:
-    """Return the probability of the edges of the cells, by situation."""
+    """Return the probability of the cells' margins, by situation."""
     blind: Counter[str] = Counter()
     for cell in rounds.cells:
         inner = 1.0
@@ -87,7 +87,7 @@ def blind_of(rounds: Rounds) -> Counter[str]:
 
 
 def _laws(rounds: Rounds, settled: Sequence[tuple[Cell, Tokens]], others: Sequence[Cell]) -> dict[str, Law]:
-    """Return the laws of the emitted tokens by situation; what is not settled is missing."""
+    """Return the laws of the emitted tokens by situation; unresolved cells are missing mass."""
     masses: dict[str, Counter[Tokens]] = {case.situation.name: Counter() for case in rounds.cases}
     missing: Counter[str] = Counter()
     for cell, outcome in settled:
@@ -100,18 +100,18 @@ def _laws(rounds: Rounds, settled: Sequence[tuple[Cell, Tokens]], others: Sequen
 
 
 def distance(rounds: Rounds, name: str, law: Law) -> Distance:
-    """Return the total variation to the target's law, once the target has completed what is shorter."""
+    """Return the total variation to the target's law, after the target has completed shorter texts."""
     here = situation_named(rounds, name)
     return total_variation(law._replace(probabilities=completed(here, law.probabilities)), _wanted(here, ()))
 
 
 def situation_named(rounds: Rounds, name: str) -> Situation:
-    """Return the situation called so."""
+    """Return the situation with this name."""
     return next(case.situation for case in rounds.cases if case.situation.name == name)
 
 
 def completed(here: Situation, law: Mapping[Tokens, Any]) -> dict[Tokens, Any]:
-    """Return the law of ``length + 1`` tokens; what is no text stays as it is."""
+    """Return the law of texts of ``length + 1`` tokens; outcomes that are no texts stay unchanged."""
     whole: dict[Tokens, Any] = {}
     for tokens, mass in law.items():
         text = 0 < len(tokens) <= here.length + 1 and all(0 <= token < SIZE for token in tokens)
@@ -155,7 +155,7 @@ def _said(found: Distance) -> str:
 
 
 def _example(rounds: Rounds, found: Found, here: Situation) -> Counterexample:
-    """Return the outcome that is most too likely, and a row that the rule answers otherwise."""
+    """Return the outcome with the largest excess, and a row on which the kernel and the rule differ."""
     law, wanted = completed(here, found.laws[here.name].probabilities), _wanted(here, ())
     excess = {tokens: mass - wanted.get(tokens, 0) for tokens, mass in law.items()}
     worst = max(excess, key=lambda tokens: (excess[tokens], tokens))
@@ -186,7 +186,7 @@ def _example(rounds: Rounds, found: Found, here: Situation) -> Counterexample:
 
 
 def _fault(drafts: Tokens, emitted: Tokens, ought: Tokens) -> str:
-    """Return in the words of decoding where the answer of a row leaves that of the rule."""
+    """Describe the first step at which the answer of a row differs from the rule."""
     kept, wanted = len(emitted) - 1, len(ought) - 1
     if not 0 <= kept <= len(drafts):
         return f"a row of {len(drafts)} drafts emits {emitted} where the rule emits {ought}"
@@ -199,7 +199,7 @@ def _fault(drafts: Tokens, emitted: Tokens, ought: Tokens) -> str:
 
 
 def examine_acceptance(rounds: Rounds, find: Callable[[], Found], _: Conditions) -> Examination:
-    """Compare how probable it is that the first i drafts are accepted with the rule."""
+    """Compare the probability that the first i drafts are accepted with that of the rule."""
     result = find()
     figures = {"runs": result.rows}
     for name, law in result.laws.items():
@@ -217,7 +217,7 @@ def examine_acceptance(rounds: Rounds, find: Callable[[], Found], _: Conditions)
 
 
 def _acceptance(rounds: Rounds, name: str) -> Counter[int]:
-    """Return the probability that the first i drafts are accepted, by the rule."""
+    """Return the probability that the rule accepts the first i drafts."""
     best: Counter[int] = Counter()
     for case in rounds.cases:
         if case.situation.name == name:
@@ -228,7 +228,7 @@ def _acceptance(rounds: Rounds, name: str) -> Counter[int]:
 
 
 def checks_of(all_rounds: Sequence[Rounds]) -> tuple[Check, Check]:
-    """Return the checks of the kernel that these rounds are of; they look at the cells once."""
+    """Return the checks of the kernel of these rounds; they share one evaluation of the cells."""
     result = {described_rounds(rounds): (rounds, cache(partial(found_laws, rounds))) for rounds in all_rounds}
     return (
         kernel_check(

@@ -1,4 +1,4 @@
-"""Kernels' checks: their shape, and rows in words."""
+"""The shape of a kernel's check, and descriptions of rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Examine = Callable[[Conditions], Examination]
 def kernel_check(
     name: str, summary: str, claim: Claim | None, evidence: Evidence, examined: Mapping[str, Examine]
 ) -> Check:
-    """Return the check of one kernel that examines it in these settings, by their names."""
+    """Return the check of one kernel that examines it in these settings, by name."""
 
     def cases(subject: Subject) -> Iterator[Case]:
         return (Case(subject, KernelSetting(setting), examine) for setting, examine in examined.items())
@@ -26,7 +26,7 @@ def kernel_check(
 
 
 def described_row(rounds: Rounds, case: int, uniforms: Sequence[float], place: str) -> str:
-    """Return a row in words: ``place``, its drafts, its uniforms."""
+    """Describe a row: ``place``, its drafts, its uniforms."""
     gamma, race = rounds.gamma, rounds.kernel.race
     here = rounds.cases[case]
     drafts = in_ids(rounds, here.draft)
@@ -38,13 +38,13 @@ def described_row(rounds: Rounds, case: int, uniforms: Sequence[float], place: s
 
 
 def described_rounds(rounds: Rounds) -> str:
-    """Return in words what a kernel is called with."""
+    """Describe the arguments of a kernel."""
     ids = f"tokens {', '.join(map(str, rounds.ids))} of " if rounds.vocabulary > len(rounds.ids) else ""
     return f"{ids}vocabulary {rounds.vocabulary}, gamma={rounds.gamma}, {rounds.kernel.convention.dtype}"
 
 
 def models_of(rounds: Rounds, case: int) -> tuple[str, ...]:
-    """Return the rows of p and q of a case, in words: of the tokens that have mass."""
+    """Describe the rows of p and q of a case, for the tokens with mass."""
     here = rounds.cases[case]
     lines = []
     for i, p in enumerate(here.p):
@@ -59,7 +59,7 @@ def _row(pmf: Any) -> str:
 
 
 def told(rounds: Rounds, tokens: Sequence[int]) -> Tokens:
-    """Return what a row of an answer holds, as ids, without the padding behind it."""
+    """Return the ids in a row of an answer, without its padding."""
     kept = list(tokens)
     while kept and kept[-1] == -1:
         kept.pop()

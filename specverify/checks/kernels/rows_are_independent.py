@@ -1,4 +1,4 @@
-"""A row's answer is a function of the row: whatever stands beside it, before it, behind it, or in its padding."""
+"""The answer of a row is a function of that row alone: not of other rows, of their order, or of padding."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _by_rule(rounds: Rounds, case: int, uniforms: Any) -> str:
 
 
 def _arrangements(rounds: Rounds, rows: int, rng: Any) -> Iterator[tuple[str, Rounds, Any]]:
-    """Yield in words, rounds and the order of rows: backwards, drawn at random, few of them, other padding."""
+    """Yield descriptions, rounds and orders of rows: reversed, random, few rows, other padding."""
     everything = np.arange(rows)
     yield "in the opposite order", rounds, everything[::-1]
     yield "in another order", rounds, rng.permutation(rows)
@@ -61,7 +61,7 @@ def _arrangements(rounds: Rounds, rows: int, rng: Any) -> Iterator[tuple[str, Ro
 
 
 def _other_padding(rounds: Rounds) -> Rounds:
-    """Return the rounds with other pmfs behind the drafts of a row."""
+    """Return the rounds with other pmfs after the drafts of a row."""
     p, q, _, lengths = rounds.batch
     vocabulary, places = rounds.vocabulary, np.arange(rounds.gamma + 1)
     behind_p, behind_q = places > lengths[:, None], places[:-1] >= lengths[:, None]
@@ -71,7 +71,7 @@ def _other_padding(rounds: Rounds) -> Rounds:
 
 
 def check_of(all_rounds: Sequence[Rounds]) -> Check:
-    """Return the check of the kernel that these rounds are of."""
+    """Return the check of the kernel of these rounds."""
     return kernel_check(
         "rows_are_independent",
         "a row is answered alike alone, in every order, and beside any other",

@@ -1,7 +1,7 @@
-"""Planned samples of a kernel with its generator inside: completed by the target, they fit the target's law.
+"""Planned samples of a kernel with an internal generator: completed by the target, they fit the target's law.
 
-What a row emitted is completed in the counts: those of every text are divided among its continuations by one
-multinomial, which has the law of drawing each. How many drafts were accepted must fit the rule.
+Emitted texts are completed in the counts: the count of every text is divided among its continuations by one
+multinomial, which has the law of drawing each. The number of accepted drafts must fit the rule.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ COARSER = 5
 
 
 class Sampled(NamedTuple):
-    """A kernel in a situation, and what is to be seen."""
+    """A kernel in a situation, and the required precision."""
 
     kernel: Kernel
     situation: Situation
@@ -48,12 +48,12 @@ class Sampled(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What is sampled, in words."""
+        """The situation and precision in words."""
         return f"vocabulary {self.vocabulary}, {self.situation.name}"
 
 
 def texts(sampled: Sampled, samples: int, seed: int) -> Counter[Tokens]:
-    """Return how often each text was emitted."""
+    """Return the counts of emitted texts."""
     result: Counter[Tokens] = Counter()
     table = counted(sampled.kernel, sampled.design, samples, seed, sampled.calls)
     for key in np.flatnonzero(table.sum(axis=0)):
@@ -62,7 +62,7 @@ def texts(sampled: Sampled, samples: int, seed: int) -> Counter[Tokens]:
 
 
 def completed(sampled: Sampled, samples: int, seed: int) -> Counter[Tokens]:
-    """Return counts of texts of ``length + 1`` tokens; what is no text stays as it is."""
+    """Return counts of texts of ``length + 1`` tokens; outcomes that are no texts stay unchanged."""
     here, rng, whole = sampled.situation, np.random.default_rng([seed, 1]), Counter[Tokens]()
     for tokens, count in sorted(texts(sampled, samples, seed).items()):
         rest = here.length + 1 - len(tokens)
@@ -77,7 +77,7 @@ def completed(sampled: Sampled, samples: int, seed: int) -> Counter[Tokens]:
 
 
 def accepted(sampled: Sampled, samples: int, seed: int) -> Counter[int]:
-    """Return how often how many drafts were accepted."""
+    """Return the counts of the number of accepted drafts."""
     result: Counter[int] = Counter()
     for tokens, count in texts(sampled, samples, seed).items():
         result[len(tokens) - 1] += count
@@ -85,7 +85,7 @@ def accepted(sampled: Sampled, samples: int, seed: int) -> Counter[int]:
 
 
 def acceptance_law(sampled: Sampled) -> dict[int, float]:
-    """Return the law of the number of accepted drafts, by the rule."""
+    """Return the law of the number of drafts that the rule accepts."""
     here, law = sampled.situation, Counter[int]()
     for draft, p, q, weight in drafted((here.target, here.draft), PROMPT, here.length):
         for path in paths(partial(verified, sampled.kernel, draft, p, q)):
@@ -94,7 +94,7 @@ def acceptance_law(sampled: Sampled) -> dict[int, float]:
 
 
 def examine_law(sampled: Sampled, alarm: float, conditions: Conditions) -> Examination:
-    """Judge the completed texts."""
+    """Test the completed texts."""
     here = sampled.situation
     law = {text: float(mass) for text, mass in target_law(Task(here.target, horizon=here.length + 1), PROMPT).items()}
     fit = _fit(partial(completed, sampled), law, sampled.tv, alarm, conditions)
@@ -102,7 +102,7 @@ def examine_law(sampled: Sampled, alarm: float, conditions: Conditions) -> Exami
 
 
 def examine_acceptance(sampled: Sampled, alarm: float, conditions: Conditions) -> Examination:
-    """Judge the numbers of accepted drafts; more than by the rule is for another rule, not against the kernel."""
+    """Test the numbers of accepted drafts; more than by the rule does not refute, since another rule may explain it."""
     law = acceptance_law(sampled)
     fit = _fit(partial(accepted, sampled), law, COARSER * sampled.tv, alarm, conditions)
     result = _examination(sampled, fit, "drafts are accepted as often as by the rule", "the rule's acceptance")
@@ -150,7 +150,7 @@ def situations_to_sample(
 
 
 def deep_situations_to_sample(kernel: Kernel, tv: float, calls: Calls) -> list[Sampled]:
-    """Return tables of more drafts, certain but behind some of them; none if the kernel does not run on so many."""
+    """Return tables of more drafts with few open rows; none if the kernel does not run on this many drafts."""
     result = [
         Sampled(kernel, certain_but(places, seed, grid_tables(SIZE, 16, seed)), SIZE, tv, calls)
         for seed, places in enumerate(((0, 3), (1, 4), (2, 3)))
@@ -163,7 +163,7 @@ def deep_situations_to_sample(kernel: Kernel, tv: float, calls: Calls) -> list[S
 
 
 def checks_of(all_sampled: Sequence[Sampled], alarm: float) -> tuple[Check, ...]:
-    """Return the checks; ``alarm`` is the false alarm of each."""
+    """Return the checks; ``alarm`` is the false-alarm rate of each."""
     small = [sampled for sampled in all_sampled if sampled.vocabulary == SIZE]
     large = [sampled for sampled in all_sampled if sampled.vocabulary != SIZE]
     fits = {

@@ -1,9 +1,9 @@
 """Rows of one call, and calls, draw from streams of their own.
 
-Rows show one random number each as a fair bit. Two rows that share a stream, whichever they are, show the same bits in
-every call, and two calls that begin alike the same bits in every row; a stream that is read again a few places on shows
-the same bits in many rows one after another. Fair bits agree so often with a probability that is known: no limit is
-taken. A weaker dependence, of rows some way apart and of calls one after another, is looked for in planned tables.
+Each row shows one random number as a fair bit. Two rows that share a stream show the same bits in every call; two calls
+with the same start show the same bits in every row; a stream that is read again at an offset shows the same bits in
+many consecutive rows. The probability of such coincidences among fair bits is known, so no limit has to be chosen.
+Weaker dependence, between rows at a distance and between consecutive calls, is tested in planned tables.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LAGS = tuple(2**i for i in range(11))
 
 
 class Repeats(NamedTuple):
-    """What was seen twice, in words; nothing where it is empty."""
+    """Descriptions of repeated bits; empty if there are none."""
 
     rows: str
     calls: str
@@ -50,12 +50,12 @@ def bit_design(kernel: Kernel, gamma: int) -> Design:
 
 
 def repeats(kernel: Kernel, design: Design, calls: Calls, alarm: float, seed: int) -> Repeats:
-    """Look for rows alike in all calls, calls alike in all rows, and the same bits in many rows on.
+    """Search rows that are equal in all calls, calls that are equal in all rows, and equal runs of consecutive rows.
 
-    Of c calls of r rows, two rows agree everywhere with probability ``r^2 2^-c / 2`` at most, two calls with
-    ``c^2 2^-r / 2``, two stretches of l rows with ``(c r)^2 2^-l / 2``: c, r and l are such that each is below
-    ``alarm / 3``, with half as many bits again to spare, for numbers that are not quite fair. Where a seed is an
-    argument, other seeds come last.
+    Of c calls of r rows, two rows agree everywhere with probability at most ``r^2 2^-c / 2``, two calls with ``c^2 2^-r
+    / 2``, two stretches of l rows with ``(c r)^2 2^-l / 2``. c, r and l are chosen so that each is below ``alarm / 3``,
+    plus half as many bits in reserve for numbers that are not quite fair. If the seed is an argument, other seeds are
+    tried last.
     """
     needed = math.log2(3 / alarm)
     rows = max(min(calls.rows, ROWS), math.ceil(SPARE * (needed + 40)))
@@ -68,9 +68,9 @@ def repeats(kernel: Kernel, design: Design, calls: Calls, alarm: float, seed: in
 
 
 def _found(seen: Any, length: int, keys: Sequence[tuple[int, int]]) -> tuple[str, str]:
-    """Return what two rows, and what two calls, have in common, in words.
+    """Describe what two rows, and what two calls, have in common.
 
-    Where calls are alike and rows too, one follows from the other: rows are to blame if a call repeats itself.
+    If both rows and calls agree, one follows from the other: the rows are the cause if a call repeats itself.
     """
     number, rows = seen.shape
     names = [f"offset {offset}" if not more else f"seed {more} more" for more, offset in keys]
@@ -84,7 +84,7 @@ def _found(seen: Any, length: int, keys: Sequence[tuple[int, int]]) -> tuple[str
 
 
 def _stretches(seen: Any, length: int, names: Sequence[str]) -> tuple[str, str]:
-    """Return where the same bits come in many rows on, within a call and in two calls, in words."""
+    """Describe the consecutive rows with equal bits, within a call and in two calls."""
     stretches = np.lib.stride_tricks.sliding_window_view(seen, length, axis=1)
     packed = np.packbits(stretches.reshape(-1, length), axis=1)
     each, within, across = stretches.shape[1], "", ""
@@ -102,14 +102,14 @@ def _alike(lines: Any) -> tuple[int, int] | None:
 
 
 def _equal(lines: Any) -> list[tuple[int, int]]:
-    """Return pairs of equal lines, each with the first that it equals."""
+    """Return pairs of equal lines, each with the first line that it equals."""
     _, first, inverse = np.unique(lines, axis=0, return_index=True, return_inverse=True)
     earlier = first[inverse.reshape(-1)]
     return [(int(earlier[i]), int(i)) for i in np.flatnonzero(earlier != np.arange(len(lines)))]
 
 
 def tables_of_rows(kernel: Kernel, design: Design, calls: Calls, samples: int, seed: int) -> dict[str, Any]:
-    """Return a table for every two kinds of random numbers and every lag, of rows so far apart."""
+    """Return a table for every two kinds of random numbers and every lag between rows."""
     kinds = len(design.kinds)
     wanted = 2 * samples * kinds**2
     size = min(calls.rows, wanted)
@@ -127,7 +127,7 @@ def tables_of_rows(kernel: Kernel, design: Design, calls: Calls, samples: int, s
 
 
 def tables_of_calls(kernel: Kernel, design: Design, calls: Calls, samples: int, seed: int) -> dict[str, Any]:
-    """Return a table for every two kinds of random numbers, of one row in two calls, one after the other."""
+    """Return a table for every two kinds of random numbers, of one row in two consecutive calls."""
     kinds = len(design.kinds)
     wanted = 2 * samples * kinds**2
     size = min(calls.rows, max(64, wanted // 2))
@@ -155,7 +155,7 @@ def _tables(design: Design, counts: Any, where: str) -> dict[str, Any]:
 def _examine(
     which: str, find: Callable[[], Repeats], rest: Callable[[Conditions], Examination], conditions: Conditions
 ) -> Examination:
-    """Tell what was seen twice, or else judge the tables."""
+    """Report repeated bits, or else test the tables."""
     result = find()
     if which == "calls" and result.rows and not result.calls:
         return Examination(
@@ -171,7 +171,7 @@ def _examine(
 
 
 def checks_of(kernel: Kernel, gamma: int, samples: int, alarm: float, calls: Calls, seed: int) -> tuple[Check, ...]:
-    """Return the checks; ``alarm`` is the false alarm of each."""
+    """Return the checks; ``alarm`` is the false-alarm rate of each."""
     design, kinds = bit_design(kernel, gamma), (gamma + 2) ** 2
     find = cache(partial(repeats, kernel, design, calls, alarm / 2, seed))
     examined = {

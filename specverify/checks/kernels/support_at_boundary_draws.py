@@ -1,8 +1,9 @@
-"""No token of target probability 0 comes out when one uniform is at an end of its interval, the others ordinary.
+"""No token of target probability 0 is emitted when one uniform is at an end of its interval, the others ordinary.
 
-The ends of [0, 1) are 0 and the largest number of the dtype below 1, those of (0, 1] the smallest that generators make
-and 1. Two kinds of rows are asked: those of the tables, and rounded ones, where p and q are apart by rounding alone, so
-that a residual may be empty, and where a sum over the vocabulary rounds; there the first and last token have no mass.
+The ends of [0, 1) are 0 and the largest number of the dtype below 1; those of (0, 1] are the smallest number that
+generators return and 1. Two kinds of rows are examined: those of the tables, and rounded rows, in which p and q differ
+by rounding alone, so that a residual may be empty and sums over the vocabulary round; their first and last token have
+no mass.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class Rows(NamedTuple):
 
 
 def ends_of(kernel: Kernel) -> dict[str, float]:
-    """Return the ends of the interval that uniforms are from, in words and as numbers of the dtype."""
+    """Return the ends of the interval of uniforms, in words and as numbers of the dtype."""
     xp = kernel.xp
     if kernel.convention.uniforms == "(0, 1]":
         return {f"{SMALLEST:.3g}": SMALLEST, "exactly 1": 1.0}
@@ -68,7 +69,7 @@ def table_rows(rounds: Rounds) -> Rows:
 
 
 def rounded_rows(kernel: Kernel, gamma: int, vocabulary: int) -> Rows:
-    """Return rows of float32 pmfs over many tokens: q is p but for its last digit, or another pmf."""
+    """Return float32 pmfs over many tokens: q equals p up to its last digit, or is another pmf."""
     rng, size = np.random.default_rng(5), min(ROUNDED, max(4, ENTRIES // ((2 * gamma + 1) * vocabulary)))
     p = rng.gamma(0.5, size=(size, gamma + 1, vocabulary)) + LIGHT
     p[..., [0, -1]] = 0
@@ -93,7 +94,7 @@ def _said(place: int, gamma: int, end: str) -> str:
 
 
 def examine(kernel: Kernel, asked: Sequence[Callable[[], Rows]], _: Conditions) -> Examination:
-    """Decide the rows and look at every token that comes out; of what is forbidden, one for each number is told."""
+    """Decide the rows and examine every emitted token; report one forbidden token per random number."""
     result, runs = dict[str, tuple[Rows, Any, int, int, int | None]](), 0
     for make in asked:
         rows = make()
@@ -144,7 +145,7 @@ def _random(kernel: Kernel, rows: Rows) -> tuple[Any, Any]:
 
 
 def _forbidden(batch: Batch, answers: Any) -> Iterator[tuple[int, tuple[int, int | None]]]:
-    """Yield rows that emit what they may not: the position and the token, None where there is none."""
+    """Yield rows with a forbidden token: its position and the token, None if there is none."""
     vocabulary = batch.p.shape[-1]
     for row, tokens in enumerate(answers.tolist()):
         kept = [token for token in tokens if token != -1][: int(batch.lengths[row]) + 1]
@@ -157,7 +158,7 @@ def _forbidden(batch: Batch, answers: Any) -> Iterator[tuple[int, tuple[int, int
 
 
 def checks_of(all_rounds: Sequence[Rounds]) -> tuple[Check, Check]:
-    """Return the checks of the kernel that these rounds are of."""
+    """Return the checks of the kernel of these rounds."""
     kernel = all_rounds[0].kernel
     tables = [partial(table_rows, rounds) for rounds in all_rounds if rounds.vocabulary == SIZE]
     rounded = [partial(rounded_rows, kernel, rounds.gamma, max(8, rounds.vocabulary)) for rounds in all_rounds]

@@ -1,4 +1,4 @@
-"""What samples of a black box decide, one file a question; all may be asked again after every batch.
+"""Tests of a black box by samples, one file per question; each may be evaluated after every batch.
 
-``law`` against a law that is known, ``reference`` against another sampler, ``independence`` of rows and of calls.
+``law``: against a known law. ``reference``: against another sampler. ``independence``: of rows and of calls.
 """

@@ -1,12 +1,12 @@
-"""Whether the rows of one call, and the rows of two calls, are independent of each other.
+"""Independence of the rows of one call, and of the rows of two calls.
 
-A batch whose rows share one stream of random numbers, or calls that begin theirs again, leave every law of a single
-row as it is. Two rows are a couple: neighbours in a call (and rows 2, 4, 8 ... or half a call apart), or the same row
-of two calls. They are told apart in four cells, fixed before the samples; see ``statistics.unknown_laws`` for the
-evidence.
+A batch whose rows share one stream of random numbers, or calls that restart theirs, leave the law of every single row
+right. Two rows form a couple: neighbours in a call (and rows 2, 4, 8 ... or half a call apart), or the same row of two
+calls. Couples are counted in four cells, fixed before the samples; ``statistics.unknown_laws`` describes the evidence.
 
-What is not refuted is bounded: of two couples, one gives a sample of what two rows are together, the other, its second
-row exchanged for that of the first, a sample of what they would be if they were independent. Two samples, one distance.
+If independence is not refuted, its violation is bounded: of two couples, one is a sample of the joint law; the other,
+with its second row replaced by that of the first, is a sample of the product law. The bound is the distance of the two
+samples.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CellOf = Callable[[Tokens], int]
 
 
 class IndependencePlan(NamedTuple):
-    """What is decided before the first sample."""
+    """The choices fixed before the first sample."""
 
     what: str
     """Such as ``rows of one call``."""
@@ -39,12 +39,12 @@ class IndependencePlan(NamedTuple):
     cell: CellOf
     alarm: float
     error: float
-    tolerance: float
+    tv: float
     most_couples: int
 
 
 class IndependenceFound(NamedTuple):
-    """What the couples said so far."""
+    """The evidence from the couples so far."""
 
     evidence: Array = NO_COUPLES_YET
     joint: Array = np.zeros((CELLS, CELLS), dtype=np.int64)
@@ -56,12 +56,12 @@ class IndependenceFound(NamedTuple):
 
     @property
     def couples(self) -> int:
-        """How many were judged."""
+        """Number of couples judged."""
         return int(self.joint.sum())
 
 
 def cells_of(outcomes: Sequence[Tokens], weights: Sequence[float]) -> CellOf:
-    """Return which of the four cells an outcome falls into: of nearly equal weight, as far as outcomes are known."""
+    """Return the cell of an outcome among four of nearly equal weight, as far as outcomes are known."""
     cells, held = dict[Tokens, int](), [0.0] * CELLS
     for index in sorted(range(len(outcomes)), key=lambda index: -weights[index]):
         lightest = held.index(min(held))
@@ -73,7 +73,7 @@ def cells_of(outcomes: Sequence[Tokens], weights: Sequence[float]) -> CellOf:
 def couples_seen(
     plan: IndependencePlan, found: IndependenceFound, left: Sequence[Tokens], right: Sequence[Tokens]
 ) -> IndependenceFound:
-    """Return what is known with a batch of couples; of an odd number the last waits for the next batch."""
+    """Return the evidence with a batch of couples added; an odd last couple waits for the next batch."""
     cells = [*found.waiting, *((plan.cell(one), plan.cell(other)) for one, other in zip(left, right, strict=True))]
     number = len(cells) - len(cells) % 2
     if not number:
@@ -89,18 +89,18 @@ def couples_seen(
 
 
 def couples_in(rows: Sequence[Tokens], lag: int) -> tuple[Sequence[Tokens], Sequence[Tokens]]:
-    """Return the rows that are ``lag`` apart in one call, each in one couple at most."""
+    """Return the rows at distance ``lag`` in one call, each in at most one couple."""
     starts = [start + i for start in range(0, len(rows) - 2 * lag + 1, 2 * lag) for i in range(lag)]
     return [rows[i] for i in starts], [rows[i + lag] for i in starts]
 
 
 def independence_status(plan: IndependencePlan, found: IndependenceFound) -> Status:
-    """Return what is decided: REFUTED, HOLDS within the tolerance, or UNKNOWN as yet."""
+    """Return REFUTED, HOLDS within ``tv``, or UNKNOWN so far."""
     if evidence(found.evidence) >= -math.log(plan.alarm):
         return Status.REFUTED
     if _is_constant(found):
         return Status.NOT_APPLICABLE
-    return Status.HOLDS if _dependence(plan, found) <= plan.tolerance else Status.UNKNOWN
+    return Status.HOLDS if _dependence(plan, found) <= plan.tv else Status.UNKNOWN
 
 
 def independence_verdict(name: str, plan: IndependencePlan, found: IndependenceFound, notes: Sequence[str]) -> Verdict:
@@ -115,7 +115,7 @@ def independence_verdict(name: str, plan: IndependencePlan, found: IndependenceF
         Status.HOLDS: f"{plan.what}: dependence of total variation {bound:.3f} at most, in {CELLS} x {CELLS} cells",
         Status.NOT_APPLICABLE: f"{plan.what}: hardly anything varies in {couples} couples, so nothing can depend",
         Status.UNKNOWN: f"{plan.what}: {couples} couples leave a dependence of {bound:.3f} possible, "
-        f"the tolerance is {plan.tolerance:g}: more samples would tell",
+        f"tv is {plan.tv:g}: more samples would tell",
     }[status]
     example = Counterexample((f"{couples} couples, {plan.what}",), alike) if status is Status.REFUTED else None
     figures = {"samples": couples, "tv_at_most": bound, "notes": list(notes)}

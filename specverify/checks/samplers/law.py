@@ -1,4 +1,4 @@
-"""Whether a black box has the law that is known: refuted, within a tolerance, or not yet."""
+"""Whether a black box has the law that is known: refuted, within ``tv``, or undecided so far."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MISS = 0.1
 
 
 class LawPlan(NamedTuple):
-    """What is decided before the first sample."""
+    """The choices fixed before the first sample."""
 
     law: KnownLaw
     views: tuple[Coarsening, ...]
@@ -30,14 +30,14 @@ class LawPlan(NamedTuple):
     """Probability of the outcomes that share a cell of ``bound``: what moves among them is not seen."""
     alarm: float
     error: float
-    """Probability with which a sampler beyond ``tolerance`` ever holds."""
-    tolerance: float
+    """Probability with which a sampler beyond ``tv`` ever holds."""
+    tv: float
     most_samples: int
     rounding: float
 
 
 class LawFound(NamedTuple):
-    """What the samples said so far."""
+    """The evidence from the samples so far."""
 
     counts: Array
     samples: int = 0
@@ -50,7 +50,7 @@ def plan_law(
     *,
     alarm: float,
     error: float,
-    tolerance: float,
+    tv: float,
     most_samples: int,
     rounding: float = 1e-6,
     draft: Array | None = None,
@@ -59,16 +59,16 @@ def plan_law(
     """Return the plan."""
     bound, unseen, _ = bounding(law.masses, most_samples)
     views = coarsenings(law.masses, most_samples, draft, more)
-    return LawPlan(law, views, bound, min(unseen + law.unnamed, 1.0), alarm, error, tolerance, most_samples, rounding)
+    return LawPlan(law, views, bound, min(unseen + law.unnamed, 1.0), alarm, error, tv, most_samples, rounding)
 
 
 def law_begun(plan: LawPlan) -> LawFound:
-    """Return what is known before the first sample."""
+    """Return the evidence before the first sample."""
     return LawFound(np.zeros(len(plan.law.masses), dtype=np.int64))
 
 
 def law_seen(plan: LawPlan, found: LawFound, rows: Sequence[Tokens]) -> LawFound:
-    """Return what is known with one more batch."""
+    """Return the evidence with one more batch."""
     places = plan.law.places(rows)
     wrong = (places < 0) | (plan.law.masses[places] == 0)
     impossible = dict(found.impossible)
@@ -79,7 +79,7 @@ def law_seen(plan: LawPlan, found: LawFound, rows: Sequence[Tokens]) -> LawFound
 
 
 def log_evidence(plan: LawPlan, found: LawFound) -> float:
-    """Return the logarithm of the e-value against the law: the mean over the ways to look at it."""
+    """Return the logarithm of the e-value against the law: the mean over the partitions of its outcomes."""
     if found.impossible:
         return math.inf
     seen = np.flatnonzero(found.counts)
@@ -109,10 +109,10 @@ def _observed(plan: LawPlan, found: LawFound) -> float:
 
 
 def law_status(plan: LawPlan, found: LawFound) -> Status:
-    """Return what is decided: REFUTED, HOLDS within the tolerance, or UNKNOWN as yet."""
+    """Return REFUTED, HOLDS within ``tv``, or UNKNOWN so far."""
     if log_evidence(plan, found) >= -math.log(plan.alarm):
         return Status.REFUTED
-    return Status.HOLDS if law_bounds(plan, found).upper <= plan.tolerance else Status.UNKNOWN
+    return Status.HOLDS if law_bounds(plan, found).upper <= plan.tv else Status.UNKNOWN
 
 
 def law_verdicts(name: str, plan: LawPlan, found: LawFound) -> Sequence[Verdict]:
@@ -121,7 +121,7 @@ def law_verdicts(name: str, plan: LawPlan, found: LawFound) -> Sequence[Verdict]
     figures = {"samples": found.samples, "tv_at_most": bounds.upper, "tv_at_least": bounds.lower}
     said = {
         Status.REFUTED: f"it has not the law: e-value {_power_of_ten(surprise)}, alarm {plan.alarm:.1g}",
-        Status.HOLDS: f"TV at most {bounds.upper:.4f}, tolerance {plan.tolerance:g}, error {plan.error:.1g}",
+        Status.HOLDS: f"TV at most {bounds.upper:.4f}, tv {plan.tv:g}, error {plan.error:.1g}",
         Status.UNKNOWN: _undecided(plan, found, bounds),
     }
     law = Verdict(
@@ -144,7 +144,7 @@ def law_verdicts(name: str, plan: LawPlan, found: LawFound) -> Sequence[Verdict]
 
 
 def _support_verdict(name: str, plan: LawPlan, found: LawFound) -> Verdict:
-    """What was not seen is bounded: mass u outside the support goes unseen by n samples with probability (1 - u)^n."""
+    """Bound unseen outcomes: n samples miss a mass u outside the support with probability (1 - u)^n."""
     impossible = sorted(found.impossible.items(), key=lambda item: -item[1])
     unseen = -math.expm1(math.log(plan.error) / found.samples)
     example = None
@@ -154,7 +154,7 @@ def _support_verdict(name: str, plan: LawPlan, found: LawFound) -> Verdict:
         statement = f"{tokens} was emitted {times} times in {found.samples} samples, the law gives it probability 0"
         example = Counterexample((f"{found.samples} samples",), statement)
     else:
-        status = Status.HOLDS if unseen <= plan.tolerance else Status.UNKNOWN
+        status = Status.HOLDS if unseen <= plan.tv else Status.UNKNOWN
         statement = f"none of {found.samples} samples has probability 0: such outcomes have less than {unseen:.2g}"
     figures = {"samples": found.samples, "tv_at_most": unseen}
     return Verdict(
@@ -163,16 +163,16 @@ def _support_verdict(name: str, plan: LawPlan, found: LawFound) -> Verdict:
 
 
 def _undecided(plan: LawPlan, found: LawFound, bounds: Interval) -> str:
-    ways = ["most_samples"] if plan.unseen < plan.tolerance else []
+    ways = ["most_samples"] if plan.unseen < plan.tv else []
     unseen = f", of which {plan.unseen:.2g} is of outcomes too rare to be counted singly" if plan.unseen > 1e-4 else ""
     return (
         f"{found.samples} samples do not refute it, but leave a TV of {bounds.upper:.4f} possible{unseen}; "
-        f"the tolerance is {plan.tolerance:g}: give a larger {' or '.join([*ways, 'tolerance'])}"
+        f"tv is {plan.tv:g}: give a larger {' or '.join([*ways, 'tv'])}"
     )
 
 
 def _example(plan: LawPlan, found: LawFound) -> Counterexample:
-    """Say which outcomes are off most, in standard deviations."""
+    """Name the outcomes with the largest deviation, in standard deviations."""
     if found.impossible:
         return _support_verdict("", plan, found).counterexample or Counterexample((), "")
     cells = plan.bound.masses
@@ -191,7 +191,7 @@ def _tally(plan: LawPlan, found: LawFound) -> Tally:
 
 
 def _detectable(plan: LawPlan, samples: int) -> list[str]:
-    """Say of each way to look at the law which bias it would have shown."""
+    """Name the bias that each partition of the outcomes would have shown."""
     lines = []
     for view in plan.views:
         cells = len(view.masses)

@@ -44,19 +44,19 @@ class ReferencePlan(NamedTuple):
     frequent: frozenset[Tokens]
     alarm: float
     error: float
-    tolerance: float
+    tv: float
     most_samples: int
 
 
 class ReferenceFound(NamedTuple):
-    """What the samples said so far."""
+    """The evidence from the samples so far."""
 
     compared: Mapping[str, Compared]
     samples: int = 0
 
 
 def views(longest: int = POSITIONS) -> dict[str, View]:
-    """Return the ways to look at sequences, by name."""
+    """Return the functions of sequences that are compared, by name."""
     result: dict[str, View] = {"whole sequences": lambda tokens: tokens, "length": len}
     for position in range(longest):
         result[f"token {position + 1}"] = lambda tokens, position=position: tokens[position : position + 1]  # type: ignore[misc]
@@ -64,20 +64,20 @@ def views(longest: int = POSITIONS) -> dict[str, View]:
 
 
 def plan_reference(
-    pilot: Sequence[Tokens], *, alarm: float, error: float, tolerance: float, most_samples: int
+    pilot: Sequence[Tokens], *, alarm: float, error: float, tv: float, most_samples: int
 ) -> ReferencePlan:
-    """Return the plan; ``pilot`` is of the plain sampler, and is not judged."""
+    """Return the plan; ``pilot`` is a sample of the plain sampler that is not judged."""
     frequent = frozenset(tokens for tokens, count in Counter(pilot).items() if count >= FREQUENT)
-    return ReferencePlan(frequent, alarm, error, tolerance, most_samples)
+    return ReferencePlan(frequent, alarm, error, tv, most_samples)
 
 
 def reference_begun() -> ReferenceFound:
-    """Return what is known before the first sample."""
+    """Return the evidence before the first sample."""
     return ReferenceFound({name: Compared() for name in views()})
 
 
 def reference_seen(found: ReferenceFound, ours: Sequence[Tokens], theirs: Sequence[Tokens]) -> ReferenceFound:
-    """Return what is known with one more batch of both, as many of each."""
+    """Return the evidence with one more batch of equal size from both."""
     compared = {
         name: _compared(found.compared[name], Counter(map(view, ours)), Counter(map(view, theirs)))
         for name, view in views().items()
@@ -122,10 +122,10 @@ def reference_bounds(plan: ReferencePlan, found: ReferenceFound) -> Interval:
 
 
 def reference_status(plan: ReferencePlan, found: ReferenceFound) -> Status:
-    """Return what is decided: REFUTED, HOLDS within the tolerance, or UNKNOWN as yet."""
+    """Return REFUTED, HOLDS within ``tv``, or UNKNOWN so far."""
     if log_evidence(found) >= -math.log(plan.alarm):
         return Status.REFUTED
-    return Status.HOLDS if reference_bounds(plan, found).upper <= plan.tolerance else Status.UNKNOWN
+    return Status.HOLDS if reference_bounds(plan, found).upper <= plan.tv else Status.UNKNOWN
 
 
 def reference_verdict(name: str, plan: ReferencePlan, found: ReferenceFound) -> Verdict:
@@ -136,9 +136,9 @@ def reference_verdict(name: str, plan: ReferencePlan, found: ReferenceFound) -> 
         Status.REFUTED: f"it has another law than the reference: e-value 10^{surprise / math.log(10):.1f}, "
         f"alarm {plan.alarm:.1g}",
         Status.HOLDS: f"total variation from the reference at most {bounds.upper:.4f}, error {plan.error:.1g}, "
-        f"tolerance {plan.tolerance:g}",
+        f"tv {plan.tv:g}",
         Status.UNKNOWN: f"{found.samples} samples of each do not tell them apart, but leave a total variation of "
-        f"{bounds.upper:.4f} possible; the tolerance is {plan.tolerance:g}: give a larger most_samples or tolerance",
+        f"{bounds.upper:.4f} possible; tv is {plan.tv:g}: give a larger most_samples or tv",
     }[status]
     example = _example(found, refuting) if status is Status.REFUTED else None
     figures = {
@@ -155,7 +155,7 @@ def reference_verdict(name: str, plan: ReferencePlan, found: ReferenceFound) -> 
 
 
 def _example(found: ReferenceFound, view: str) -> Counterexample:
-    """Say which outcomes differ most."""
+    """Name the outcomes with the largest difference."""
     told = farthest_told(_tally(found, view))
     let = (f"{found.samples} samples of each",)
     return Counterexample(let, f"they differ most in: {view}", told, fault=told[0] if told else "")

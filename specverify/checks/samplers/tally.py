@@ -1,4 +1,4 @@
-"""How often outcomes came, beside how often they should have: which are off most, in words and as a figure."""
+"""Observed and expected counts of outcomes: the largest deviations, in words and as a figure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHOWN = 12
 
 
 class Tally(NamedTuple):
-    """Counts of ``k`` outcomes from as many samples on either side."""
+    """Counts of ``k`` outcomes from equally many samples on either side."""
 
     name: Callable[[int], object]
     seen: Array
@@ -33,14 +33,14 @@ class Tally(NamedTuple):
 
 
 def farthest(tally: Tally, number: int = TOLD) -> list[int]:
-    """Return the outcomes that are off most, in standard deviations."""
+    """Return the outcomes with the largest deviations, in standard deviations."""
     with np.errstate(divide="ignore", invalid="ignore"):
         off = np.nan_to_num((tally.seen - tally.expected) / np.sqrt(tally.variance))
     return [int(place) for place in np.argsort(-np.abs(off), kind="stable")[:number]]
 
 
 def farthest_told(tally: Tally) -> tuple[str, ...]:
-    """Say of the outcomes that are off most how often they came."""
+    """Describe the counts of the outcomes with the largest deviations."""
     return tuple(
         f"{tally.name(i)} came {tally.seen[i]:.0f} times, {tally.beside.format(tally.expected[i])}"
         for i in farthest(tally)
@@ -48,9 +48,9 @@ def farthest_told(tally: Tally) -> tuple[str, ...]:
 
 
 def tally_figure(tally: Tally) -> Mapping[str, Any]:
-    """Return what a report shows: the outcomes off most and the likeliest, each with the share expected and its count.
+    """Return the table of a report: largest deviations and likeliest outcomes, with expected shares and counts.
 
-    ``cells`` is how many outcomes there are in all, ``sampled`` whether what is expected was sampled too.
+    ``cells`` is the total number of outcomes, ``sampled`` states whether the expectation was sampled too.
     """
     likeliest = np.argsort(-tally.expected, kind="stable")[:SHOWN].tolist()
     chosen = sorted({*farthest(tally, SHOWN), *likeliest}, key=lambda i: (-tally.expected[i], i))

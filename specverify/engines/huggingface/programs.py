@@ -23,7 +23,7 @@ from specverify.engines.huggingface.objects import ready
 from specverify.engines.huggingface.sampled import exact_law
 from specverify.engines.huggingface.smaller import Source
 from specverify.engines.huggingface.watch import watched_call
-from specverify.intercept.boundary import Forced
+from specverify.intercept.distributions import Forced
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.torch.calls import outcome_of
 from specverify.laws.enumeration import complete_law

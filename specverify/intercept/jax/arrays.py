@@ -16,15 +16,14 @@ import numpy as np
 from jax._src import core
 from jax._src.lax.lax import _convert_element_type
 
-from specverify.intercept import float_calls
+from specverify.intercept.cpython import patches
+from specverify.intercept.cpython.patches import array, asarray, empty
+from specverify.intercept.refusals import NeedsValue
 from specverify.intercept.symbolic.arrays import SymbolicArray
-from specverify.intercept.symbolic.continuous import Continuous
+from specverify.intercept.symbolic.continuous import SYMBOLIC, Continuous, is_whole
 from specverify.intercept.symbolic.deferred import Deferred, is_open, known
-from specverify.intercept.symbolic.finite import is_whole
-from specverify.intercept.symbolic.joined import SYMBOLIC
 from specverify.intercept.symbolic.numbers import wrapped
-from specverify.intercept.symbolic.uniform import NeedsValue, refusal
-from specverify.intercept.unpatched import array, asarray, empty
+from specverify.intercept.symbolic.uniform import refusal
 
 
 class SymbolicTracer(core.Tracer):  # type: ignore[misc]  # jax is looked at without its types
@@ -86,7 +85,7 @@ class SymbolicTracer(core.Tracer):  # type: ignore[misc]  # jax is looked at wit
     def __float__(self) -> float:
         core.check_scalar_conversion(self)
         if isinstance(self.elements.item(), SYMBOLIC):
-            float_calls.met()
+            patches.met()
             raise refusal(
                 "value-needed", "__float__ needs the value of a random number, which has none: call float as float(u)"
             )

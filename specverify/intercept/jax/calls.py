@@ -3,28 +3,497 @@
     with answered_by(draws):
         verify(p, q, draft_tokens, key)
 
-Every random number of JAX is made of ``random_bits``, and every primitive comes to the trace that is the current one
-inside the block (``evaluation``). Bits of one key are one draw (``keys``). A primitive that draws otherwise raises
-``NeedsValue`` naming it.
+Every random number of JAX is made of ``random_bits``. ``Answering`` is a trace of JAX's own kind: while it is the
+current one every primitive comes to it, whoever calls: ``jax.numpy`` line by line, ``vmap``, a function under ``jit``
+as the equations it was traced to. Bits of one key are one draw. A primitive that draws otherwise raises ``NeedsValue``.
+
+What is known is computed by JAX, and remembered: a run of an enumeration computes what the run before it did. Arrays of
+JAX cannot be written to, so one that holds the same may stand for another. Words of 32 bits are left alone: keys are
+made of them, which are others in every run. What depends on symbolic numbers is computed by their rules. Loops and
+conditions are followed as Python would, so a condition is forced where the program branches on it. Where a primitive
+has no rule every element is forced and JAX computes, so that the result is right whatever the primitive; a random
+number without a value refuses to be forced.
+
+A function under ``jit`` runs no more when its numbers are computed: the line of a refusal is the one that was traced.
+Functions of JAX itself are traced once for all that call them, so of those the line that calls is meant.
 """
 
 from __future__ import annotations
 
+import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from jax._src import core, sharding_impls
+import jax
+import numpy as np
+from jax._src import core, dtypes, sharding_impls, source_info_util
+from jax._src.interpreters import partial_eval
 
-from specverify.intercept.boundary import Forced
 from specverify.intercept.caller import caller
-from specverify.intercept.jax import evaluation
-from specverify.intercept.jax.draws import JaxDraws
-from specverify.intercept.native_types import once, replaced
-from specverify.intercept.run import RUNS
-from specverify.intercept.symbolic.uniform import NeedsValue
+from specverify.intercept.cpython.patches import asarray, empty, once, replaced
+from specverify.intercept.distributions import Forced
+from specverify.intercept.jax.arrays import SymbolicTracer, collapsed, concrete, elements_of, has_no_value, is_settled
+from specverify.intercept.jax.draws import MOST, JaxDraws
+from specverify.intercept.jax.operations import CHOICES, ELEMENTWISE, ROWS, SEVERAL, moved
+from specverify.intercept.refusals import NeedsValue, is_declined
+from specverify.intercept.run import PROCESS, RUNS
+from specverify.intercept.symbolic.deferred import known, single
+from specverify.intercept.symbolic.numbers import SymbolicFloat, SymbolicInt
+from specverify.intercept.symbolic.uniform import refusal
+from specverify.laws import rounding
 from specverify.reference import Draws
+
+# Known numbers
+
+# Inside
+
+
+DRAWS = {"random_bits", "random_gamma", "rng_bit_generator", "rng_uniform", "prng_random_bits"}
+"""Primitives that make random numbers."""
+CALLS_BACK = "pure_callback"
+"""What calls Python, which may draw as well: it is followed to, and nothing of it is remembered."""
+_INSIDE = ("jaxpr", "call_jaxpr", "branches", "cond_jaxpr", "body_jaxpr", "fun_jaxpr")
+_HALVES = {"bfloat16", "float16"}
+
+
+def draws_inside(parameters: dict[str, Any]) -> bool:
+    """Return whether a function among the parameters of a primitive makes random numbers."""
+    return any(_draws(each) for name in _INSIDE if name in parameters for each in _functions(parameters[name]))
+
+
+def _functions(found: Any) -> Sequence[Any]:
+    return found if isinstance(found, (tuple, list)) else (found,)
+
+
+def _draws(closed: Any) -> bool:
+    jaxpr = getattr(closed, "jaxpr", closed)
+    if not hasattr(jaxpr, "eqns"):
+        return False
+    before = PROCESS.jax_drawing.get(id(jaxpr))
+    if before is None:
+        result = any(each.primitive.name in {*DRAWS, CALLS_BACK} or draws_inside(each.params) for each in jaxpr.eqns)
+        before = PROCESS.jax_drawing[id(jaxpr)] = (jaxpr, result)
+    return before[1]
+
+
+def halves_inside(parameters: dict[str, Any]) -> frozenset[Any]:
+    """Return the floats of 16 bits that a function among the parameters of a primitive computes with."""
+    inside = [each for name in _INSIDE if name in parameters for each in _functions(parameters[name])]
+    return frozenset().union(*map(_halves, inside)) if inside else frozenset()
+
+
+def _halves(closed: Any) -> frozenset[Any]:
+    jaxpr = getattr(closed, "jaxpr", closed)
+    if not hasattr(jaxpr, "eqns"):
+        return frozenset()
+    before = PROCESS.jax_halves.get(id(jaxpr))
+    if before is None:
+        result = {str(getattr(each.aval, "dtype", "")) for equation in jaxpr.eqns for each in equation.outvars}
+        inside = frozenset().union(*(halves_inside(equation.params) for equation in jaxpr.eqns))
+        before = PROCESS.jax_halves[id(jaxpr)] = (jaxpr, frozenset(result & _HALVES) | inside)
+    return before[1]
+
+
+# Known
+
+
+_MOST_KNOWN = 50_000
+"""So many are remembered before all are forgotten."""
+_LARGE = 4096
+
+
+def computed_by_jax(primitive: Any, operands: list[Any], parameters: dict[str, Any], equation: Any = None) -> list[Any]:
+    """Return what a primitive gives of known numbers; ``equation`` is where it stands, if it was traced."""
+    key = _key(primitive, operands, parameters, equation)
+    before = None if key is None else PROCESS.jax_computed.get(key)
+    if before is None:
+        result = primitive.bind(*operands, **parameters)
+        results = list(result) if primitive.multiple_results else [result]
+        dtypes = {getattr(each, "dtype", None) for each in results} | halves_inside(parameters)
+        before = (equation, results, tuple(dtypes))
+        if key is not None:
+            before = (equation, [_standing_for(each) for each in results], tuple(dtypes))
+            PROCESS.jax_computed[key] = before
+            if len(PROCESS.jax_computed) > _MOST_KNOWN:
+                _forget()
+    for dtype in before[2]:
+        rounding.saw(dtype)
+    return list(before[1])
+
+
+def _forget() -> None:
+    for memory in (PROCESS.jax_computed, PROCESS.jax_arrays, PROCESS.jax_ours):
+        memory.clear()
+
+
+def _key(primitive: Any, operands: list[Any], parameters: dict[str, Any], equation: Any) -> Hashable | None:
+    """Return what tells one computation from others; None for one that is not remembered."""
+    if primitive.name == CALLS_BACK:
+        return None
+    try:
+        told = [_told(operand) for operand in operands]
+        if None in told or (equation is not None and equation.effects):
+            return None
+        what: Hashable = id(equation) if equation is not None else (primitive, *parameters.items())
+        key = what, bool(jax.config.jax_enable_x64), *told
+        hash(key)
+    except TypeError:
+        return None
+    return key
+
+
+def _told(operand: Any) -> Hashable | None:
+    """Return what tells an operand from others; None where it is not to be remembered."""
+    if id(operand) in PROCESS.jax_ours:
+        return id(operand)
+    if not isinstance(operand, jax.Array):
+        result = asarray(operand)
+        return type(operand).__name__, str(result.dtype), result.shape, result.tobytes()
+    result = _standing_for(operand)
+    return id(result) if id(result) in PROCESS.jax_ours else None
+
+
+def _standing_for(array: Any) -> Any:
+    """Return the array that stands for all that hold the same; itself if it is not to be remembered."""
+    if id(array) in PROCESS.jax_ours or not isinstance(array, jax.Array):
+        return array
+    kind = array.dtype
+    if jax.dtypes.issubdtype(kind, jax.dtypes.extended) or kind == np.uint32 or array.size > _LARGE:
+        return array
+    content = (str(kind), array.weak_type, array.shape, str(array.sharding), asarray(array).tobytes())
+    result = PROCESS.jax_arrays.setdefault(content, array)
+    PROCESS.jax_ours[id(result)] = result
+    return result
+
+
+# Evaluation
+
+# Evaluation
+
+
+_DERIVES = {"random_seed", "random_wrap", "random_split", "random_fold_in", "random_unwrap", "random_clone"}
+_SAID_ASIDE = {"debug_callback", "debug_print"}
+"""What shows numbers and gives none."""
+_CALLS = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "core_call": "call_jaxpr", "remat": "jaxpr",
+          "checkpoint": "jaxpr", "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr",
+          "custom_lin": "jaxpr"}  # fmt: skip
+"""Primitives that call a traced function, and where it stands."""
+
+_COMPILED = {"jit", "pjit"}
+"""Those that JAX calls as they are where all is known."""
+
+_HANDLERS = ELEMENTWISE | CHOICES | ROWS
+
+
+class Answering(core.Trace):  # type: ignore[misc]  # jax is looked at without its types
+    """Answers random primitives; everything else is computed."""
+
+    def process_primitive(self, primitive: Any, tracers: Sequence[Any], params: dict[str, Any], /) -> Any:
+        """Return what a primitive gives, several arrays as a list."""
+        result = computed(primitive, list(tracers), params)
+        return result if primitive.multiple_results else result[0]
+
+    def process_custom_jvp_call(self, _primitive: Any, fun: Any, _jvp: Any, tracers: Sequence[Any], /, **_: Any) -> Any:
+        """Call the function itself."""
+        with core.set_current_trace(self):
+            return fun.call_wrapped(*tracers)
+
+    def process_custom_vjp_call(
+        self, _primitive: Any, fun: Any, _fwd: Any, _bwd: Any, tracers: Sequence[Any], /, **_: Any
+    ) -> Any:
+        """Call the function itself."""
+        with core.set_current_trace(self):
+            return fun.call_wrapped(*tracers)
+
+    def process_call(self, _primitive: Any, fun: Any, tracers: Sequence[Any], _params: Any, /) -> Any:
+        """Call the function itself."""
+        with core.set_current_trace(self):
+            return fun.call_wrapped(*tracers)
+
+    def stage_value(self, val: Any) -> Any:
+        """Return it as an array."""
+        return val if isinstance(val, (SymbolicTracer, jax.Array)) else jax.numpy.asarray(val)
+
+
+TRACE = Answering()
+"""One for all blocks, so that what is traced under it is traced once."""
+
+
+def _as_array(value: SymbolicFloat) -> SymbolicTracer:
+    """Return a random number of Python as an array: it meets others of JAX.
+
+    Refused while JAX traces a function: what is drawn then is the same in every later call.
+    """
+    if isinstance(core.trace_ctx.trace, partial_eval.DynamicJaxprTrace):
+        raise NeedsValue(
+            "traced-by-jax",
+            f"a random number of another library is used at {caller()} while JAX traces a function, and would be the "
+            "same in every later call: draw it with a key, or hand it to the function as an argument",
+        )
+    return SymbolicTracer(TRACE, _aval_of(value), single(value.unknown))
+
+
+def _aval_of(value: SymbolicFloat) -> Any:
+    kind = np.int32 if isinstance(value, SymbolicInt) else np.float32
+    return core.ShapedArray((), jax.dtypes.canonicalize_dtype(kind), weak_type=True)
+
+
+for _kind in (SymbolicFloat, SymbolicInt):
+    core.pytype_aval_mappings[_kind] = _aval_of
+    dtypes.register_canonicalize_value_handler(_kind, _as_array)
+
+
+def computed(primitive: Any, operands: list[Any], parameters: dict[str, Any], equation: Any = None) -> list[Any]:
+    """Return what a primitive gives; ``equation`` is where it stands in a traced function, if it does."""
+    operands, name = collapsed(operands), primitive.name
+    open_ones = any(isinstance(operand, SymbolicTracer) for operand in operands)
+    if name in DRAWS:
+        return [_drawn(primitive, operands, parameters)]
+    if name == "iota" and math.prod(parameters["shape"]) > MOST and drawing_asks(equation):
+        raise refusal(
+            "too-many-numbers",
+            f"an order of {math.prod(parameters['shape'])} numbers is drawn with JAX, more than are followed",
+        )
+    gives_away = any(parameters.get("donated_invars", ()))  # what is remembered is not to be overwritten
+    if name in _CALLS and (name not in _COMPILED or gives_away or open_ones or draws_inside(parameters)):
+        return _called(parameters[_CALLS[name]], operands)
+    if open_ones or draws_inside(parameters):
+        follow = LOOPS.get(name)
+        if follow is not None:
+            return follow(Follow(_called, _lazy), operands, parameters)
+        if open_ones and name in _SAID_ASIDE:
+            return []
+    if not open_ones:
+        if draws_inside(parameters):
+            raise NeedsValue("unseen-draw", f"{name} at {caller()} draws random numbers, and is not followed")
+        return computed_by_jax(primitive, operands, parameters, equation)
+    try:
+        return _lazily(primitive, operands, parameters, equation)
+    except NeedsValue as refused:
+        raise refused.during(f"{name} of JAX", caller()) from None
+
+
+def _lazily(primitive: Any, operands: list[Any], parameters: dict[str, Any], equation: Any) -> list[Any]:
+    """Return what is said of open operands, or what JAX computes when they have been looked at."""
+    name = primitive.name
+    if name in _DERIVES and has_no_value(*operands):
+        raise NeedsValue(
+            "key-of-random-number",
+            f"a key is made of a random number that has no value, at {caller()}: split a key instead",
+        )
+    several, handler = SEVERAL.get(name), _HANDLERS.get(name)
+    results = [each.aval for each in equation.outvars] if equation else _results(primitive, operands, parameters)
+    if several is not None:
+        result = several(operands, parameters, results)
+    elif handler is not None:
+        result = handler(operands, parameters, results[0])
+        result = result if is_declined(result) else [result]
+    else:
+        result = moved(primitive, operands, parameters, results)
+    if not is_declined(result):
+        return collapsed([_lazy(elements, aval) for elements, aval in zip(result, results, strict=True)])
+    if has_no_value(*operands):
+        refused = refusal("value-needed", "the value of a random number is needed, not only a comparison with it")
+        raise refused.because(result)
+    return computed_by_jax(primitive, [concrete(operand) for operand in operands], parameters, equation)
+
+
+def _lazy(elements: Any, aval: Any) -> SymbolicTracer:
+    alike = tuple(aval.shape) == elements.shape
+    return SymbolicTracer(
+        TRACE, aval if alike else core.ShapedArray(elements.shape, aval.dtype, aval.weak_type), elements
+    )
+
+
+def _results(primitive: Any, operands: list[Any], parameters: dict[str, Any]) -> list[Any]:
+    """Return the shapes and dtypes of what comes out."""
+    result, _ = primitive.abstract_eval(*map(core.typeof, operands), **parameters)
+    return list(result) if primitive.multiple_results else [result]
+
+
+def _drawn(primitive: Any, operands: list[Any], parameters: dict[str, Any]) -> Any:
+    """Return random bits; refuses other ways to draw, and keys that hang on what has no value."""
+    if primitive.name != "random_bits":
+        raise NeedsValue("no-law", f"{primitive.name} of JAX at {caller()} draws from a law that cannot be enumerated")
+    keys = operands[0]
+    if isinstance(keys, SymbolicTracer):
+        raise NeedsValue(
+            "key-of-random-number",
+            f"a key at {caller()} is made of a random number that has no value: split a key instead",
+        )
+    call = f"jax.random.{next((name for name in RUNS.jax_functions if name not in _INNER), 'bits').strip('_')}"
+    result = RUNS.jax[-1].bits(keys, call, parameters["bit_width"], parameters["shape"])
+    if not isinstance(result, np.ndarray):
+        return result
+    return _lazy(result, _results(primitive, operands, parameters)[0])
+
+
+_INNER = {"_where", "clip"}
+
+
+# Functions that JAX has traced
+
+
+def _called(closed: Any, operands: Sequence[Any]) -> list[Any]:
+    """Compute a function that was traced; the functions of JAX itself name the draw."""
+    jaxpr = getattr(closed, "jaxpr", closed)
+    consts = getattr(closed, "consts", ())
+    debug: Any = getattr(jaxpr, "debug_info", None)
+    ours = debug is not None and of_jax(str(debug.func_src_info))
+    if ours:
+        RUNS.jax_functions.append(str(debug.func_name))
+    try:
+        return followed(jaxpr, consts, operands, lines=not ours)
+    finally:
+        if ours:
+            RUNS.jax_functions.pop()
+
+
+def followed(jaxpr: Any, consts: Sequence[Any], operands: Sequence[Any], *, lines: bool = True) -> list[Any]:
+    """Compute the equations of a traced function one after the other."""
+    values: dict[Any, Any] = {}
+
+    def value(variable: Any) -> Any:
+        return variable.val if isinstance(variable, core.Literal) else values[variable]
+
+    values.update(zip(jaxpr.constvars, consts, strict=True))
+    values.update(zip(jaxpr.invars, operands, strict=True))
+    for equation in jaxpr.eqns:
+        given = [value(variable) for variable in equation.invars]
+        if lines:
+            with lines_of(equation):
+                result = _of_equation(equation, given)
+        else:
+            result = _of_equation(equation, given)
+        values.update(zip(equation.outvars, result, strict=False))
+    return [_array(value(variable), variable.aval) for variable in jaxpr.outvars]
+
+
+def _array(value: Any, aval: Any) -> Any:
+    """Return what comes out as an array: a number stands for itself among equations alone."""
+    plain = isinstance(value, (SymbolicTracer, jax.Array)) or not hasattr(aval, "shape")
+    return value if plain else jax.numpy.asarray(value, aval.dtype)
+
+
+def _of_equation(equation: Any, given: list[Any]) -> list[Any]:
+    return computed(equation.primitive, given, equation.params, equation)
+
+
+# Loops
+
+
+class Follow(NamedTuple):
+    """How a traced function is followed, and how an open array is made."""
+
+    called: Callable[[Any, Sequence[Any]], list[Any]]
+    made: Callable[[Any, Any], SymbolicTracer]
+
+
+def _conditional(follow: Follow, operands: list[Any], parameters: dict[str, Any]) -> list[Any]:
+    branches = parameters["branches"]
+    which = min(max(int(_looked_at(operands[0])), 0), len(branches) - 1)
+    return follow.called(branches[which], operands[1:])
+
+
+def _looked_at(operand: Any) -> Any:
+    return known(operand.elements.item()) if isinstance(operand, SymbolicTracer) else np.asarray(operand).item()
+
+
+def _while(follow: Follow, operands: list[Any], parameters: dict[str, Any]) -> list[Any]:
+    first, second = parameters["cond_nconsts"], parameters["body_nconsts"]
+    of_condition, of_body = operands[:first], operands[first : first + second]
+    carried = operands[first + second :]
+    while bool(_looked_at(follow.called(parameters["cond_jaxpr"], [*of_condition, *carried])[0])):
+        carried = follow.called(parameters["body_jaxpr"], [*of_body, *carried])
+    return carried
+
+
+def _scan(follow: Follow, operands: list[Any], parameters: dict[str, Any]) -> list[Any]:
+    consts, carry, length = parameters["num_consts"], parameters["num_carry"], parameters["length"]
+    fixed, carried, rows = operands[:consts], operands[consts : consts + carry], operands[consts + carry :]
+    order = range(length)[::-1] if parameters["reverse"] else range(length)
+    made: dict[int, list[Any]] = {}
+    for step in order:
+        result = follow.called(parameters["jaxpr"], [*fixed, *carried, *(_row(follow, each, step) for each in rows)])
+        carried, made[step] = result[:carry], result[carry:]
+    columns = [
+        [made[step][place] for step in range(length)] for place in range(len(parameters["jaxpr"].out_avals) - carry)
+    ]
+    avals = parameters["jaxpr"].out_avals[carry:]
+    return [*carried, *(_stacked(follow, column, aval) for column, aval in zip(columns, avals, strict=True))]
+
+
+def _row(follow: Follow, operand: Any, step: int) -> Any:
+    if isinstance(operand, SymbolicTracer):
+        row = operand.elements[step]
+        return collapsed([follow.made(row if operand.ndim > 1 else single(row), operand.aval)])[0]
+    return jax.lax.index_in_dim(operand, step, keepdims=False)
+
+
+def _stacked(follow: Follow, column: list[Any], aval: Any) -> Any:
+    if not column:
+        return jax.numpy.zeros((0, *aval.shape), aval.dtype)
+    if all(map(is_settled, column)):
+        return jax.numpy.stack([concrete(each) for each in column])
+    result = empty((len(column), *aval.shape), dtype=object)
+    for place, each in enumerate(column):
+        result[place] = elements_of(each) if aval.shape else elements_of(each).item()
+    return follow.made(result, aval)
+
+
+LOOPS: dict[str, Callable[[Follow, list[Any], dict[str, Any]], list[Any]]] = {
+    "cond": _conditional,
+    "while": _while,
+    "scan": _scan,
+}
+
+
+# Places
+
+
+_JAX = str(Path(jax.__file__).parent)
+_DRAWING = str(Path(jax.__file__).parent / "_src" / "random")
+
+
+def of_jax(function: str) -> bool:
+    """Return whether a traced function, named with its file, is of JAX itself."""
+    return f" at {_JAX}" in function
+
+
+def drawing_asks(equation: Any) -> bool:
+    """Return whether a function of ``jax.random`` asks for a primitive; ``equation`` is where it was traced, if so."""
+    if equation is not None:
+        return any(frame.file_name.startswith(_DRAWING) for frame in equation.source_info.traceback.frames)
+    frame: Any = sys._getframe(1)  # noqa: SLF001
+    while frame is not None and not frame.f_code.co_filename.startswith(_DRAWING):
+        frame = frame.f_back
+    return frame is not None
+
+
+@contextmanager
+def lines_of(equation: Any) -> Iterator[None]:
+    """Let ``caller`` name the line of an equation inside the block, if it has one."""
+    RUNS.lines.append(lambda: line_of(equation))
+    try:
+        yield
+    finally:
+        RUNS.lines.pop()
+
+
+def line_of(equation: Any) -> str:
+    """Return file and line that an equation was traced from, or nothing."""
+    result = PROCESS.jax_lines.get(id(equation))
+    if result is None:
+        frame = source_info_util.user_frame(equation.source_info.traceback)
+        line = "" if frame is None else f"{Path(frame.file_name).name}:{frame.start_line}"
+        result = PROCESS.jax_lines[id(equation)] = (equation, line)  # it is kept, so that no other one gets its number
+    return result[1]
+
+
+# Calls
 
 
 @contextmanager
@@ -35,8 +504,8 @@ def answered_by(draws: Draws, forced_uniform: Forced = None) -> Iterator[Callabl
     """
     RUNS.jax.append(JaxDraws(draws, forced_uniform))
     try:
-        with meshes_set(), core.set_current_trace(evaluation.TRACE):
-            yield lambda: core.set_current_trace(evaluation.TRACE)
+        with meshes_set(), core.set_current_trace(TRACE):
+            yield lambda: core.set_current_trace(TRACE)
     except NeedsValue as refusal:
         raise refusal.at(caller(refusal.__traceback__)) from None
     finally:
@@ -46,7 +515,7 @@ def answered_by(draws: Draws, forced_uniform: Forced = None) -> Iterator[Callabl
 def _is_outside_of_jit() -> bool:
     """Return what ``trace_state_clean`` does; who sets a mesh in a block is outside of any function that is traced."""
     asks = sys._getframe(1).f_globals.get("__name__")  # noqa: SLF001
-    ours = core.trace_ctx.trace is evaluation.TRACE and asks == sharding_impls.__name__
+    ours = core.trace_ctx.trace is TRACE and asks == sharding_impls.__name__
     return ours or bool(_TRACE_STATE_CLEAN())
 
 

@@ -22,20 +22,22 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.extend.core.primitives import random_bits_p
 
-from specverify.intercept import generator_states
 from specverify.intercept.audit import Draw, Raced
-from specverify.intercept.boundary import Forced, boundary_of
 from specverify.intercept.caller import caller
-from specverify.intercept.refusals import Declined
+from specverify.intercept.cpython import generator_states
+from specverify.intercept.cpython.patches import empty
+from specverify.intercept.distributions import Forced, boundary_of
+from specverify.intercept.recorded_numbers import Item
+from specverify.intercept.refusals import Declined, NeedsValue
+from specverify.intercept.run import mode
 from specverify.intercept.streams import Streams
-from specverify.intercept.symbolic.continuous import Continuous, whole_number
+from specverify.intercept.symbolic.continuous import MOST_OUTCOMES, Continuous, given, whole_number
 from specverify.intercept.symbolic.deferred import Categorical, Deferred
-from specverify.intercept.symbolic.finite import MOST_OUTCOMES, given
 from specverify.intercept.symbolic.large import check_numbers
 from specverify.intercept.symbolic.steps import plus, times
-from specverify.intercept.symbolic.uniform import NeedsValue, Uniform
-from specverify.intercept.unpatched import empty
+from specverify.intercept.symbolic.uniform import Uniform
 from specverify.laws import rounding
 from specverify.reference import Draws, Site
 
@@ -49,9 +51,9 @@ FEW = 11
 class Source:
     """One word of random bits: where it comes from, whatever is made of it."""
 
-    def __init__(self, draws: Draws, site: Site, width: int, draw: Callable[[Hashable], Draw]) -> None:
-        """``draw(way)`` is the draw of it in one way: as a uniform, or as the rest of a division."""
-        self.draws, self.site, self.width, self._draw = draws, site, width, draw
+    def __init__(self, draws: Draws, site: Site, width: int, draw: Callable[[Hashable], Draw], word: int = 0) -> None:
+        """``draw(way)`` is the draw in one way, as a uniform or as the rest of a division; ``word`` if recorded."""
+        self.draws, self.site, self.width, self._draw, self._word = draws, site, width, draw, word
         self.uniform = Uniform(draws, site, draw(("uniform", width)))
         """The word as a share of all words."""
 
@@ -62,6 +64,9 @@ class Source:
         """
         pmf = np.full(number, 1.0 / number)
         self.uniform.known.raced = Raced(caller(), 0.0)
+        coupled = mode().coupled
+        if coupled is not None:
+            coupled.push([Item(outcome=self._word % number)])
         return Categorical(self.draws, pmf, (*self.site, "rest"), draw=self._draw(("rest", number, self.width)))
 
 
@@ -158,6 +163,9 @@ class JaxDraws:
 
     def key(self) -> Any:
         """Return a key for a call that takes one: another one each time, and in every run."""
+        coupled = mode().coupled
+        if coupled is not None:
+            return coupled.key()
         self._given += 1
         return jax.random.PRNGKey(self._world * 1_000_003 + self._given)
 
@@ -175,6 +183,8 @@ class JaxDraws:
             )
         kind, data, place = str(keys.dtype), np.asarray(jax.random.key_data(keys)), caller()
         by_place = kind == "key<fry>" and jax.config.jax_threefry_partitionable
+        coupled, word = mode().coupled, 0
+        words = None if coupled is None else np.asarray(random_bits_p.bind(keys, bit_width=width, shape=shape))
         result = empty((*keys.shape, *shape), dtype=object)
         for own in np.ndindex(keys.shape):
             key = (kind, data[own].tobytes())
@@ -183,7 +193,10 @@ class JaxDraws:
             for flat, index in enumerate(np.ndindex(shape)):
                 state = (self._world, key, flat) if by_place else (self._world, key, shape, flat)
                 site = (call, place, *own, *index)
-                result[(*own, *index)] = Bits(self._source(site, state, width), width)
+                if words is not None:
+                    word = int(words[(*own, *index)])
+                    coupled.push([Item(word / 2**width, (word + 1) / 2**width)])
+                result[(*own, *index)] = Bits(self._source(site, state, width, word), width)
         return result
 
     def _in_one_shape(self, key: Hashable, shape: Any, where: str) -> None:
@@ -195,8 +208,8 @@ class JaxDraws:
                 f"followed; {WAY_OUT}, or set jax_threefry_partitionable",
             )
 
-    def _source(self, site: Site, state: Hashable, width: int) -> Source:
-        return Source(self.draws, site, width, partial(self._draw, site, state))
+    def _source(self, site: Site, state: Hashable, width: int, word: int) -> Source:
+        return Source(self.draws, site, width, partial(self._draw, site, state), word)
 
     def _draw(self, site: Site, state: Hashable, way: Hashable) -> Draw:
         return self._streams.draw(site, (state, 0), way)

@@ -13,17 +13,30 @@ Operands are numbers and random numbers. What comes out is a random number, or a
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from specverify.intercept.symbolic.continuous import Continuous, Extreme, largest_of
-from specverify.intercept.symbolic.finite import EVEN, MOST_OUTCOMES, drawn, few
-from specverify.intercept.symbolic.joined import SYMBOLIC, Joined, Symbolic, joined
+from specverify.intercept.cpython.patches import ceil, copysign, floor, inf, isfinite, isinf, isnan, log
+from specverify.intercept.refusals import Declined, NeedsValue, tried
+from specverify.intercept.symbolic.continuous import (
+    EVEN,
+    MOST_OUTCOMES,
+    SYMBOLIC,
+    Continuous,
+    Extreme,
+    Joined,
+    Symbolic,
+    drawn,
+    few,
+    joined,
+    largest_of,
+)
 from specverify.intercept.symbolic.large import continuous_in_16_bits
 from specverify.intercept.symbolic.steps import EXP, FLOOR, LOG, MonotoneStep, plus, power, rounded, times
-from specverify.intercept.symbolic.uniform import NeedsValue
-from specverify.intercept.unpatched import ceil, copysign, floor, inf, isfinite, isinf, isnan, log
+from specverify.intercept.symbolic.uniform import Uniform
+from specverify.reference import Sampled
 
 # Arithmetic
 
@@ -335,3 +348,48 @@ def by_rule(name: str, value: Symbolic) -> Operand:
 def log_of_sum(left: Operand, right: Operand) -> Operand:
     """Return the logarithm of a sum of exponentials."""
     return logarithm(added(exponential(left), exponential(right)))
+
+
+# Remembered
+
+
+_OTHER_OPERANDS = Declined("not one fresh number, alone or with a number that has a value")
+FRESH = Uniform(Sampled(0), ("any",))
+"""A number of which nothing is known, and nothing is ever asked."""
+
+
+def found_before(operation: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
+    """Return what an operation gives of a fresh random number, and of a number beside it, as it was found before.
+
+    ``Declined`` for other operands, and for what is refused. The operation may draw nothing.
+    """
+    if len(operands) > 2:
+        return _OTHER_OPERANDS
+    place = 0 if isinstance(operands[0], Continuous) or len(operands) == 1 else 1
+    value, number = operands[place], operands[1 - place] if len(operands) > 1 else None
+    if not isinstance(value, Continuous) or value.uniform.cut or isinstance(number, SYMBOLIC):
+        return _OTHER_OPERANDS
+    negative = number == 0 and copysign(1.0, number) < 0  # 0 and -0 are one to who remembers, and two to who divides
+    result = _found(operation, place, value.steps, value.low, value.high, number, negative=negative)
+    return Continuous(value.uniform, *result) if isinstance(result, tuple) else result
+
+
+@lru_cache(maxsize=1 << 16)
+def _found(
+    operation: Callable[..., Any],
+    place: int,
+    steps: tuple[MonotoneStep, ...],
+    low: float,
+    high: float,
+    number: float | None,
+    *,
+    negative: bool,
+) -> Any:
+    """Return the steps and clamps of what an operation gives, or a number; ``Declined`` for what is refused."""
+    value = Continuous(FRESH, steps, low, high)
+    try:
+        with tried():
+            result = operation(*((value,) if number is None else (value, number) if place == 0 else (number, value)))
+    except NeedsValue as refused:
+        return Declined(refused.reason)
+    return tuple(result[1:]) if isinstance(result, Continuous) else result

@@ -23,6 +23,7 @@ import numpy as np
 import numpy.ma  # np.unique imports it when it is first called: in a block it would find other functions
 
 from specverify.intercept.caller import is_ours_or_answered
+from specverify.intercept.cpython.patches import once
 from specverify.intercept.run import PROCESS
 from specverify.intercept.symbolic.arrays import SymbolicArray, narrowed_elements
 from specverify.intercept.symbolic.numbers import SymbolicFloat, SymbolicInt
@@ -326,11 +327,12 @@ def _by_name(functions: tuple[Any, ...]) -> dict[str, Any]:
     return PROCESS.functions[1]
 
 
+@once
 @contextmanager
 def arrays_answer() -> Iterator[None]:
     """Let the functions of NumPy see arrays of random numbers, and make such, or room for them, in the block."""
     own = vars(np)
-    before = _by_name(_REAL(own))  # in every run: one look for all names
+    before = _by_name(_REAL(own))  # one look for all names
     own.update(_MADE)
     try:
         yield

@@ -6,15 +6,36 @@ the end, because a monotone step may be taken before a clamp as well as after it
 A clamp gives two values a probability, and ``floor`` gives one to each of its own. Whether a comparison includes
 equality matters there, and nowhere else. Where a bound is within rounding of such a value, and not that value, the
 answer hangs on how the program rounds, and is refused.
+
+Random numbers that are made of several others: sums, products and the larger one of two, with steps behind them.
+
+A ``Joined`` has no chain that leads back to one uniform number, so a comparison of it is asked of all of them together
+(``together``). What it is made of may be in it twice: ``u * (1 - u)`` is one.
+
+Whole numbers of more outcomes than can be followed, for those who need the number itself: seeds.
+
+A seed is drawn from millions of numbers, and no law needs to know which it was: what is drawn by it is answered. So
+such a number is compared like any other, and who needs it itself gets one, another one in every run. Nothing may depend
+on which it is: replays tell, as they do of the random bytes of the operating system.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+import math
+import os
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import reduce
+from itertools import islice
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from specverify.intercept import audit
+from specverify.intercept.caller import caller
+from specverify.intercept.cpython.patches import inf, isclose, isfinite, isinf, isnan
+from specverify.intercept.refusals import NeedsValue, give
+from specverify.intercept.run import mode
 from specverify.intercept.symbolic.steps import (
     FLOOR,
     LOG,
@@ -26,9 +47,12 @@ from specverify.intercept.symbolic.steps import (
     pushed,
     times,
 )
-from specverify.intercept.symbolic.uniform import NeedsValue, Uniform
-from specverify.intercept.unpatched import inf, isclose, isfinite, isinf, isnan
+from specverify.intercept.symbolic.together import Answer, Formula, Together, among, enclosed
+from specverify.intercept.symbolic.uniform import Known, Uniform, look, refusal
+from specverify.laws import rounding
 from specverify.laws.rounding import FLOAT32
+
+# One uniform
 
 NEAR = 4 * FLOAT32
 """Numbers as near as this, relative to their size or in the uniform, may be one number that was computed twice."""
@@ -262,3 +286,253 @@ def exponential(uniform: Uniform) -> Continuous:
 def whole_number(uniform: Uniform, low: int, number: int) -> Continuous:
     """Return one of so many whole numbers from ``low`` on, all equally likely."""
     return Continuous(uniform).then(times(float(number))).then(FLOOR).then(plus(float(low)))
+
+
+# Several
+
+MOST_PARTS = 32
+"""Random numbers that one is made of."""
+SNAPPED = 1e-12
+"""An end of values as near to a whole number as this is that number, but for rounding outwards."""
+
+
+class Joined(NamedTuple):
+    """``steps`` of what an operation makes of two numbers, random ones both, and then clamped."""
+
+    name: str
+    """``add``, ``multiply`` or ``maximum``."""
+    operands: tuple[Any, ...]
+    steps: tuple[MonotoneStep, ...] = ()
+    low: float = -inf
+    high: float = inf
+
+    def then(self, step: MonotoneStep) -> Joined:
+        """Return the value with one more step. Raises ``NeedsValue`` where that leaves the range of floats."""
+        steps = pushed(self.steps, step)
+        if any(not 0 < abs(each.number) < inf for each in steps if each.name in SCALES):
+            raise NeedsValue(
+                "out-of-range", f"a random number leaves the range of floats ({step.name} {step.number:g})"
+            )
+        ends = step.of(self.low), step.of(self.high)
+        return Joined(self.name, self.operands, steps, *(ends if step.increasing else ends[::-1]))
+
+    def at_least(self, bound: float) -> Joined:
+        """Return the larger one of the value and a number."""
+        return self._replace(low=max(self.low, bound))
+
+    def formula(self, place_of: Callable[[Known], int]) -> Formula:
+        """Return it in terms of the places of its uniform numbers."""
+        operands = tuple(_formula(each, place_of) for each in self.operands)
+        return Formula(self.name, operands, self.steps, self.low, self.high)
+
+    def uniforms(self) -> list[Uniform]:
+        """Return what it is made of, each number once."""
+        return list({id(uniform.known): uniform for uniform in _uniforms(self)}.values())
+
+    def ends(self) -> tuple[float, float]:
+        """Return a number that it is not below, and one that it is not above, given what is known of each uniform."""
+        return self._ends([(uniform.known.low, uniform.known.high) for uniform in self.uniforms()])
+
+    def _ends(self, box: Sequence[tuple[float, float]]) -> tuple[float, float]:
+        places = {id(uniform.known): place for place, uniform in enumerate(self.uniforms())}
+        formula = self.formula(lambda known: places[id(known)])
+        low, high = enclosed(formula, *np.array(box).T[..., None]).value
+        return _snapped(float(low[0])), _snapped(float(high[0]))
+
+    def below(self, bound: float, place: str = "", *, or_equal: bool = False) -> bool:
+        """Return whether it is below ``bound``, given all earlier answers; never below NaN.
+
+        ``place`` is the line that compares, if it is not the one that is running. Raises ``NeedsValue`` where that is
+        not known well enough, and where its random numbers have raced.
+        """
+        uniforms = self.uniforms()
+        low, high = self._ends([(0.0, 1.0)] * len(uniforms))
+        if isnan(bound) or not low <= bound <= high or isinf(bound):
+            return bound > high or bound == inf
+        for uniform in uniforms:
+            look(uniform.draw)
+            if uniform.known.raced:
+                raise NeedsValue(
+                    "second-race", "random noise that has already decided a race is compared together with another"
+                )
+        or_equal = or_equal and not self._is_smooth()
+        group = among([uniform.known for uniform in uniforms])
+        chance = group.chance(self, bound, or_equal=or_equal)
+        if chance.refusal:
+            raise NeedsValue("compared-in-two-ways", chance.refusal)
+        drawn = 0 < chance.middle < 1
+        self._refuse_second_decision(uniforms, group, place, drawn=drawn)
+        rounding.known_within(chance.within)
+        if not drawn:
+            return chance.middle == 1
+        result = uniforms[0].coin(
+            chance.middle, lambda _: int(mode().coupled.holds(uniforms, self, bound, or_equal=or_equal))
+        )
+        group.learn(Answer(self, bound, or_equal, result))
+        return result
+
+    def _refuse_second_decision(self, uniforms: list[Uniform], group: Together, place: str, *, drawn: bool) -> None:
+        before = [
+            answer.true for answer in group.answers if isinstance(answer.of, Joined) and answer.of[:2] == self[:2]
+        ]
+        refusal = audit.asked_together(
+            tuple(uniform.draw.name for uniform in uniforms),
+            before,
+            others=len(before) < len(group.answers) or any(uniform.known.questions for uniform in uniforms),
+            drawn=drawn,
+            where=place,
+        )
+        if refusal:
+            raise NeedsValue("compared-in-two-ways", refusal)
+
+    def _is_smooth(self) -> bool:
+        return _smooth(self) and len(list(_uniforms(self))) == len(self.uniforms())
+
+    def equals(self, _number: float, _place: str = "") -> bool:
+        """Return whether it is a number: never, unless some value may have a probability, which is refused."""
+        if not self._is_smooth():
+            raise NeedsValue(
+                "equal-numbers", "random numbers that are clamped or have steps are joined, and compared for equality"
+            )
+        return False
+
+    def interval_of(self, bounds: Sequence[float], place: str = "", *, or_equal: bool = True) -> int:
+        """Return how many of the non-decreasing ``bounds`` are at or below the value: one is asked after the other."""
+        result = (number for number, bound in enumerate(bounds) if self.below(bound, place, or_equal=not or_equal))
+        return next(result, len(bounds))
+
+
+Symbolic: TypeAlias = Continuous | Extreme | Joined
+"""A random number that nobody has valued."""
+SYMBOLIC = (Continuous, Extreme, Joined)
+"""The same for those who ask whether a value is one, which is quicker of a tuple."""
+
+
+def joined(name: str, left: Symbolic, right: Symbolic) -> Joined:
+    """Return what ``add``, ``multiply`` or ``maximum`` makes of two; raises ``NeedsValue`` for too many parts."""
+    result = Joined(name, (left, right))
+    if len(list(islice(_uniforms(result), MOST_PARTS + 1))) > MOST_PARTS:
+        raise NeedsValue("too-many-joined", f"more than {MOST_PARTS} random numbers are added up or multiplied")
+    return result
+
+
+def _snapped(end: float) -> float:
+    return float(round(end)) if isfinite(end) and abs(end - round(end)) < SNAPPED else end
+
+
+def _formula(of: Any, place_of: Callable[[Known], int]) -> Formula:
+    if isinstance(of, Joined):
+        return of.formula(place_of)
+    if isinstance(of, Continuous):
+        return Formula("uniform", (place_of(of.uniform.known),), of.steps, of.low, of.high)
+    if not isinstance(of, Extreme):
+        return Formula("number", (float(of),))
+    if of.rank:
+        raise NeedsValue(
+            "order-of-joined", "one at a place of the order of random numbers is joined with another random number"
+        )
+    sign = () if of.largest else (times(-1.0),)
+    parts = [_turned(_formula(part, place_of)) if sign else _formula(part, place_of) for part in of.parts]
+    result: Formula = reduce(lambda one, other: Formula("maximum", (one, other)), parts)
+    return result._replace(steps=sign)
+
+
+def _turned(formula: Formula) -> Formula:
+    """Return minus a quantity, as a sum of which it is the half of."""
+    return Formula("add", (formula, Formula("number", (0.0,))), (times(-1.0),))
+
+
+def _uniforms(of: Any) -> Iterator[Uniform]:
+    if isinstance(of, Continuous):
+        yield of.uniform
+    for part in of.operands if isinstance(of, Joined) else of.parts if isinstance(of, Extreme) else ():
+        yield from _uniforms(part)
+
+
+def _smooth(of: Any) -> bool:
+    """Return whether no value has a probability, as far as its parts tell."""
+    if isinstance(of, Continuous):
+        return not of.clamped and not of.in_steps
+    if isinstance(of, Extreme):
+        return all(isinstance(part, Continuous) and _smooth(part) for part in of.parts)
+    stepped = any(step.name in STEPPED for step in of.steps)
+    within = Joined(of.name, of.operands, of.steps).ends()
+    return not stepped and of.low <= within[0] and of.high >= within[1] and all(map(_smooth, of.operands))
+
+
+# Whole numbers
+
+MOST_OUTCOMES = 10_000
+FEWEST = 1_000_000
+"""Fewer outcomes may be those of a token, a place or a coin: then nobody is given one of them."""
+
+
+EVEN = {"plus", "times", "floor"}
+"""Steps after which equal numbers of outcomes are as likely as before."""
+
+
+def is_whole(value: Continuous) -> bool:
+    """Return whether all its values are whole numbers."""
+    steps = value.steps
+    if steps and steps[-1].name == "plus" and steps[-1].number.is_integer():
+        steps = steps[:-1]
+    return bool(steps) and steps[-1].name == "floor"
+
+
+def few(value: Any) -> bool:
+    """Return whether it is one of few whole numbers, all as likely as each other: it may be drawn."""
+    whole = isinstance(value, Continuous) and is_whole(value) and not value.clamped
+    return whole and {step.name for step in value.steps} <= EVEN and _outcomes(value) <= MOST_OUTCOMES
+
+
+def drawn(value: Any) -> Any:
+    """Return a number that is drawn now if it is one of few whole ones, another value as it is.
+
+    Several random numbers together are known in a closed form, or nearly; whole ones are followed one by one.
+    """
+    return float(given(value)) if few(value) else value
+
+
+def given(value: Continuous) -> int:
+    """Return one of the numbers that it can be, by the state it was drawn from; it is that number from then on.
+
+    One of few is drawn. Raises ``NeedsValue`` if they are not whole, not equally likely, or few.
+    """
+    known, origin = value.uniform.known, value.uniform.draw.origin
+    number = _outcomes(value)
+    if not is_whole(value) or value.clamped or not {step.name for step in value.steps} <= EVEN:
+        raise refusal(
+            "value-needed", "the value of a random number is needed, and not all of its values are equally likely"
+        )
+    if 2 <= number <= MOST_OUTCOMES:
+        first = value.ends()[0]
+        return int(first) + value.interval_of([first + place for place in range(1, round(number))])
+    if not (FEWEST <= number < math.inf or number < 2):
+        raise refusal(
+            "too-many-outcomes",
+            f"a number of {number:.0f} outcomes is needed, more than can be enumerated and fewer than seeds have",
+        )
+    if known.together:
+        raise refusal("value-needed", "the value of a random number is needed that was compared together with others")
+    look(value.uniform.draw)
+    state = os.urandom(8) if origin is None else repr(origin.state).encode()
+    coupled = mode().coupled
+    place = known.low + (known.high - known.low) * (zlib.crc32(state) + 0.5) / 2**32
+    place = place if coupled is None else coupled.value(value.uniform)
+    result = place
+    for step in value.steps:
+        result = step.of(result)
+    ends = carried_back(value.steps, result), carried_back(value.steps, result, or_equal=True)
+    known.low, known.high = max(known.low, min(ends)), min(known.high, max(ends))
+    if not known.low < known.high:
+        known.low, known.high = place, math.nextafter(place, 2.0)
+    give(f"a number of {number:.0f} outcomes at {caller()}, given as it is")
+    return int(result) if coupled is None else int(coupled.whole(value, result))
+
+
+def _outcomes(value: Continuous) -> float:
+    """Return how many values it can have, given what is known of it: fewer than 2 if it is one number."""
+    low, high = value.uniform.known.low, value.uniform.known.high
+    for step in value.steps:
+        low, high = (step.of(low), step.of(high)) if step.increasing else (step.of(high), step.of(low))
+    return high - low

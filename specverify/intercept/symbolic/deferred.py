@@ -11,16 +11,12 @@ from typing import Any
 import numpy as np
 
 from specverify.intercept.audit import Draw
-from specverify.intercept.symbolic.continuous import Continuous
-from specverify.intercept.symbolic.finite import given, is_whole
-from specverify.intercept.symbolic.joined import SYMBOLIC
-from specverify.intercept.symbolic.uniform import NeedsValue, look
-from specverify.intercept.unpatched import empty
+from specverify.intercept.cpython.patches import count_nonzero, empty
+from specverify.intercept.refusals import NeedsValue
+from specverify.intercept.run import mode
+from specverify.intercept.symbolic.continuous import SYMBOLIC, Continuous, given, is_whole
+from specverify.intercept.symbolic.uniform import look
 from specverify.reference import Draws, Site
-
-__all__ = ["Categorical", "Choice", "Chosen", "Count", "Deferred", "Drawn", "Law", "NeedsValue", "Product", "chosen",
-           "is_open", "known", "single"]  # fmt: skip
-
 
 Law = list[tuple[Any, float]]
 """Values and their probabilities; one value may be there several times."""
@@ -87,11 +83,19 @@ class Categorical(Deferred):
     def __init__(self, draws: Draws, pmf: Any, site: Site, first: int = 0, draw: Draw | None = None) -> None:
         """Outcome j of ``pmf`` means the value ``first + j``; ``draw`` is as for ``Uniform``."""
         self.pmf, self.first, self.draw = pmf, first, draw or Draw(site)
-        drawn = self.draw.shared(lambda: Deferred(lambda: draws.categorical(pmf, site)))
+        coupled = mode().coupled
+        item = coupled.take_outcome(self.draw) if coupled is not None else None
+
+        def ask() -> int:
+            return draws.categorical(pmf, site) if coupled is None else coupled.outcome(pmf, item, self.draw.name)
+
+        drawn = self.draw.shared(lambda: Deferred(ask))
 
         def compute() -> Any:
-            if np.count_nonzero(pmf) != 1:  # for an outcome that is certain a library may not move its generator on
+            if count_nonzero(pmf) != 1:  # for an outcome that is certain a library may not move its generator on
                 look(self.draw)
+            if coupled is not None:
+                coupled.agree(drawn.value(), ask(), self.draw.name)
             return first + drawn.value()
 
         super().__init__(compute)
@@ -99,7 +103,7 @@ class Categorical(Deferred):
     @property
     def alone(self) -> bool:
         """Whether no other draw from the same state of a generator has been looked at."""
-        return self.draw.origin is None or not self.draw.origin.looked_at
+        return mode().coupled is None and (self.draw.origin is None or not self.draw.origin.looked_at)
 
     def law(self) -> Law | None:
         """Return the same as ``outcomes`` if the draw is ``alone``."""

@@ -12,24 +12,31 @@ A uniform number among very many bounds: an inverse CDF over a real vocabulary, 
 bools that are decided together: the sum of it, or the place of its first True, is the same draw.
 
 How many random numbers, or outcomes, one call may have: checked before anything of that size is built.
+
+Races of very many clocks: the law of who is first, as one vector. ``races`` says what a race is.
+
+The law is the one of ``clocks``, in arrays: clocks that start later, ring at their start with a probability, or ring at
+an end for certain are sorted by their moments, and what is left until each moment is a running product.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from specverify.intercept.audit import Draw, Raced, place
-from specverify.intercept.refusals import RuleDeclined
+from specverify.intercept.refusals import NeedsValue, RuleDeclined, tried
 from specverify.intercept.run import mode, mode_with
+from specverify.intercept.symbolic import vectors
 from specverify.intercept.symbolic.continuous import Continuous
 from specverify.intercept.symbolic.deferred import Deferred, known
-from specverify.intercept.symbolic.uniform import NeedsValue, look, refusal
-from specverify.intercept.symbolic.vectors import Steps, back
+from specverify.intercept.symbolic.steps import LOG, power, times
+from specverify.intercept.symbolic.uniform import Known, Uniform, look, refusal
+from specverify.intercept.symbolic.vectors import LOGS, Many, Steps, back
 from specverify.laws import rounding
 from specverify.laws.call_paths import FEW
 from specverify.reference import Draws, Site
@@ -292,3 +299,268 @@ def _lengths(size: Any) -> Iterable[int]:
     """Return the lengths of a shape; a number stands for one, and what is neither is left to the library."""
     lengths = size if isinstance(size, Iterable) else (size,)
     return [int(length) for length in lengths if isinstance(length, int | np.integer)]
+
+
+# Races
+
+_FAR = 700.0
+"""As in ``races``."""
+_NOTHING = -800.0
+"""The logarithm of a probability that is 0 in floats."""
+
+
+class Clocks(NamedTuple):
+    """Arrays of ``clocks.Clock``: rates, starts, probabilities of ringing at the start, ends."""
+
+    rate: Any
+    start: Any
+    at_once: Any
+    end: Any
+
+
+class Race:
+    """Which element of a row is the largest, or the smallest; of equal ones the first."""
+
+    def __init__(self, scores: Many, *, largest: bool) -> None:
+        """``races`` are a row of numbers and random numbers."""
+        self._scores, self._used = scores if largest else vectors.negative(scores), False
+        self._sign = 1.0 if largest else -1.0
+        self._random = bool(scores.random.any())
+        if self._random:
+            first = int(scores.ids[scores.random][0])
+            self.block = next(each for each in scores.blocks if 0 <= first - each.known.first < each.size)
+            self.site = ("race", *self.block.site, first - self.block.known.first)
+
+    def use(self) -> None:
+        """Note that the noise of the row decides. Raises ``NeedsValue`` if it has decided something before."""
+        if not self._used:
+            self._scores.look()
+            check_unused(self._scores)
+            use_up(self._scores)
+        self._used = True
+
+    def clocks(self) -> Clocks:
+        """Return the clocks of the elements. Raises ``NeedsValue`` where they are no race."""
+        return _clocks(self._scores)
+
+    def law(self) -> Any:
+        """Return the probability of each element to be first, ``[elements]``."""
+        self.use()
+        pmf = law_of(self.clocks())
+        if not abs(pmf.sum() - 1) < 1e-6:
+            raise NeedsValue(
+                "not-a-race", "the largest of several random numbers is asked for, and they are not a race of clocks"
+            )
+        return pmf / pmf.sum()
+
+    def winner(self) -> Wide | int:
+        """Return the place of the first one; nobody has looked at it, if it is random."""
+        if not self._random:
+            return int(np.argmax(self._scores.numbers))
+        drawn = Drawn(self.block.draws, self.site, self.block.draw, self.law)
+        return Wide(drawn, np.arange(len(self._scores.ids)))
+
+    def best(self) -> Continuous | float:
+        """Return the largest number itself: the clock of all of them together, which does not tell whose it is."""
+        if not self._random:
+            return float(self._sign * self._scores.numbers.max())
+        clocks, place = self.clocks(), int(self._scores.random.argmax())
+        first = self._scores.element(place)
+        plain = not clocks.start[self._scores.random].any() and not clocks.at_once.any() and np.isinf(clocks.end).all()
+        if not plain or first.steps[:1] != (LOG,):
+            raise NeedsValue(
+                "order-alone-is-known",
+                "the value of the largest of several random numbers is needed, not only which it is",
+            )
+        result = Continuous(Uniform(self.block.draws, ("best", *self.site), _Best(self)))
+        for step in (power(float(clocks.rate[place] / clocks.rate.sum())), *first.steps):
+            result = result.then(step)
+        return result if self._sign > 0 else result.then(times(-1.0))
+
+
+class _Best(Draw):
+    """The draw of a best number: whoever looks at it uses up the noise of its race."""
+
+    __slots__ = ("race",)
+
+    def __init__(self, race: Race) -> None:
+        super().__init__(race.site)
+        self.race = race
+
+    def look(self) -> str:
+        self.race.use()
+        return ""
+
+
+def check_unused(scores: Many) -> None:
+    """Raise ``NeedsValue`` if noise is used in a second race, after a comparison, or in two entries of one race."""
+    ids = scores.ids[scores.random]
+    for block in scores.blocks:
+        known = block.known
+        places = ids[(ids >= known.first) & (ids < known.first + block.size)] - known.first
+        single = [known.single[place] for place in known.single.keys() & set(places[: len(known.single)].tolist())] \
+            if known.single else []  # fmt: skip
+        if known.raced[places].any() or any(map(_used, single)):
+            raise NeedsValue(
+                "second-race", "random noise is used in a second race, or after it was compared with a number"
+            )
+        if len(places) > 1 and not (np.diff(places) > 0).all() and len(np.unique(places)) < len(places):
+            raise NeedsValue(
+                "equal-numbers", "the largest of several random numbers is asked for, and two of them are one number"
+            )
+
+
+def _used(known: Known) -> bool:
+    return bool(known.raced or known.together or known.low > 0 or known.high < 1)
+
+
+def use_up(scores: Many) -> None:
+    """Note that the noise of a row has decided a race."""
+    ids = scores.ids[scores.random]
+    for block in scores.blocks:
+        first = block.known.first
+        block.known.raced[ids[(ids >= first) & (ids < first + block.size)] - first] = True
+
+
+# From scores to clocks
+
+
+def _clocks(scores: Many) -> Clocks:
+    stripped = _stripped(scores)
+    shift = _largest_summand(stripped)
+    for to_time in (_of_ratio, _of_multiple, _of_power, lambda each: _of_sum(each, shift)):
+        try:
+            with tried(), np.errstate(all="ignore"):
+                result = _in_time(to_time(stripped))
+        except (RuleDeclined, NeedsValue):
+            continue
+        if result is not None and (result.rate > 0).any():
+            return result
+    raise NeedsValue(
+        "not-a-race", "the largest of several random numbers is asked for, and they are not a race of clocks"
+    )
+
+
+def _stripped(scores: Many) -> Many:
+    """Return the scores without the last steps that all have in common, and that keep their order."""
+    last = scores.steps[-1] if scores.steps else None
+    if last is None or np.ndim(last.number) or (last.name in {"times", "power"} and last.number <= 0):
+        return scores
+    if len(scores.steps) == 2 and _mirrored(scores.steps):
+        return scores
+    with np.errstate(all="ignore"):
+        low, high, numbers = (back(last, np.asarray(each)) for each in (scores.low, scores.high, scores.numbers))
+    return _stripped(scores._replace(steps=scores.steps[:-1], low=low, high=high, numbers=numbers))
+
+
+def _mirrored(steps: Sequence[Steps]) -> bool:
+    """Return whether the first steps make ``1 - u``, which is a uniform number as well, of ``u``."""
+    names = [step.name for step in steps[:2]]
+    return names == ["times", "plus"] and bool(np.all(steps[0].number == -1) and np.all(steps[1].number == 1))
+
+
+def _in_time(times: Many) -> Clocks | None:
+    """Return the clocks, if these are times: exponentials ``r E + s``, clamped, or never."""
+    exponent = next((step.number for step in times.steps if step.name == "power"), 1.0)
+    if np.ndim(exponent) or not exponent > 0:
+        return None
+    if exponent != 1:
+        times = times.then(Steps("power", 1 / exponent))
+    if not (times.numbers[~times.random] == np.inf).all():
+        return None
+    steps = times.steps
+    if _mirrored(steps):
+        steps = steps[2:]
+    names = [step.name for step in steps]
+    if steps[:1] != (LOGS,) or names[1:] not in (["times"], ["times", "plus"]):
+        return None
+    factor = np.broadcast_to(steps[1].number, times.shape)
+    if (factor[times.random] > 0).any():
+        return None
+    begin = np.broadcast_to(steps[2].number if len(steps) > 2 else 0.0, times.shape)
+    rate = np.where(times.random, -1 / factor, 0.0)
+    with np.errstate(all="ignore"):
+        at_once = np.where(times.low > begin, -np.expm1(-rate * (times.low - begin)), 0.0)
+    start = np.where(times.random, np.maximum(begin, times.low), np.inf)
+    return Clocks(rate, start, at_once, np.where(times.random, times.high, np.inf))
+
+
+def _of_ratio(scores: Many) -> Many:
+    """``w / E`` is a time upside down, and more than 0."""
+    if not (np.all(scores.ends()[0] >= 0) and (scores.numbers[~scores.random] <= 0).all()):
+        raise RuleDeclined("the scores are no ratios of positive numbers")
+    return vectors.reciprocal(scores)._replace(numbers=np.full(scores.shape, np.inf))
+
+
+def _of_multiple(scores: Many) -> Many:
+    """``-E / w`` is a time below 0."""
+    return vectors.negative(scores)
+
+
+def _of_power(scores: Many) -> Many:
+    """``u ** (1 / w)`` is the exponential of ``-E / w``."""
+    if not (scores.numbers[~scores.random] <= 0).all():
+        raise RuleDeclined("a number beside the powers of uniforms is above 0")
+    result = vectors.negative(vectors.log(scores))
+    return result._replace(numbers=np.full(scores.shape, np.inf))
+
+
+def _of_sum(scores: Many, shift: float) -> Many:
+    """``a - log E``, with ``shift`` taken from every a so that the largest is an ordinary number."""
+    last = scores.steps[-1:]
+    summands = np.broadcast_to(last[0].number if last and last[0].name == "plus" else 0.0, scores.shape)
+    far = summands < shift - _FAR
+    if not (scores.numbers[~scores.random] < shift - _FAR).all():
+        raise RuleDeclined("a number beside the sums is not far below them")
+    near = scores._replace(ids=np.where(far, -1, scores.ids), numbers=np.full(scores.shape, np.inf))
+    base = near.then(Steps("plus", np.where(far, 0.0, -summands)))
+    result = vectors.exp(vectors.negative(base)).then(Steps("times", np.where(far, 1.0, np.exp(shift - summands))))
+    return result._replace(numbers=np.full(scores.shape, np.inf))
+
+
+def _largest_summand(scores: Many) -> float:
+    last = scores.steps[-1:]
+    if not last or last[0].name != "plus":
+        return 0.0
+    return float(np.broadcast_to(last[0].number, scores.shape)[scores.random].max())
+
+
+# From clocks to a law
+
+
+def law_of(clocks: Clocks) -> Any:
+    """Return the probability of each clock to ring first; of several that ring at once it is the first of the row."""
+    rate, start, at_once, end = (np.asarray(each, dtype=np.float64) for each in clocks)
+    over = float(end.min())
+    moments = np.unique(np.concatenate([start[start < over], [over] if over < np.inf else []]))
+    where = np.searchsorted(moments, start)
+    if len(moments) == 1 and over == np.inf and not at_once.any():
+        return rate / rate.sum()
+    return _with_moments(Clocks(rate, start, at_once, end), moments, where)
+
+
+def _with_moments(clocks: Clocks, moments: Any, where: Any) -> Any:
+    """Return the law of clocks that start at different ``moments``, each at the one of the number ``where``."""
+    rate, _, at_once, end = clocks
+    over, size = float(end.min()), len(moments)
+    begun = where < size - (over < np.inf)
+    running = np.cumsum(np.bincount(where[begun], rate[begun], minlength=size))  # from each moment to the next
+    waits = np.append(np.diff(moments), np.inf if over == np.inf else 0.0)
+    with np.errstate(divide="ignore"):
+        spared = np.where(begun, np.maximum(np.log1p(-at_once), _NOTHING), 0.0)
+    order = np.lexsort((np.arange(len(rate)), where))
+    order = order[begun[order]]
+    atoms = np.bincount(where[begun], spared[begun], minlength=size)
+    with np.errstate(invalid="ignore"):
+        ticks = np.where(running > 0, running * waits, 0.0)
+    before = np.concatenate([[0.0], np.cumsum(atoms + -ticks)[:-1]])  # log of what is left just before each moment
+    after = np.exp(before + atoms)
+    rings = np.where(running > 0, after * -np.expm1(-ticks) / np.where(running > 0, running, 1.0), 0.0)
+    later = np.cumsum(rings[::-1])[::-1]
+    pmf = np.where(begun, rate * later[np.minimum(where, size - 1)], 0.0)
+    earlier = np.cumsum(spared[order]) - spared[order]
+    at_start = np.concatenate([[0.0], np.cumsum(atoms)[:-1]])
+    pmf[order] += at_once[order] * np.exp(before[where[order]] + earlier - at_start[where[order]])
+    if over < np.inf:
+        pmf[int((end == over).argmax())] += float(np.exp(before[-1]))
+    return pmf

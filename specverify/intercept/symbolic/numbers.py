@@ -2,27 +2,26 @@
 
 They dispatch to ``algebra`` and ``comparisons``. What is not known there asks for the value, and is refused by the name
 of the operation and the line of the foreign code.
+
+What a run ends with.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from numbers import Integral, Real
 from typing import Any
 
-from specverify.intercept import float_calls
 from specverify.intercept.caller import caller
-from specverify.intercept.refusals import Declined
-from specverify.intercept.symbolic.comparisons import COMPARISONS, result
-from specverify.intercept.symbolic.continuous import Continuous
-from specverify.intercept.symbolic.elementwise import applied
-from specverify.intercept.symbolic.finite import given, is_whole
-from specverify.intercept.symbolic.joined import SYMBOLIC, Symbolic
-from specverify.intercept.symbolic.primitive import Family
-from specverify.intercept.symbolic.primitives import OF_PYTHON
-from specverify.intercept.symbolic.uniform import NeedsValue, refusal
+from specverify.intercept.cpython import patches
+from specverify.intercept.refusals import Declined, NeedsValue
+from specverify.intercept.symbolic.continuous import SYMBOLIC, Continuous, Symbolic, given, is_whole
+from specverify.intercept.symbolic.deferred import Categorical, is_open, known
+from specverify.intercept.symbolic.primitives import COMPARISONS, OF_PYTHON, Family, applied, result
+from specverify.intercept.symbolic.uniform import refusal
 from specverify.laws import rounding
+from specverify.laws.paths import Undecided
 
 
 class SymbolicFloat:
@@ -46,7 +45,7 @@ class SymbolicFloat:
         return bool(of_operands("not_equal", self, 0.0))
 
     def __float__(self) -> float:
-        float_calls.met()
+        patches.met()
         hint = "call float as float(u), a type of NumPy as np.float32(u), and math functions as math.log(u)"
         raise refusal("value-needed", f"__float__ needs the value of a random number, which has none: {hint}")
 
@@ -245,3 +244,28 @@ for _method in ("__hash__", "__complex__", "__reduce_ex__", "as_integer_ratio", 
 _BITS = {f"__{name}__": _of_bits(f"__{name}__") for name in ("and", "or", "xor", "lshift", "rand", "ror", "rxor")}
 for _method, _function in (_BITS | {"__rshift__": _shifted_right}).items():
     setattr(SymbolicInt, _method, _function)
+
+
+# What a run ends with
+
+
+def final_outcome(elements: Sequence[Any]) -> Any:
+    """Return what a run ends with: a tuple of values, or ``Undecided`` where some were never looked at."""
+    elements = [opened(element) for element in elements]
+    open_ones = [element for element in elements if is_open(element)]
+    sources = {id(getattr(element, "draw", None) and (element.draw.origin or element.draw)) for element in open_ones}
+    independent = all(isinstance(element, Categorical) and element.alone for element in open_ones)
+    if not open_ones or not independent or len(sources) < len(open_ones):
+        return tuple(known(element) for element in elements)
+    result: list[tuple[tuple[Any, ...], float]] = [((), 1.0)]
+    for element in elements:
+        choices = _outcomes(element) if is_open(element) else [(known(element), 1.0)]
+        result = [((*values, value), weight * mass) for values, weight in result for value, mass in choices]
+    return Undecided(tuple(result))
+
+
+def _outcomes(element: Categorical) -> list[tuple[int, float]]:
+    """Return the law of a draw that nobody looked at: a decision all the same."""
+    result = element.outcomes()
+    rounding.drew(len(result))
+    return result

@@ -1,10 +1,461 @@
-"""Every operation on random numbers in one table, and its names in each library."""
+"""One operation on random numbers: a row that holds its rules side by side, and its names in every library.
+
+A row has a rule for each kind of operand. ``scalar`` is the rule of one random number, ``vector`` that of a noise
+vector, ``outcome`` that of a draw whose outcomes are computed all at once. A column that has no rule holds a ``Blank``
+with the reason. Front ends map the names of their library to rows, and hold no rules of their own for these operations.
+
+The table of operations on elements: for each the rules of one number, of a noise vector and of outcomes.
+
+``applied`` and ``applied_to_many`` are the only callers of these rules. To add a function that keeps the order of
+numbers, write its ``steps.Rule`` and one row here.
+
+What an operation gave of a random number of which nothing is known, for all that are computed alike.
+
+A run of an enumeration computes what the run before it did, on other numbers: of a fresh number the chain of steps is
+all that matters, so it is worked out once.
+
+The table of comparisons: of random numbers with numbers and with each other, and questions to one number.
+
+Two random numbers that race are compared by their race.
+
+Every operation on random numbers in one table, and its names in each library.
+"""
 
 from __future__ import annotations
 
-from specverify.intercept.symbolic.comparisons import COMPARISONS
-from specverify.intercept.symbolic.elementwise import ELEMENTWISE
-from specverify.intercept.symbolic.primitive import Blank, Family, Primitive, Rule, spelled, table
+import math
+from collections.abc import Callable, Iterable, Mapping
+from enum import Enum
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from specverify.intercept.cpython.patches import log
+from specverify.intercept.refusals import Declined, NeedsValue, RuleDeclined, is_declined, tried
+from specverify.intercept.symbolic import algebra, vectors
+from specverify.intercept.symbolic.algebra import Operand, found_before
+from specverify.intercept.symbolic.continuous import SYMBOLIC, Continuous, Extreme, Joined, Symbolic, drawn, few
+from specverify.intercept.symbolic.deferred import Deferred
+from specverify.intercept.symbolic.large import crossing
+from specverify.intercept.symbolic.races import winner
+from specverify.intercept.symbolic.vectors import Many
+
+# Rows
+
+
+class Family(Enum):
+    """What a front end does with the operands of a row before it applies the rule."""
+
+    ARITHMETIC = "arithmetic"
+    CLAMP = "clamp"
+    """A number gets a positive probability: not answered in 16 bits."""
+    WHOLE_PART = "whole part"
+    """Drawn when the value is needed."""
+    COMPARISON = "comparison"
+    QUESTION = "question"
+    """A comparison of one number with nothing."""
+
+
+class Result(Enum):
+    """The dtype of a result."""
+
+    OPERANDS = "that of the operands"
+    FLOATS = "floats, also of whole numbers"
+    BOOLS = "bools"
+
+
+class Rounding(Enum):
+    """What an operation on floats of 16 bits rounds."""
+
+    OPERANDS = "each operand, and the result"
+    RESULT = "the result alone"
+    NOTHING = "nothing"
+
+
+class Blank(NamedTuple):
+    """A rule that a row does not have."""
+
+    reason: str
+
+    def declined(self, name: str) -> Declined:
+        """Return the answer of a rule that does not exist."""
+        return Declined(f"{name}: {self.reason}")
+
+
+Rule: TypeAlias = Callable[..., Any]
+
+
+class Primitive(NamedTuple):
+    """A row of the table."""
+
+    name: str
+    """As NumPy calls it."""
+    family: Family
+    scalar: Rule | Blank
+    vector: Rule | Blank
+    outcome: Rule | Blank
+    """A function of NumPy that every library computes to the same bit."""
+    result: Result = Result.OPERANDS
+    rounding: Rounding = Rounding.OPERANDS
+    pure: bool = False
+    """Whether the scalar rule draws nothing and depends on the chain of steps alone, so that it can be remembered."""
+    torch: tuple[str, ...] = ()
+    """Names in ``torch.ops.aten``."""
+    jax: tuple[str, ...] = ()
+    """Names of primitives of JAX."""
+    math: tuple[str, ...] = ()
+    """Names in Python's ``math``."""
+    python: tuple[str, ...] = ()
+    """Operators of Python, without underscores."""
+    numbers: Rule | None = None
+    """What computes it of numbers alone; the function of NumPy that has the name where this is ``None``."""
+
+
+def table(*families: Iterable[Primitive]) -> dict[str, Primitive]:
+    """Return rows by name.
+
+    Raises:
+        ValueError: two rows have one name, or one name in a library.
+    """
+    rows = [row for family in families for row in family]
+    value = _one_each((row.name, row) for row in rows)
+    for library in ("torch", "jax", "math", "python"):
+        spelled(value, library)
+    return value
+
+
+def spelled(rows: Mapping[str, Primitive], library: str) -> dict[str, Primitive]:
+    """Return rows by their names in a library: ``torch``, ``jax``, ``math`` or ``python``."""
+    return _one_each((name, row) for row in rows.values() for name in getattr(row, library))
+
+
+def _one_each(pairs: Iterable[tuple[str, Primitive]]) -> dict[str, Primitive]:
+    value: dict[str, Primitive] = {}
+    for name, row in pairs:
+        if name in value:
+            raise ValueError(f"{name} is registered twice, by {value[name].name} and by {row.name}")
+        value[name] = row
+    return value
+
+
+# Element-wise
+
+# Elementwise
+
+
+_NOT_REMEMBERED = Declined("the operation may draw, or ask what is known of a number")
+LOG_2, LOG_10 = log(2), log(10)
+
+# Why a column is blank
+
+_ROUNDS = Blank("libraries round it differently: each computes it of an outcome that was drawn")
+_DRAWN_EACH = Blank("the answer is drawn for each element of a noise vector")
+_TWO_RANDOM = Blank("an element of a noise vector is drawn, or meets a number by its sign")
+
+
+# Constructors of families
+
+
+class _Basis(NamedTuple):
+    """What functions that are made of others are written in: in scalars, and in noise vectors."""
+
+    add: Rule
+    multiply: Rule
+    divide: Rule
+    negative: Rule
+    log: Rule
+    exp: Rule
+    power: Rule
+
+
+_SCALARS = _Basis(algebra.added, algebra.multiplied, algebra.divided, algebra.negative,
+                  algebra.logarithm, algebra.exponential, algebra.raised)  # fmt: skip
+_VECTORS = _Basis(vectors.add, vectors.multiply, vectors.divide, vectors.negative,
+                  vectors.log, vectors.exp, vectors.powered)  # fmt: skip
+
+
+def _exact(name: str, scalar: Rule, vector: Rule | Blank, **more: Any) -> Primitive:
+    """Return the row of an operation that makes whole numbers of whole numbers, and rounds in one way in floats."""
+    return Primitive(name, Family.ARITHMETIC, scalar, vector, getattr(np, name), **more)
+
+
+def _composed(name: str, formula: Callable[[_Basis, Any], Any], **more: Any) -> Primitive:
+    """Return the row of a function of one number that is written in a basis, once for scalars and vectors."""
+    rules = partial(formula, _SCALARS), partial(formula, _VECTORS)
+    return Primitive(name, Family.ARITHMETIC, *rules, _ROUNDS, Result.FLOATS, **more)
+
+
+def _smooth(name: str, **more: Any) -> Primitive:
+    """Return the row of a function that has a rule of its own in ``steps.RULES``."""
+    rules = partial(algebra.by_rule, name), partial(vectors.by_rule, name)
+    return Primitive(name, Family.ARITHMETIC, *rules, _ROUNDS, Result.FLOATS, pure=True, **more)
+
+
+def _clamp(name: str, scalar: Rule, vector: Rule, **more: Any) -> Primitive:
+    """Return the row of an operation that gives a number a positive probability."""
+    return Primitive(name, Family.CLAMP, scalar, vector, getattr(np, name), **more)
+
+
+def _whole_part(name: str, scalar: Rule, **more: Any) -> Primitive:
+    """Return the row of a whole part or a sign."""
+    return Primitive(name, Family.WHOLE_PART, scalar, _DRAWN_EACH, _ROUNDS, **more)
+
+
+ELEMENTWISE = table(
+    (
+        _exact("add", algebra.added, vectors.add, pure=True,
+               torch=("add",), jax=("add", "add_any"), python=("add",)),
+        _exact("subtract", algebra.subtracted, vectors.subtract, pure=True,
+               torch=("sub",), jax=("sub",), python=("sub",)),
+        _exact("multiply", algebra.multiplied, vectors.multiply, pure=True, rounding=Rounding.RESULT,
+               torch=("mul",), jax=("mul",), python=("mul",)),
+        Primitive("divide", Family.ARITHMETIC, algebra.divided, vectors.divide, _ROUNDS, Result.FLOATS,
+                  Rounding.RESULT, pure=True, torch=("div",), jax=("div",), python=("truediv",)),
+        _exact("negative", algebra.negative, vectors.negative, pure=True,
+               torch=("neg",), jax=("neg",), python=("neg",)),
+        _exact("positive", lambda value: value, lambda value: value, python=("pos",)),
+        _composed("reciprocal", lambda x, value: x.divide(1.0, value), pure=True, torch=("reciprocal",)),
+        _exact("absolute", algebra.size, _TWO_RANDOM, torch=("abs",), jax=("abs",), python=("abs",)),
+        Primitive("fabs", Family.ARITHMETIC, algebra.size, _TWO_RANDOM, _ROUNDS, math=("fabs",)),
+        Primitive("power", Family.ARITHMETIC, algebra.raised, vectors.powered, _ROUNDS, pure=True,
+                  torch=("pow",), jax=("pow",), math=("pow",), python=("pow",)),
+        Primitive("float_power", Family.ARITHMETIC, algebra.raised, vectors.powered, _ROUNDS),
+        _exact("square", algebra.square, vectors.square, pure=True, jax=("square",)),  # torch computes a power
+        Primitive("copysign", Family.ARITHMETIC, algebra.with_sign, _TWO_RANDOM, _ROUNDS, rounding=Rounding.RESULT,
+                  torch=("copysign",), math=("copysign",)),
+        Primitive("floor_divide", Family.ARITHMETIC, algebra.floor_divided, _DRAWN_EACH, np.floor_divide,
+                  rounding=Rounding.RESULT, torch=("floor_divide",), python=("floordiv",)),
+        _exact("remainder", algebra.remainder, _DRAWN_EACH, torch=("remainder",), python=("mod",)),
+        Primitive("fmod", Family.ARITHMETIC, algebra.fmod, _DRAWN_EACH, _ROUNDS, torch=("fmod",), math=("fmod",)),
+    ),
+    (
+        _composed("log", lambda x, value: x.log(value), pure=True, torch=("log",), jax=("log",), math=("log",)),
+        _composed("log2", lambda x, value: x.multiply(x.log(value), 1 / LOG_2), torch=("log2",), math=("log2",)),
+        _composed("log10", lambda x, value: x.multiply(x.log(value), 1 / LOG_10), torch=("log10",), math=("log10",)),
+        _composed("log1p", lambda x, value: x.log(x.add(value, 1.0)), pure=True,
+                  torch=("log1p",), jax=("log1p",), math=("log1p",)),
+        _composed("exp", lambda x, value: x.exp(value), pure=True, torch=("exp",), jax=("exp",), math=("exp",)),
+        _composed("exp2", lambda x, value: x.exp(x.multiply(value, LOG_2)),
+                  torch=("exp2",), jax=("exp2",), math=("exp2",)),
+        _composed("expm1", lambda x, value: x.add(x.exp(value), -1.0),
+                  torch=("expm1",), jax=("expm1",), math=("expm1",)),
+        _composed("sqrt", lambda x, value: x.power(value, 0.5), pure=True,
+                  torch=("sqrt",), jax=("sqrt",), math=("sqrt",)),
+        _composed("rsqrt", lambda x, value: x.power(value, -0.5), torch=("rsqrt",), jax=("rsqrt",),
+                  numbers=lambda value: 1 / np.sqrt(value)),
+        _composed("cbrt", lambda x, value: x.power(value, 1 / 3), jax=("cbrt",), math=("cbrt",)),
+        _composed("sigmoid", lambda x, value: x.divide(1.0, x.add(x.exp(x.negative(value)), 1.0)),
+                  torch=("sigmoid",), jax=("logistic",), numbers=lambda value: 1 / (1 + np.exp(-value))),
+        _composed("logit", lambda x, value: x.negative(x.log(x.add(x.divide(1.0, value), -1.0))),
+                  torch=("logit", "special_logit"), numbers=lambda value: np.log(value / (1 - value))),
+        _composed("tanh", lambda x, value: x.add(
+            x.multiply(x.divide(1.0, x.add(x.exp(x.multiply(value, -2.0)), 1.0)), 2.0), -1.0),
+                  torch=("tanh",), jax=("tanh",), math=("tanh",)),
+        Primitive("logaddexp", Family.ARITHMETIC, algebra.log_of_sum, Blank("two noise vectors are added up"),
+                  _ROUNDS, torch=("logaddexp",)),
+        _smooth("arctan", torch=("atan",), jax=("atan",), math=("atan",)),
+    ),
+    (
+        _clamp("maximum", algebra.maximum, vectors.maximum, pure=True,
+               torch=("maximum", "clamp_min"), jax=("max",)),
+        _clamp("minimum", algebra.minimum, vectors.minimum, pure=True,
+               torch=("minimum", "clamp_max"), jax=("min",)),
+        _clamp("fmax", algebra.maximum, vectors.maximum, torch=("fmax",)),
+        _clamp("fmin", algebra.minimum, vectors.minimum, torch=("fmin",)),
+        _clamp("clip", algebra.clip, vectors.clip, torch=("clamp",)),
+    ),
+    (
+        _whole_part("floor", algebra.floored, torch=("floor",), jax=("floor",)),
+        _whole_part("ceil", algebra.ceiled, torch=("ceil",), jax=("ceil",)),
+        _whole_part("trunc", algebra.truncated, torch=("trunc",)),
+        _whole_part("rint", algebra.rounded_to_whole, torch=("round",), jax=("round",)),
+        _whole_part("sign", algebra.sign_of, torch=("sign", "sgn"), jax=("sign",)),
+        _whole_part("heaviside", algebra.heaviside, torch=("heaviside",)),
+    ),
+)  # fmt: skip
+"""By name."""
+
+
+def applied(name: str, *operands: Any) -> Any:
+    """Return what an operation of the table gives; of numbers alone what NumPy makes of them, without warnings."""
+    row, random = ELEMENTWISE[name], [isinstance(operand, SYMBOLIC) for operand in operands]
+    if True in random:
+        given = tuple([each if lazy else float(each) for each, lazy in zip(operands, random, strict=True)])
+        result = found_before(row.scalar, given) if row.pure else _NOT_REMEMBERED  # type: ignore[arg-type]
+        return row.scalar(*given) if is_declined(result) else result  # type: ignore[operator]  # none is blank
+    with np.errstate(all="ignore"):
+        return (row.numbers or getattr(np, name))(*map(np.float64, operands)).item()
+
+
+def whole_part(name: str, element: Symbolic, place: str = "") -> Any:
+    """Return a whole part of a random number: drawn when the value is needed, where it is one of few.
+
+    A refusal then names ``place``, the line that asked for the whole part.
+    """
+
+    def drawn() -> Any:
+        try:
+            return applied(name, element)
+        except NeedsValue as refused:
+            raise refused.at(place) from None
+
+    return Deferred(drawn) if algebra.whole_parts_are_few(element) else applied(name, element)
+
+
+def applied_to_many(name: str, *operands: Any) -> Many:
+    """Return what an operation of the table gives of arrays, one of which at least is a ``Many``.
+
+    Raises ``RuleDeclined`` where the row has no rule of vectors.
+    """
+    rule = ELEMENTWISE[name].vector if name in ELEMENTWISE else Blank("there is no rule for it")
+    if isinstance(rule, Blank):
+        raise RuleDeclined(f"{name} of noise vectors: {rule.reason}")
+    shape = np.broadcast_shapes(*(each.shape if isinstance(each, Many) else np.shape(each) for each in operands))
+    with np.errstate(all="ignore"):
+        result: Many = rule(*(_spread(operand, shape) for operand in operands))
+    return result
+
+
+def _spread(operand: Any, shape: tuple[int, ...]) -> Any:
+    if isinstance(operand, Many):
+        return operand if operand.shape == shape else operand.taken(lambda array: np.broadcast_to(array, shape))
+    return np.asarray(operand, dtype=np.float64)
+
+
+# Comparisons
+
+
+def answered(name: str, *operands: Any, place: str = "") -> bool:
+    """Return the answer to a question of ``COMPARISONS``; of numbers alone what NumPy says.
+
+    ``place`` is the line that asks, if it is not the one that is running.
+    """
+    if any(isinstance(operand, SYMBOLIC) for operand in operands):
+        given = (each if isinstance(each, SYMBOLIC) else float(each) for each in operands)
+        return bool(COMPARISONS[name].scalar(*given, place=place))  # type: ignore[operator]  # none is blank
+    with np.errstate(all="ignore"):
+        return bool(getattr(np, name)(*map(np.float64, operands)))
+
+
+def result(name: str, *operands: Any) -> Any:
+    """Return what an operation gives, or the answer to a question."""
+    return answered(name, *operands) if name in COMPARISONS else applied(name, *operands)
+
+
+def _less(left: Operand, right: Operand, *, place: str, or_equal: bool = False) -> bool:
+    if isinstance(left, SYMBOLIC):
+        if isinstance(right, SYMBOLIC):
+            return _behind(left, right, place, or_equal=or_equal)
+        return left.below(right, place, or_equal=or_equal)
+    if math.isnan(left) or not isinstance(right, SYMBOLIC):
+        return False
+    return not right.below(left, place, or_equal=not or_equal)
+
+
+def _equal(left: Operand, right: Operand, *, place: str) -> bool:
+    if isinstance(left, SYMBOLIC) and isinstance(right, SYMBOLIC) and left != right and (few(left) or few(right)):
+        left, right = drawn(left), right if few(left) else drawn(right)
+    if isinstance(left, SYMBOLIC) and isinstance(right, SYMBOLIC):
+        return left == right or _same(left, right, place)
+    value, number = (left, right) if isinstance(left, SYMBOLIC) else (right, left)
+    return isinstance(value, SYMBOLIC) and value.equals(number, place)  # type: ignore[arg-type]  # one is a number
+
+
+def _behind(left: Symbolic, right: Symbolic, place: str, *, or_equal: bool) -> bool:
+    """Return whether one random number is below another: by which is the largest, or smallest, of all their parts."""
+    if left == right:
+        return or_equal
+    if few(left) or few(right):
+        return _less(drawn(left), right if few(left) else drawn(right), place=place, or_equal=or_equal)
+    try:
+        with tried():
+            return _ahead(left, right, place, or_equal=or_equal)
+    except NeedsValue as no_race:
+        apart = applied("subtract", left, right)
+        if not isinstance(apart, Joined) or any(uniform.known.raced for uniform in apart.uniforms()):
+            raise no_race.again() from None
+        return apart.below(0.0, place, or_equal=or_equal)
+
+
+def _ahead(left: Symbolic, right: Symbolic, place: str, *, or_equal: bool) -> bool:
+    """Return the same by the race of all their parts. Raises ``NeedsValue`` where they are none."""
+    largest = _of_largest(left, right)
+    mine, its = _parts(left), _parts(right)
+    everything = list(dict.fromkeys((*mine, *its)))
+    result = everything[winner(everything, largest=largest, first_of_ties=False, place=place)]
+    inside, beside = (its, mine) if largest else (mine, its)
+    return result in inside and (or_equal or result not in beside)
+
+
+def _same(left: Symbolic, right: Symbolic, place: str) -> bool:
+    """Return whether two random numbers are one: the largest of both, if they have parts in common."""
+    if isinstance(left, Joined) or isinstance(right, Joined):
+        apart = applied("subtract", left, right)
+        return bool(apart.equals(0.0, place) if isinstance(apart, Joined) else apart == 0)
+    mine, its = _parts(left), _parts(right)
+    if not set(mine) & set(its):
+        if any(isinstance(part, Continuous) and (part.clamped or part.in_steps) for part in (*mine, *its)):
+            raise NeedsValue("equal-numbers", "random numbers that may have one value are compared with each other")
+        return False
+    everything = list(dict.fromkeys((*mine, *its)))
+    result = everything[winner(everything, largest=_of_largest(left, right), first_of_ties=False, place=place)]
+    return result in mine and result in its
+
+
+def _of_largest(left: Symbolic, right: Symbolic) -> bool:
+    kinds = {value.largest for value in (left, right) if isinstance(value, Extreme)}
+    if any(isinstance(value, Extreme) and value.rank for value in (left, right)):
+        raise NeedsValue(
+            "order-of-joined", "one at a place of the order of random numbers is compared with another random number"
+        )
+    if len(kinds) > 1:
+        raise NeedsValue(
+            "order-of-joined", "the largest of some random numbers is compared with the smallest of others"
+        )
+    return kinds != {False}
+
+
+def _parts(value: Symbolic) -> tuple[Continuous | Joined | float, ...]:
+    return value.parts if isinstance(value, Extreme) else (value,)
+
+
+def _compare(name: str, rule: Callable[..., Any], vector: Blank | Callable[..., Any], **more: Any) -> Primitive:
+    """Return the row of a comparison of two numbers."""
+    return Primitive(name, Family.COMPARISON, rule, vector, getattr(np, name), Result.BOOLS, **more)
+
+
+def _ask(name: str, rule: Callable[..., Any], **more: Any) -> Primitive:
+    """Return the row of a question to one number."""
+    return Primitive(name, Family.QUESTION, rule, _ONE_BY_ONE, getattr(np, name), Result.BOOLS, **more)
+
+
+_ONE_BY_ONE = Blank("the answer is drawn for each element of a noise vector")
+COMPARISONS = table(
+    (
+        _compare("less", _less, crossing, torch=("lt",), jax=("lt", "lt_to"), python=("lt",)),
+        _compare("less_equal", partial(_less, or_equal=True), crossing,
+                 torch=("le",), jax=("le", "le_to"), python=("le",)),
+        _compare("greater", lambda left, right, place: _less(right, left, place=place), crossing,
+                 torch=("gt",), jax=("gt",), python=("gt",)),
+        _compare("greater_equal", lambda left, right, place: _less(right, left, place=place, or_equal=True), crossing,
+                 torch=("ge",), jax=("ge",), python=("ge",)),
+        _compare("equal", _equal, _ONE_BY_ONE, torch=("eq",), jax=("eq", "eq_to"), python=("eq",)),
+        _compare("not_equal", lambda left, right, place: not _equal(left, right, place=place), _ONE_BY_ONE,
+                 torch=("ne",), jax=("ne",), python=("ne",)),
+    ),
+    (
+        _ask("signbit", lambda value, place: value.below(0.0, place), torch=("signbit",)),
+        _ask("isnan", lambda value, place: False, torch=("isnan",), math=("isnan",)),
+        _ask("isinf", lambda value, place: False, torch=("isinf",), math=("isinf",)),
+        _ask("isfinite", lambda value, place: True, math=("isfinite",)),
+        _ask("logical_not", lambda value, place: value.equals(0.0, place)),
+    ),
+)  # fmt: skip
+"""By name. The vector rule of a comparison is that of one number with very many bounds."""
+
+
+# The table
 
 PRIMITIVES = table(ELEMENTWISE.values(), COMPARISONS.values())
 """By name. Registering a name twice is an error."""

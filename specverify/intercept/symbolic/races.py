@@ -1,4 +1,12 @@
-"""Races: which of several random numbers is the largest, or comes at which place of their order.
+"""Clocks of a race that are late, clamped or cut off, and the law of who rings first.
+
+A clock is an exponential time ``r E + s`` between an earliest and a latest one, of a uniform that may have been cut to
+an interval. It rings later than t with probability ``c exp(-t/r) + d``. Without clamps and summands the clock of rate
+1/r is the first with probability proportional to it. A small number that is added to the noise sets a clock off a
+little later, one that it is clamped at gives it a moment at which it rings with a probability of its own, one that is
+added to the uniform takes something off its tail: that law is exact as well.
+
+Races: which of several random numbers is the largest, or comes at which place of their order.
 
 Each number is to have its own exponential clock, E = -log u or -log(1 - u), and all are to be one decreasing function
 of times, or one increasing function. The first clock to ring is the largest then, or the smallest. That is what Gumbel
@@ -35,15 +43,168 @@ import numpy as np
 
 from specverify.intercept import audit
 from specverify.intercept.audit import Raced, Racer
-from specverify.intercept.refusals import tried
-from specverify.intercept.symbolic.clocks import NEVER, Clock, clock_of, law_of_first
-from specverify.intercept.symbolic.continuous import Continuous, Extreme
-from specverify.intercept.symbolic.elementwise import FRESH, applied
-from specverify.intercept.symbolic.finite import drawn, few
-from specverify.intercept.symbolic.joined import SYMBOLIC, Joined
-from specverify.intercept.symbolic.steps import MIRRORED, STEPPED, plus, power, times
-from specverify.intercept.symbolic.uniform import NeedsValue, Runner, Uniform, agreed, first_of, look
-from specverify.intercept.unpatched import array, exp, inf, isnan, log
+from specverify.intercept.cpython.patches import array, exp, expm1, inf, isclose, isnan, log, prod
+from specverify.intercept.refusals import NeedsValue, tried
+from specverify.intercept.run import mode
+from specverify.intercept.symbolic import algebra
+from specverify.intercept.symbolic.algebra import FRESH
+from specverify.intercept.symbolic.continuous import NEAR, SYMBOLIC, Continuous, Extreme, Joined, drawn, few
+from specverify.intercept.symbolic.steps import LOG, MIRRORED, STEPPED, plus, power, times
+from specverify.intercept.symbolic.uniform import Runner, Uniform, agreed, first_of, look
+from specverify.laws.rounding import FLOAT32, FLOAT64
+
+# Clocks
+
+MOST_OFFSETS = 12
+"""A law of so many clocks with a tail takes as many terms as they have subsets."""
+
+
+class Clock(NamedTuple):
+    """Rings at ``start`` with probability ``at_once``, from then on at ``rate``, at ``end`` for certain.
+
+    Later than t after its start it rings with probability ``(1 - at_once - offset) exp(-rate t) + offset``.
+    """
+
+    rate: float
+    start: float = 0.0
+    at_once: float = 0.0
+    end: float = inf
+    offset: float = 0.0
+    flipped: bool = False
+    """Whether it is of 1 - u."""
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is an exponential of its rate, but for less than float64 rounds."""
+        late = max(self.at_once, abs(self.rate * self.start))
+        return late <= FLOAT64 and abs(self.offset) <= FLOAT64 and self.later(self.end) <= FLOAT64
+
+    def later(self, at: float) -> float:
+        """Return the probability that it rings at a time or later, if it does not ring at its end."""
+        if at <= self.start:
+            return 1.0
+        return (1 - self.at_once - self.offset) * exp(-self.rate * (at - self.start)) + self.offset
+
+
+NEVER = Clock(0.0, inf)
+
+
+def clock_of(time: Any) -> Clock | None:
+    """Return the clock that rings at ``r E + s``, clamped, E the exponential of a uniform; None for another time."""
+    if time == inf:
+        return NEVER
+    if not isinstance(time, Continuous):
+        return None
+    steps, slope, offset = list(time.steps), 1.0, 0.0
+    if steps[:1] and steps[0].name == "times":
+        slope = steps.pop(0).number
+    if steps[:1] and steps[0].name == "plus":
+        offset = steps.pop(0).number
+    if steps[:1] != [LOG] or [step.name for step in steps[1:]] not in (["times"], ["times", "plus"]):
+        return None
+    scale, begin = -steps[1].number, steps[2].number if len(steps) > 2 else 0.0
+    return _clamped(_of_tail(time, slope, offset, scale), begin, time) if scale > 0 else None
+
+
+def _of_tail(time: Continuous, slope: float, offset: float, scale: float) -> Clock:
+    """Return the clock of ``-scale log(slope u + offset)``, u between what is known of it."""
+    low, high = time.uniform.known.low, time.uniform.known.high
+    gain = 1 / (abs(slope) * (high - low))
+    rest = -offset / slope - low if slope > 0 else high + offset / slope
+    tail = rest / (high - low)
+    largest, smallest = (1 - tail) / gain, -tail / gain
+    end = -scale * log(smallest) if smallest > 0 else inf
+    return Clock(1 / scale, -scale * log(largest), 0.0, end, tail, slope < 0)
+
+
+def _clamped(clock: Clock, begin: float, time: Continuous) -> Clock:
+    """Return the clock ``begin`` later and within the clamps of a time."""
+    clock = clock._replace(start=clock.start + begin, end=clock.end + begin)
+    if time.low > clock.start:
+        clock = clock._replace(start=time.low, at_once=1 - clock.later(time.low))
+    return clock._replace(end=min(clock.end, time.high))
+
+
+def law_of_first(clocks: Sequence[Clock], *, first_of_ties: bool) -> Any:
+    """Return the probability of each clock to ring first; of several that ring at once it is the first of the row."""
+    if sum(clock.offset != 0 for clock in clocks) > MOST_OFFSETS:
+        raise NeedsValue(
+            "not-a-race", "the largest of more random numbers is asked for than can be told where their tails are cut"
+        )
+    moments = sorted({at for clock in clocks for at in (clock.start, clock.end) if at < inf})
+    silent, pmf, before = 1.0, np.zeros(len(clocks)), (moments[0], 0.0)
+    for at in moments:
+        running = _running(clocks, before[0], at)
+        if running and silent > 0:
+            shares = _shares(running, before[0], at)
+            for place, share in shares.items():
+                pmf[place] += silent * share
+            silent *= max(0.0, 1 - sum(shares.values()))
+        ringing = [(place, chance) for place, clock in enumerate(clocks) if (chance := _chance(clock, at)) > 0]
+        chances = sorted((chance for _, chance in ringing), reverse=True)
+        tied = not first_of_ties and silent * prod(chances[:2]) > FLOAT32 and len(ringing) > 1
+        mass = silent * max(chances, default=0.0)
+        if tied or (isclose(at, before[0], rel_tol=16 * NEAR) and mass * before[1] > FLOAT32):
+            raise NeedsValue(
+                "equal-numbers", "random numbers that are clamped are as good as equal, and the largest is asked for"
+            )
+        for place, chance in ringing:
+            pmf[place] += silent * chance
+            silent *= 1 - chance
+        before = at, mass
+    running = _running(clocks, before[0], inf)
+    if running and silent > 0:
+        for place, share in _shares(running, before[0], inf).items():
+            pmf[place] += silent * share
+    return pmf / pmf.sum()
+
+
+def _running(clocks: Sequence[Clock], begin: float, end: float) -> dict[int, Clock]:
+    """Return the clocks that may ring between two moments."""
+    return {
+        place: clock for place, clock in enumerate(clocks) if clock.rate and clock.start <= begin < end <= clock.end
+    }
+
+
+def _chance(clock: Clock, at: float) -> float:
+    """Return the probability that a clock that has not rung rings at a moment."""
+    if clock.end <= at:
+        return 1.0
+    return clock.at_once if clock.start == at else 0.0
+
+
+def _shares(running: dict[int, Clock], begin: float, end: float) -> dict[int, float]:
+    """Return the probability of each clock to be the first, between two moments, if none has rung before."""
+    tails = {
+        place: clock.offset / (1 - clock.at_once if clock.start == begin else clock.later(begin))
+        if clock.offset
+        else 0.0
+        for place, clock in running.items()
+    }
+    result = {}
+    for place, clock in running.items():
+        terms = {clock.rate: (1 - tails[place]) * clock.rate}
+        for other, its in running.items():
+            if other != place:
+                terms = _times_tail(terms, its.rate, tails[other])
+        result[place] = sum(
+            weight * (1.0 if end == inf else -expm1(-rate * (end - begin))) / rate for rate, weight in terms.items()
+        )
+    return result
+
+
+def _times_tail(terms: dict[float, float], rate: float, tail: float) -> dict[float, float]:
+    """Return a sum of exponentials, weights by their rates, times ``(1 - tail) exp(-rate t) + tail``."""
+    result: dict[float, float] = {}
+    for each, weight in terms.items():
+        result[each + rate] = result.get(each + rate, 0.0) + weight * (1 - tail)
+        if tail:
+            result[each] = result.get(each, 0.0) + weight * tail
+    return result
+
+
+negative: Callable[[Any], Any] = algebra.negative
+exponential: Callable[[Any], Any] = algebra.exponential
 
 # Scores
 
@@ -97,7 +258,7 @@ def _raced(scores: Sequence[Any]) -> Race:
 
 def _in_reverse(scores: Sequence[Any]) -> list[Clock] | None:
     """Return the clocks of scores that grow with a time: the last to ring is the largest. None if they are no such."""
-    noise = [applied("negative", score) for score in scores if isinstance(score, Continuous)]
+    noise = [negative(score) for score in scores if isinstance(score, Continuous)]
     least = min(-score.ends()[1] for score in noise)
     if any(score > least for score in scores if not isinstance(score, Continuous)):
         return None
@@ -155,19 +316,19 @@ def _in_time(scores: Sequence[Any], to_time: Callable[[Any], Any]) -> list[Clock
 def _of_ratio(score: Any) -> Any:
     """``w / E`` is a time upside down, and more than 0."""
     if isinstance(score, Continuous):
-        return applied("reciprocal", score) if score.ends()[0] >= 0 else None
+        return algebra.divided(1.0, score) if score.ends()[0] >= 0 else None
     return inf if score <= 0 else None
 
 
 def _of_multiple(score: Any) -> Any:
     """``-E / w`` is a time below 0."""
-    return applied("negative", score)
+    return negative(score)
 
 
 def _of_power(score: Any) -> Any:
     """``u ** (1 / w)`` is the exponential of ``-E / w``."""
     if isinstance(score, Continuous):
-        return applied("negative", applied("log", score))
+        return negative(algebra.logarithm(score))
     return inf if score <= 0 else None
 
 
@@ -179,7 +340,7 @@ def _of_sum(score: Any, shift: float) -> Any:
     if not isinstance(score, Continuous):
         return None
     base = score.then(plus(-summand))
-    return applied("exp", applied("negative", base)).then(times(exp(shift - summand)))
+    return exponential(negative(base)).then(times(exp(shift - summand)))
 
 
 def _summand(score: Continuous) -> float:
@@ -233,7 +394,7 @@ def winner(entries: Sequence[Any], *, largest: bool = True, first_of_ties: bool 
     asks, if it is not the one that is running. Raises ``NeedsValue`` where they are no race, and where their noise has
     decided something before that does not tell their order.
     """
-    scores = [entry if largest else applied("negative", entry) for entry in map(drawn, entries)]
+    scores = [entry if largest else negative(entry) for entry in map(drawn, entries)]
     ahead = _number_ahead(scores, first_of_ties=first_of_ties)
     if ahead is not None:
         return ahead
@@ -250,7 +411,7 @@ def law_of_winner(entries: Sequence[Any], *, largest: bool = True, place: str = 
     """
     if any(map(few, entries)):
         return None
-    scores = [entry if largest else applied("negative", entry) for entry in entries]
+    scores = [entry if largest else negative(entry) for entry in entries]
     ahead = _number_ahead(scores, first_of_ties=True)
     if ahead is not None:
         return [(ahead, 1.0)]
@@ -280,7 +441,7 @@ def ranked(
         raise NeedsValue("equal-numbers", "the order of random numbers and NaN is asked for")
     if rank == 0:
         return winner(entries, largest=largest, first_of_ties=first_of_ties, place=place)
-    scores = [entry if largest else applied("negative", entry) for entry in entries]
+    scores = [entry if largest else negative(entry) for entry in entries]
     return _order(scores, rank + 1, place, first_of_ties=first_of_ties)[rank]
 
 
@@ -387,9 +548,9 @@ def _order(scores: Sequence[Any], number: int, place: str, *, first_of_ties: boo
     race, racing, plain = _contest(scores, number, place)
     drawn = _Drawn(racing)
     if plain:
-        result = _by_order(drawn, race, number)
+        result = _by_order(drawn, race, number, scores)
     else:
-        result = [drawn.one(law_of_first(race.clocks, first_of_ties=first_of_ties))]
+        result = [drawn.one(law_of_first(race.clocks, first_of_ties=first_of_ties), scores)]
     for _, uniform, clock in racing:
         uniform.known.raced = Raced(place or audit.place(), log(clock.rate))
     return result if len(result) == number else _and_numbers(scores, result, number)
@@ -400,17 +561,21 @@ class _Drawn(NamedTuple):
 
     racing: Sequence[tuple[int, Uniform, Clock]]
 
-    def one(self, pmf: Any) -> int:
-        uniform = self.racing[0][1]
+    def one(self, pmf: Any, among: Sequence[Any]) -> int:
+        """Return the place of the first of the clocks, or of the largest of the scores, ``among`` which it is."""
+        uniform, coupled = self.racing[0][1], mode().coupled
         uniform.known.asked += 1
+        if coupled is not None:
+            coupled.learn(uniform for _, uniform, _ in self.racing)
+            return int((coupled.first if isinstance(among[0], Runner) else coupled.largest)(pmf, among))
         return uniform.draws.categorical(pmf, ("race", *uniform.known.site, uniform.known.asked))
 
 
-def _by_order(drawn: _Drawn, race: Race, number: int) -> list[int]:
+def _by_order(drawn: _Drawn, race: Race, number: int, scores: Sequence[Any]) -> list[int]:
     """Return the indices of the first ``number`` to ring, or of the last ones."""
     for _, uniform, clock in drawn.racing:
         if uniform.known.runner is None:
-            uniform.known.runner = Runner(clock.rate, flipped=clock.flipped)
+            uniform.known.runner = Runner(clock.rate, flipped=clock.flipped, known=uniform.known)
     runners = {uniform.known.runner: (at, clock) for at, uniform, clock in drawn.racing if uniform.known.runner}
     turned = [runner.flipped != clock.flipped for runner, (_, clock) in runners.items()]
     rates = [clock.rate for _, clock in runners.values()]
@@ -418,7 +583,8 @@ def _by_order(drawn: _Drawn, race: Race, number: int) -> list[int]:
     if any(turned) and not alike:
         raise NeedsValue("second-race", "random noise is used in a second race, with other weights")
     if not agreed(list(runners), rates):
-        return [_reweighted(drawn, list(runners), rates, once=number == 1 and race.first and not any(turned))]
+        once = number == 1 and race.first and not any(turned)
+        return [_reweighted(drawn, list(runners), rates, [scores[at] for at, _, _ in drawn.racing], once=once)]
     left, result, first = list(runners), [], race.first != alike
     for _ in range(min(number, len(left)) if first else len(left)):
         ringing = first_of(left, drawn.one)
@@ -427,7 +593,7 @@ def _by_order(drawn: _Drawn, race: Race, number: int) -> list[int]:
     return result if first else result[::-1][:number]
 
 
-def _reweighted(drawn: _Drawn, runners: list[Runner], rates: list[float], *, once: bool) -> int:
+def _reweighted(drawn: _Drawn, runners: list[Runner], rates: list[float], scores: Sequence[Any], *, once: bool) -> int:
     """Return the index of the first to ring in a second race at other ``rates``, after which nothing more is told.
 
     Raises ``NeedsValue`` unless it is asked who is first, ``once``, and the race before told no more than that.
@@ -440,7 +606,7 @@ def _reweighted(drawn: _Drawn, runners: list[Runner], rates: list[float], *, onc
     raced = [*root.all_behind()]
     before = [runner.rate if runner in raced else 0.0 for runner in runners]
     first = runners.index(root) if root in runners else None
-    result = drawn.one(law_of_second(before, rates, sum(runner.rate for runner in raced), first))
+    result = drawn.one(law_of_second(before, rates, sum(runner.rate for runner in raced), first), scores)
     for runner in raced:
         runner.told = True
     for _, uniform, _ in drawn.racing:

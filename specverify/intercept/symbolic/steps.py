@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from specverify.intercept.unpatched import ceil, copysign, exp, floor, frexp, inf, isfinite, ldexp, log, pi
+from specverify.intercept.cpython.patches import ceil, copysign, exp, floor, frexp, inf, isfinite, ldexp, log, pi
 from specverify.laws.rounding import FLOAT64
 
 # Monotone

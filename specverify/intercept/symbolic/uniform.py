@@ -21,9 +21,10 @@ another rule parts soonest.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -32,11 +33,10 @@ import numpy as np
 from specverify.intercept import audit
 from specverify.intercept.audit import AnsweredQuestion, Cell, Draw, Raced
 from specverify.intercept.caller import caller
+from specverify.intercept.cpython.patches import array, isnan
 from specverify.intercept.refusals import NeedsValue
 from specverify.intercept.run import mode, mode_with
-from specverify.intercept.symbolic.enclosures import Formula
-from specverify.intercept.symbolic.together import Together
-from specverify.intercept.unpatched import array, isnan
+from specverify.intercept.symbolic.together import Formula, Together
 from specverify.laws import rounding
 from specverify.laws.draws import AMONG, BELOW, TOGETHER
 from specverify.reference import Draws, Site
@@ -51,11 +51,11 @@ ALIKE = 1e-6
 class Runner:
     """A clock, and its place in the forest."""
 
-    __slots__ = ("after", "behind", "flipped", "rate", "told")
+    __slots__ = ("after", "behind", "flipped", "known", "rate", "told")
 
-    def __init__(self, rate: float, *, flipped: bool = False) -> None:
-        """Nothing is known of when it rings; ``flipped`` says that it is the clock of 1 - u."""
-        self.rate, self.flipped = rate, flipped
+    def __init__(self, rate: float, *, flipped: bool = False, known: Known | None = None) -> None:
+        """Nothing is known of when it rings; ``flipped`` says that it is the clock of 1 - u, u the number ``known``."""
+        self.rate, self.flipped, self.known = rate, flipped, known
         self.after: Runner | None = None
         """The clock that is known to ring before it."""
         self.behind: list[Runner] = []
@@ -80,14 +80,14 @@ class Runner:
         other.behind.append(self)
 
 
-def first_of(wanted: Sequence[Runner], draw: Callable[[Any], int]) -> Runner:
-    """Return the clock that rings first of those that are wanted; ``draw(pmf)`` draws what is not known yet."""
+def first_of(wanted: Sequence[Runner], draw: Callable[[Any, Sequence[Runner]], int]) -> Runner:
+    """Return the clock that rings first of those that are wanted; ``draw(pmf, clocks)`` draws what is not known yet."""
     front = list(dict.fromkeys(runner.root() for runner in wanted))
     while True:
         first = front[0]
         if len(front) > 1:
             rates = array([sum(each.rate for each in runner.all_behind()) for runner in front])
-            first = front[draw(rates / rates.sum())]
+            first = front[draw(rates / rates.sum(), front)]
             for runner in front:
                 if runner is not first:
                     runner.put_behind(first)
@@ -170,9 +170,11 @@ def uniforms_made() -> Iterator[list[Uniform]]:
 
 def note(uniform: Uniform) -> None:
     """Take note of a uniform number that was drawn, if somebody wants to know."""
-    made = mode().made
-    if made is not None:
-        made.append(uniform)
+    now = mode()
+    if now.made is not None:
+        now.made.append(uniform)
+    if now.coupled is not None:
+        now.coupled.take(uniform)
 
 
 def values_of(made: Iterable[Uniform], rng: np.random.Generator) -> list[float] | None:
@@ -227,8 +229,6 @@ def _ring(root: Runner, after: float, times: dict[Runner, float], rng: np.random
 
 # Uniform
 
-
-__all__ = ["Known", "NeedsValue", "Uniform", "look", "refusal"]
 
 NEVER_DRAWN = 2.0**-54
 """Less probability than the smallest that a uniform of float64 can fall on. The two ends are tried apart."""
@@ -301,7 +301,7 @@ class Uniform:
         if known.together:
             answer = self._below_together(known.together, bound, place)
         else:
-            answer = self._ask(BELOW, array([at - low, high - at]) / width) == 0
+            answer = self._ask(BELOW, array([at - low, high - at]) / width, lambda u: int(u >= bound)) == 0
         cell = Cell(0, 0.0, bound) if answer else Cell(1, bound, 1.0)
         audit.asked(known.questions, self.draw, (bound,), cell, place)
         known.low, known.high = max(known.low, cell.low), min(known.high, cell.high)
@@ -322,7 +322,8 @@ class Uniform:
         cells = np.count_nonzero(masses)
         drawn = cells > 1
         rounding.looked_up(int(cells))
-        result = self._ask(AMONG, masses / masses.sum()) if drawn else int(masses.argmax())
+        lies = partial(bisect_right, inside)
+        result = self._ask(AMONG, masses / masses.sum(), lies) if drawn else int(masses.argmax())
         cell = Cell(result, float([0.0, *bounds][result]), float([*bounds, 1.0][result]))
         audit.asked(known.questions, self.draw, bounds, cell if drawn else None, place)
         known.low, known.high = float(edges[result]), float(edges[result + 1])
@@ -355,16 +356,19 @@ class Uniform:
         if refusal:
             raise NeedsValue("compared-in-two-ways", refusal)
         rounding.known_within(chance.within)
-        return self.coin(chance.middle) if drawn else chance.middle == 1
+        return self.coin(chance.middle, lambda u: int(u >= bound)) if drawn else chance.middle == 1
 
-    def coin(self, chance: float) -> bool:
-        """Return whether what is asked of it, and of others, is so."""
-        return self._ask(TOGETHER, array([chance, 1 - chance])) == 0
+    def coin(self, chance: float, lies: Callable[[float], int]) -> bool:
+        """Return whether what is asked of it, and of others, is so; ``lies(u)`` is 0 if it is for a value."""
+        return self._ask(TOGETHER, array([chance, 1 - chance]), lies) == 0
 
-    def _ask(self, question: str, pmf: Any) -> int:
-        known = self.known
+    def _ask(self, question: str, pmf: Any, lies: Callable[[float], int]) -> int:
+        """Draw the cell that it lies in; ``lies(u)`` is the cell of a value."""
+        known, coupled = self.known, mode().coupled
         known.asked += 1
         rounding.asked(again=known.asked > 1)
+        if coupled is not None:
+            return int(coupled.cell(self, pmf, lies))
         return self.draws.categorical(pmf, (*known.site, question, known.asked))
 
 

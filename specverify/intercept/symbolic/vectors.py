@@ -23,10 +23,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from specverify.intercept.audit import Draw, Raced
-from specverify.intercept.refusals import RuleDeclined
+from specverify.intercept.refusals import NeedsValue, RuleDeclined
 from specverify.intercept.symbolic.continuous import Continuous
 from specverify.intercept.symbolic.steps import RULES, MonotoneStep, pushed
-from specverify.intercept.symbolic.uniform import Known, NeedsValue, Uniform, look
+from specverify.intercept.symbolic.uniform import Known, Uniform, look
 from specverify.laws.rounding import FLOAT64
 from specverify.reference import Draws, Site
 

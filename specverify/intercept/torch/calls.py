@@ -27,21 +27,19 @@ from torch._functorch import vmap as functorch
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree
 
-from specverify.intercept.boundary import Forced
 from specverify.intercept.caller import caller
-from specverify.intercept.native_types import once, replaced
-from specverify.intercept.refusals import is_declined
+from specverify.intercept.cpython.patches import once, replaced
+from specverify.intercept.distributions import Forced
+from specverify.intercept.refusals import NeedsValue, is_declined
 from specverify.intercept.run import RUNS
 from specverify.intercept.symbolic.buffers import holds_lazy
 from specverify.intercept.symbolic.deferred import single
 from specverify.intercept.symbolic.large import Wide, at_large_now
-from specverify.intercept.symbolic.numbers import SymbolicFloat, opened
-from specverify.intercept.symbolic.outcome import final_outcome
-from specverify.intercept.symbolic.uniform import NeedsValue
+from specverify.intercept.symbolic.numbers import SymbolicFloat, final_outcome, opened
 from specverify.intercept.torch.elementwise import REWRITTEN, rounds_at_the_end
 from specverify.intercept.torch.filled import RESHAPING, from_numpy, made, writes_itself, written
 from specverify.intercept.torch.functions import ANSWERS, MAKES, TorchDraws, full_name_of, function_of, name_of
-from specverify.intercept.torch.operations import draws as may_draw
+from specverify.intercept.torch.streams import draws as may_draw
 from specverify.intercept.torch.streams import settings_seen
 from specverify.intercept.torch.tensors import SymbolicTensor, elements_of, holds, in_all, is_stored, stored
 from specverify.laws import rounding

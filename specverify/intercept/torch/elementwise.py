@@ -21,19 +21,26 @@ import numpy as np
 import torch
 
 from specverify.intercept import audit
+from specverify.intercept.cpython.patches import broadcast_arrays, empty, expand_dims, moveaxis
 from specverify.intercept.refusals import Declined, is_declined
 from specverify.intercept.symbolic.algebra import narrowed
-from specverify.intercept.symbolic.comparisons import answered
+from specverify.intercept.symbolic.continuous import SYMBOLIC
 from specverify.intercept.symbolic.deferred import Choice, Chosen, Count, Deferred, Product, is_open, known, single
-from specverify.intercept.symbolic.elementwise import applied, whole_part
-from specverify.intercept.symbolic.joined import SYMBOLIC
 from specverify.intercept.symbolic.large import at_large_now
-from specverify.intercept.symbolic.primitive import Family, Result, Rounding
-from specverify.intercept.symbolic.primitives import OF_TORCH, PRIMITIVES, names_of, names_with
-from specverify.intercept.torch.alternatives import only_source
-from specverify.intercept.torch.tensors import SymbolicTensor, elements_of, holds, lazy_like
+from specverify.intercept.symbolic.primitives import (
+    OF_TORCH,
+    PRIMITIVES,
+    Family,
+    Result,
+    Rounding,
+    answered,
+    applied,
+    names_of,
+    names_with,
+    whole_part,
+)
+from specverify.intercept.torch.tensors import SymbolicTensor, elements_of, holds, lazy_like, only_source
 from specverify.intercept.torch.views import converted
-from specverify.intercept.unpatched import broadcast_arrays, empty, expand_dims, moveaxis
 from specverify.laws import rounding
 
 # Dtypes

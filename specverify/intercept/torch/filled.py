@@ -26,25 +26,22 @@ import torch
 from torch.utils._mode_utils import no_dispatch
 
 from specverify.intercept.caller import caller
-from specverify.intercept.refusals import Declined
+from specverify.intercept.cpython.patches import array, broadcast_to
+from specverify.intercept.refusals import Declined, NeedsValue
 from specverify.intercept.run import PROCESS
 from specverify.intercept.symbolic.arrays import SymbolicArray
 from specverify.intercept.symbolic.buffers import contents_of, holds_lazy
-from specverify.intercept.symbolic.continuous import Continuous
+from specverify.intercept.symbolic.continuous import SYMBOLIC, Continuous, is_whole
 from specverify.intercept.symbolic.deferred import Deferred, is_open, known, single
-from specverify.intercept.symbolic.finite import is_whole
-from specverify.intercept.symbolic.joined import SYMBOLIC
 from specverify.intercept.symbolic.large import MANY, large
 from specverify.intercept.symbolic.numbers import SymbolicFloat, SymbolicInt, opened
-from specverify.intercept.symbolic.primitive import Family
-from specverify.intercept.symbolic.primitives import OF_PYTHON
-from specverify.intercept.symbolic.uniform import NeedsValue
+from specverify.intercept.symbolic.primitives import OF_PYTHON, Family
 from specverify.intercept.symbolic.vectors import Many, as_many
 from specverify.intercept.torch.elementwise import NAMES as OF_WHOLE_NUMBERS
 from specverify.intercept.torch.handlers import MOVES
-from specverify.intercept.torch.operations import HANDLERS
 from specverify.intercept.torch.streams import nobody_answers
 from specverify.intercept.torch.tensors import (
+    HANDLERS,
     SymbolicTensor,
     View,
     elements_of,
@@ -58,7 +55,6 @@ from specverify.intercept.torch.tensors import (
     view_of,
 )
 from specverify.intercept.torch.views import places_at
-from specverify.intercept.unpatched import array, broadcast_to
 
 # Filled
 

@@ -18,13 +18,22 @@ import numpy as np
 import torch
 from torch._ops import OpOverload, OpOverloadPacket
 
-from specverify.intercept.boundary import SMALLEST, Boundary, Forced, boundary_of
 from specverify.intercept.caller import caller
-from specverify.intercept.distributions import DISTRIBUTIONS
+from specverify.intercept.cpython.patches import empty
+from specverify.intercept.distributions import (
+    DISTRIBUTIONS,
+    FOLLOWED_AT_ONCE,
+    MOST_TRIALS,
+    SMALLEST,
+    Boundary,
+    Forced,
+    binomial_pmf,
+    boundary_of,
+)
+from specverify.intercept.refusals import NeedsValue
 from specverify.intercept.symbolic.algebra import check_not_equal
 from specverify.intercept.symbolic.continuous import Continuous, exponential, whole_number
 from specverify.intercept.symbolic.deferred import Categorical
-from specverify.intercept.symbolic.finite import FOLLOWED_AT_ONCE, MOST_TRIALS, binomial_pmf
 from specverify.intercept.symbolic.large import (
     MANY,
     Drawn,
@@ -37,12 +46,11 @@ from specverify.intercept.symbolic.large import (
 )
 from specverify.intercept.symbolic.numbers import opened
 from specverify.intercept.symbolic.steps import times
-from specverify.intercept.symbolic.uniform import NeedsValue, Uniform
+from specverify.intercept.symbolic.uniform import Uniform
 from specverify.intercept.symbolic.vectors import LOGS, NoiseBlock, Steps, uniforms
 from specverify.intercept.torch.filled import Filled
 from specverify.intercept.torch.streams import TorchStreams
 from specverify.intercept.torch.tensors import SymbolicTensor, look_at
-from specverify.intercept.unpatched import empty
 from specverify.laws import rounding
 from specverify.reference import Draws, Site
 

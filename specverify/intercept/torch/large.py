@@ -24,14 +24,10 @@ import torch
 
 from specverify.intercept.refusals import Declined, RuleDeclined, is_declined
 from specverify.intercept.symbolic.algebra import check_not_equal
-from specverify.intercept.symbolic.continuous import Continuous
+from specverify.intercept.symbolic.continuous import Continuous, Symbolic
 from specverify.intercept.symbolic.deferred import Deferred, known
-from specverify.intercept.symbolic.elementwise import applied_to_many
-from specverify.intercept.symbolic.joined import Symbolic
-from specverify.intercept.symbolic.large import Crossing, Selected, Wide, at_large_now, crossing, large, lookup
-from specverify.intercept.symbolic.primitive import Family
-from specverify.intercept.symbolic.primitives import OF_TORCH, PRIMITIVES, names_of, names_with
-from specverify.intercept.symbolic.vector_races import Race
+from specverify.intercept.symbolic.large import Crossing, Race, Selected, Wide, at_large_now, crossing, large, lookup
+from specverify.intercept.symbolic.primitives import OF_TORCH, PRIMITIVES, Family, applied_to_many, names_of, names_with
 from specverify.intercept.symbolic.vectors import Many, joined
 from specverify.intercept.torch.elementwise import result_type
 from specverify.intercept.torch.tensors import SymbolicTensor, elements_of, is_stored

@@ -34,8 +34,7 @@ import torch
 
 from specverify.intercept.refusals import RuleDeclined
 from specverify.intercept.symbolic.deferred import Categorical
-from specverify.intercept.torch.alternatives import for_each_outcome, only_source
-from specverify.intercept.torch.tensors import SymbolicTensor, look_at
+from specverify.intercept.torch.tensors import SymbolicTensor, for_each_outcome, look_at, only_source
 
 # Content
 

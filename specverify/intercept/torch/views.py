@@ -13,15 +13,13 @@ from typing import Any
 
 import torch
 
-from specverify.intercept import float_calls
+from specverify.intercept.cpython import patches
+from specverify.intercept.cpython.patches import append, concatenate, empty
 from specverify.intercept.refusals import Declined
 from specverify.intercept.symbolic.algebra import narrowed
-from specverify.intercept.symbolic.comparisons import answered
-from specverify.intercept.symbolic.continuous import Continuous
+from specverify.intercept.symbolic.continuous import SYMBOLIC, Continuous, is_whole
 from specverify.intercept.symbolic.deferred import Categorical, Chosen, Deferred, is_open, known
-from specverify.intercept.symbolic.elementwise import whole_part
-from specverify.intercept.symbolic.finite import is_whole
-from specverify.intercept.symbolic.joined import SYMBOLIC
+from specverify.intercept.symbolic.primitives import answered, whole_part
 from specverify.intercept.torch.tensors import (
     SymbolicTensor,
     View,
@@ -34,7 +32,6 @@ from specverify.intercept.torch.tensors import (
     picked,
     view_of,
 )
-from specverify.intercept.unpatched import append, concatenate, empty
 
 
 def taking(function: Any, *, view: bool) -> Callable[..., Any]:
@@ -251,5 +248,5 @@ def scalar(tensor: Any) -> Any:
     """Answer what takes the number out of a tensor."""
     element = tensor.elements.item()
     if isinstance(element, SYMBOLIC):
-        float_calls.met()
+        patches.met()
     return known(element)

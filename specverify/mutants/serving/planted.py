@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
-from specverify.intercept.boundary import NearEnd
+from specverify.intercept.distributions import NearEnd
 from specverify.mutants.mutant import Mutant
 from specverify.mutants.serving.decode import observed, outcome, plain_law, plainly_observed
 from specverify.mutants.serving.model import models_of, table_sides

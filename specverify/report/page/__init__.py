@@ -1,1 +1,1 @@
-"""What a run said as one HTML file that needs nothing else: no network, no script."""
+"""The report of a run as one HTML file without scripts or network access."""

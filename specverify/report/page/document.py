@@ -1,4 +1,4 @@
-"""The page of a run: what it says by claim, every failure, every subject, and how to see all of it again."""
+"""The page of a run: verdicts by claim, every failure, every subject, and how to reproduce the run."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _in_short(run: RunSaid) -> str:
 
 
 def badge(status: str) -> Markup:
-    """Return the word of a status with its sign: neither it nor its colour stands alone."""
+    """Return the word of a status with its sign, so that colour is not the only cue."""
     return element("span", f"{SYMBOLS[status]} {status}", class_=f"status {status.replace(' ', '-')}")
 
 
@@ -139,7 +139,7 @@ def _matrix(run: RunSaid) -> Section | None:
 
 
 def _subjects(run: RunSaid) -> Section | None:
-    """Return each subject with its checks; of a kill matrix those alone that are not as they must be."""
+    """Return each subject with its checks; of a kill matrix only the rows with an unexpected result."""
     shown = [item for item in run.subjects if run.matrix is None or not _is_fine(item)]
     if not shown:
         return None

@@ -1,4 +1,4 @@
-"""HTML put together from elements: a string is text and is escaped, whatever is in it; only elements are markup."""
+"""HTML built from elements. A string is text and is escaped; only elements are markup."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ VOID = frozenset({"meta", "col", "br"})
 
 
 def element(tag: str, /, *content: Content, **attributes: str | float | None) -> Markup:
-    """Return an element. ``class_`` is the attribute class, other underscores are dashes; None leaves one out."""
+    """Return an element.
+
+    ``class_`` is the attribute class, other underscores become dashes; None omits an attribute.
+    """
     given = {key.rstrip("_").replace("_", "-"): value for key, value in attributes.items() if value is not None}
     named = "".join(f' {key}="{readable(str(value))}"' for key, value in given.items())
     if tag in VOID:
@@ -34,19 +37,19 @@ def joined(content: Iterable[Content]) -> Markup:
 
 
 def readable(text: str) -> str:
-    """Return a text as it stands in HTML: escaped, and without what no document may hold or what turns its order."""
+    """Return a text escaped for HTML, without invalid characters and characters that reorder text."""
     return escape(printable(text, "\n"))
 
 
 def scrolling(label: str, content: Content) -> Markup:
-    """Return what may be wider than the page, in a place of its own that the keyboard reaches."""
+    """Return content that may be wider than the page in a scrollable region that the keyboard can reach."""
     return element("div", content, class_="wide", role="group", tabindex="0", aria_label=label)
 
 
 def table(
     caption: str, heads: Iterable[Content], rows: Iterable[Iterable[Content]], class_: str | None = None
 ) -> Markup:
-    """Return a table, whose rows begin with their heading."""
+    """Return a table whose rows begin with a heading cell."""
     head = element("tr", *(element("th", item, scope="col") for item in heads))
     lines = []
     for first, *rest in rows:
@@ -58,5 +61,5 @@ def table(
 
 
 def spoken(shown: str, said: str) -> Markup:
-    """Return a sign, with words for who cannot see it."""
+    """Return a sign with alternative text for screen readers."""
     return joined((element("span", shown, aria_hidden="true"), element("span", said, class_="unseen")))

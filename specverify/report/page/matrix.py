@@ -16,7 +16,7 @@ LEGEND = (
 
 
 def matrix(found: Matrix) -> Markup:
-    """Return the matrix: the check that a bug names is framed."""
+    """Return the matrix; the expected killer of each bug is framed."""
     heads = [element("th", word, scope="col") for word in ("planted bug", "class")]
     heads += [_turned(check) for check in found.checks]
     bodies = [

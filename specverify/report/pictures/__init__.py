@@ -1,4 +1,4 @@
-"""What the notebooks draw with: one style, bars of p and q, trees, and texts by who wrote them. Needs matplotlib."""
+"""Figures of the notebooks: one style, bars of p and q, trees, and texts coloured by origin. Needs matplotlib."""
 
 from specverify.report.pictures.acceptance import acceptance_film, draw_coupling, draw_points, explore, thrown_points
 from specverify.report.pictures.style import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, use_style

@@ -1,4 +1,4 @@
-"""Speculative sampling of one token as a picture: bars of q and p, points thrown under q, and sliders for both."""
+"""Speculative sampling of one token as a figure: bars of q and p, points under q, and sliders for both."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _STEP = 24
 
 
 def draw_coupling(axes: Any, p: Pmf, q: Pmf, title: str = "") -> None:
-    """Draw q and p, both ``[vocabulary]``: what both have is kept, the rest of q is replaced by the rest of p."""
+    """Draw q and p, both ``[vocabulary]``: their common part is kept, the rest of q is replaced by the rest of p."""
     kept = np.minimum(p, q).astype(float)
     for side, pmf, name, hatch in ((-1, q, "thrown away", "//"), (1, p, "put in its place", "..")):
         places = np.arange(len(p)) + side * (WIDTH / 2 + 0.02)
@@ -39,7 +39,7 @@ def draw_coupling(axes: Any, p: Pmf, q: Pmf, title: str = "") -> None:
 
 
 class Thrown(NamedTuple):
-    """Drafts as points: where each fell under q, where it ended under p, and whether it was kept."""
+    """Drafts as points: the position under q, the final position under p, and whether the draft was accepted."""
 
     start: np.ndarray[Any, np.dtype[np.float64]]
     """[number, 2]: places across and heights."""
@@ -50,7 +50,7 @@ class Thrown(NamedTuple):
 
 
 def thrown_points(p: Pmf, q: Pmf, number: int, seed: int) -> Thrown:
-    """Throw points evenly under q; one above p is moved to where p is above q, which is what the rule does.
+    """Place points uniformly under q; move a point above p to where p is above q, as the rule does.
 
     A point over token v at height u q(v) is kept if u q(v) < p(v), that is with probability min(1, p(v) / q(v)).
     """
@@ -68,7 +68,7 @@ def thrown_points(p: Pmf, q: Pmf, number: int, seed: int) -> Thrown:
 
 
 def draw_points(axes: Any, p: Pmf, q: Pmf, thrown: Thrown, number: int, newest: int = 0) -> None:
-    """Draw the first ``number`` points where they ended, but the ``newest`` of them where they fell."""
+    """Draw the first ``number`` points at their final positions, the ``newest`` of them at their first positions."""
     edges = np.arange(len(p) + 1) - 0.5
     axes.stairs(q.astype(float), edges, color="#444444", linestyle="--", linewidth=1.5, label="q")
     axes.stairs(p.astype(float), edges, color="#444444", linewidth=2, label="p")
@@ -85,7 +85,7 @@ def draw_points(axes: Any, p: Pmf, q: Pmf, thrown: Thrown, number: int, newest: 
 
 
 def acceptance_film(p: Pmf, q: Pmf, thrown: Thrown) -> bytes:
-    """Return a moving PNG: some drafts fall under q, then the rejected ones go where p is above q, and so on."""
+    """Return an animated PNG: drafts appear under q, then the rejected ones move to where p is above q."""
     from PIL import Image  # noqa: PLC0415  # matplotlib brings it
 
     figure, axes = plt.subplots(layout="none", dpi=100)
@@ -104,7 +104,7 @@ def acceptance_film(p: Pmf, q: Pmf, thrown: Thrown) -> bytes:
 
 
 def explore(draw: Callable[[Pmf, Pmf], object], p: Sequence[int], q: Sequence[int]) -> Any:
-    """Return sliders for the weights of p and q, above what ``draw(p, q)`` shows; without ipywidgets a sentence."""
+    """Return sliders for the weights of p and q, above the output of ``draw(p, q)``; a sentence without ipywidgets."""
     try:
         import ipywidgets  # noqa: PLC0415
     except ImportError:
@@ -123,7 +123,7 @@ def explore(draw: Callable[[Pmf, Pmf], object], p: Sequence[int], q: Sequence[in
 
 
 def draw_weights(draw: Callable[[Pmf, Pmf], object], p: Sequence[int], q: Sequence[int]) -> None:
-    """Draw the pmfs that integer weights are, and print their acceptance; weights of 0 alone are none."""
+    """Draw the pmfs of integer weights and print their acceptance; all weights 0 is no pmf."""
     if not any(p) or not any(q):
         print("all weights are 0: expected one above 0")  # noqa: T201  # a widget shows what is printed
         return

@@ -1,7 +1,7 @@
-"""One look for every picture of the notebooks: colours that colour-blind readers tell apart, letters that stay legible.
+"""The style of all figures: colours for colour-blind readers, legible letters.
 
-A picture is 6.4 inches wide and its panels stand above each other, so that it can be read on a telephone too. Lines
-that differ in colour differ in their markers or dashes as well.
+A figure is 6.4 inches wide with its panels above each other, so that it is readable on a telephone. Lines with
+different colours also have different markers or dashes.
 """
 
 from __future__ import annotations
@@ -42,5 +42,5 @@ _STYLE: dict[Any, Any] = {
 
 
 def use_style() -> None:
-    """Give all pictures that are drawn from now on the style of the notebooks."""
+    """Apply the style of the notebooks to all later figures."""
     plt.rcParams.update(_STYLE)

@@ -1,4 +1,4 @@
-"""A tree of drafts as a picture: the root on top, a row a depth, children from left to right."""
+"""A tree of drafts as a figure: the root on top, one row per depth, children from left to right."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ def draw_tree(
     path: Collection[int] = (),
     root: str = "text",
 ) -> None:
-    """Draw the tree whose node i hangs from ``parents[i]``, -1 for the root; the nodes of ``path`` stand out.
+    """Draw the tree in which node i has the parent ``parents[i]``, -1 for the root.
 
-    Raises ``ValueError`` where a parent does not stand before its children, or labels and nodes differ in number.
+    The nodes of ``path`` are highlighted. Raises ``ValueError`` if a parent does not precede its children, or if labels
+    and nodes differ in number.
     """
     names = [str(node) for node in range(len(parents))] if labels is None else list(labels)
     if len(names) != len(parents):
@@ -39,7 +40,7 @@ def draw_tree(
 
 
 def _places(parents: Sequence[int]) -> dict[int, tuple[float, float]]:
-    """Return (x, y) of every node and of the root, -1: leaves side by side, a node above the middle of its children."""
+    """Return (x, y) of every node and of the root, -1: leaves side by side, a node centred above its children."""
     children: dict[int, list[int]] = {node: [] for node in range(-1, len(parents))}
     for node, up in enumerate(parents):
         if not -1 <= up < node:

@@ -1,4 +1,4 @@
-"""A text as a picture, letter by letter, coloured by who wrote it."""
+"""A text as a figure, each letter coloured by its origin: prompt, accepted draft, or target."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WHITE, _ALPHA = "#ffffff", 0.75
 
 
 class Piece(NamedTuple):
-    """Some letters and what they are: a key of the colours they are drawn in."""
+    """Some letters with their origin, a key of the colours."""
 
     text: str
     kind: str
@@ -27,7 +27,7 @@ COLOURS = {"written before": _WHITE, "drafted and accepted": SKY, "from the targ
 
 
 def pieces_of(before: str, rounds: Sequence[Round], spelled: Callable[[int], str]) -> list[Piece]:
-    """Return what stood there before and what each round wrote: its accepted drafts, and what the target added."""
+    """Return the prompt and the text of each round: its accepted drafts, and the tokens added by the target."""
     pieces = [Piece(before, "written before")]
     for done in rounds:
         kept, added = done.tokens[: done.accepted], done.tokens[done.accepted :]
@@ -37,7 +37,7 @@ def pieces_of(before: str, rounds: Sequence[Round], spelled: Callable[[int], str
 
 
 def draw_words(axes: Any, pieces: Sequence[Piece], colours: Mapping[str, str] = COLOURS) -> None:
-    """Write the pieces in lines of ``COLUMNS`` letters; a line break is shown as ``↵`` and made."""
+    """Draw the pieces in lines of ``COLUMNS`` letters; a line break is shown as ``↵``."""
     row = column = 0
     for text, kind in pieces:
         for letter in text:

@@ -1,1 +1,1 @@
-"""What a run said, read from what it wrote, and written as a page, for code hosts, for test runners, as JSON."""
+"""Results of a run, read from its JSON and written as a page, SARIF, JUnit, Markdown or JSON."""

@@ -1,4 +1,4 @@
-"""What a run said as JSON, in a published schema with a version."""
+"""Results of a run as JSON, in a published, versioned schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run said as JUnit XML: a suite for each subject, a case for each check."""
+"""Results of a run as JUnit XML: a suite for each subject, a case for each check."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def run_as_junit(run: RunSaid) -> str:
 
 
 def allowed(text: str) -> str:
-    """Return a text without the characters that XML cannot hold."""
+    """Return a text without characters that XML does not allow."""
     return printable(text, "\n\t")
 
 

@@ -1,4 +1,4 @@
-"""What a run said as Markdown, short enough for a pull request."""
+"""Results of a run as Markdown, short enough for a pull request."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def run_as_markdown(run: RunSaid) -> str:
 
 
 def plain(text: str) -> str:
-    """Return a text that Markdown takes for a text: on one line, and none of its signs."""
+    """Return a text on one line with Markdown's special characters escaped."""
     one_line = " ".join(text.split())
     return re.sub(r"([\\`*_\[\]|#~@!])", r"\\\1", escape(one_line, quote=False))
 
 
 def fenced(text: str) -> str:
-    """Return a block of code that its own text cannot end."""
+    """Return a block of code with a fence longer than any in its text."""
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}text\n{text}\n{fence}"

@@ -1,7 +1,7 @@
-"""What a run said as SARIF 2.1.0, for code hosts: a result for everything that does not simply hold.
+"""Results of a run as SARIF 2.1.0, for code hosts: one result for every verdict other than HOLDS.
 
-A verdict is about a subject, which need not be a file; its name is a logical location. Code hosts list a result only
-where it has a file as well, so it stands at the file that the run wrote.
+The subject of a verdict need not be a file; its name is a logical location. Code hosts list a result only with a file,
+so the physical location is the report file of the run.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ LEVELS: Final[Mapping[str, str]] = {
 
 
 def level_of(verdict: Verdict) -> str | None:
-    """Return the level of a result, or None for a verdict that is none: it simply holds, or nothing was asked."""
+    """Return the level of a result, or None for a verdict without one: HOLDS, or not applicable."""
     return LEVELS.get(word_of(verdict)) or ("note" if verdict.figures.get("edges") else None)
 
 
 def run_as_sarif(run: RunSaid, file: str) -> str:
-    """Return the JSON text; ``file`` is where the run was read from."""
+    """Return the JSON text; ``file`` is the report file that was read."""
     told = [verdict for verdict in run.verdicts if level_of(verdict)]
     checks = list(dict.fromkeys(verdict.check for verdict in told))
     driver = {

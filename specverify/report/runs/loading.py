@@ -1,4 +1,4 @@
-"""A run's own JSON to what it said: its kind is told by its keys."""
+"""From the JSON of a run to its results; the keys determine the kind of run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EXPECTED: Final = (
 
 
 def said_of(text: str, name: str) -> RunSaid:
-    """Return what a run said. Raises ``ValueError`` in one sentence for a text that no run wrote."""
+    """Return the results of a run. Raises ``ValueError`` in one sentence for any other text."""
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""The kill matrix as ``mutants`` wrote it with ``--json``."""
+"""The kill matrix, read from the JSON of ``mutants``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ACCUSES_NOTHING_RIGHT = "accuses_nothing_right"
 
 
 def said_of_mutants(data: Mapping[str, Any]) -> RunSaid:
-    """Return what the run said; whatever is no such report raises one of the errors of looking things up."""
+    """Return the results of the run; raises a lookup error for any other JSON."""
     rows = tuple(map(_row, data["mutants"]))
     checks = tuple(dict.fromkeys(check for row in rows for check in row.said))
     subjects = [_of_mutant(row, item) for row, item in zip(rows, data["mutants"], strict=True)]

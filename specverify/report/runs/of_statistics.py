@@ -1,4 +1,4 @@
-"""The report of ``stats`` as it was written with ``--json``."""
+"""The statistics, read from the JSON of ``stats``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from specverify.report.runs.said import RunSaid, SubjectSaid
 
 
 def said_of_statistics(data: Mapping[str, Any]) -> RunSaid:
-    """Return what the run said; whatever is no such report raises one of the errors of looking things up."""
+    """Return the results of the run; raises a lookup error for any other JSON."""
     rows = data["rows"]
     names = dict.fromkeys(str(row["subject"]) for row in rows)
     subjects = []
@@ -29,7 +29,7 @@ def said_of_statistics(data: Mapping[str, Any]) -> RunSaid:
 
 
 def _verdict(name: str, row: Mapping[str, Any]) -> Verdict:
-    """Return a row as a verdict: a control that is rejected as it must be holds."""
+    """Return a row as a verdict: a negative control that is rejected as expected holds."""
     setting = f"{row['setting'].strip()}, {row['method']}, against the {row['against']} law"
     result = f"p = {float(row['p_value']):.2g}, total variation {row['tv_observed']:.4f}"
     expected = bool(row["as_expected"])

@@ -1,4 +1,4 @@
-"""The report of ``verify``, ``sample`` and ``campaign`` as it was written with ``--json``."""
+"""Verdicts, read from the JSON of ``verify``, ``sample`` and ``campaign``."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from specverify.report.runs.said import RunSaid, SubjectSaid
 
 
 def said_of_verdicts(data: Mapping[str, Any]) -> RunSaid:
-    """Return what the run said; whatever is not of the schema raises one of the errors of looking things up."""
+    """Return the results of the run; raises a lookup error for any other JSON."""
     verdicts = [_verdict(item) for item in data["verdicts"]]
     facts = {"false-alarm budget of the run": f"{data['alarm']:g}", "seed": str(data["seed"])}
     return RunSaid("verdicts", said_by_subject(verdicts), facts, **made(data))
 
 
 def said_by_subject(verdicts: Sequence[Verdict]) -> tuple[SubjectSaid, ...]:
-    """Return the verdicts by subject, with the panels of what they measured."""
+    """Return the verdicts by subject, with the panels of their figures."""
     names = dict.fromkeys(verdict.subject for verdict in verdicts)
     result = {name: tuple(verdict for verdict in verdicts if verdict.subject == name) for name in names}
     return tuple(
@@ -28,7 +28,7 @@ def said_by_subject(verdicts: Sequence[Verdict]) -> tuple[SubjectSaid, ...]:
 
 
 def made(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return how a run was made: the command and the versions, as fields of ``RunSaid``."""
+    """Return the command and the versions of a run, as fields of ``RunSaid``."""
     told = data.get("made") or {}
     versions = {str(name): str(version) for name, version in (told.get("versions") or {}).items()}
     if "specverify" in data:

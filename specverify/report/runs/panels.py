@@ -1,4 +1,4 @@
-"""Panels of what verdicts measured: counts with simultaneous bands, evidence over time, acceptance."""
+"""Panels of the figures of verdicts: counts with simultaneous bands, evidence over time, acceptance."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SURE = f"All bands hold at once, at all times, with probability {1 - BANDS_MISS:
 
 
 def panels_of(verdict: Verdict) -> Iterator[Panel]:
-    """Yield the panels of what one verdict measured."""
+    """Yield the panels of one verdict's figures."""
     figures = verdict.figures
     if "tally" in figures:
         yield outcomes_panel(verdict.check, figures["tally"])
@@ -35,9 +35,9 @@ def panels_of(verdict: Verdict) -> Iterator[Panel]:
 
 
 def outcomes_panel(check: str, told: Mapping[str, Any]) -> Levels:
-    """Return expected and seen shares of outcomes, each with a band for its true share where the expected one is known.
+    """Return expected and observed shares of outcomes, with bands for the true shares if the expected ones are known.
 
-    What a reference showed is as uncertain as what it stands beside: no band of one could accuse the other.
+    The shares of a reference sampler are as uncertain as those of the subject, so bands would be misleading there.
     """
     samples, cells, sampled = int(told["samples"]), int(told["cells"]), bool(told["sampled"])
     rows = []
@@ -55,7 +55,7 @@ def outcomes_panel(check: str, told: Mapping[str, Any]) -> Levels:
 
 
 def _with_band(level: Level, count: int, samples: int, cells: int) -> Level:
-    """Return a level with the band of its true share, which is one of so many that share the error."""
+    """Return a level with the band of its true share; all bands of a panel share the error."""
     band = rate_sequence(count, samples, BANDS_MISS / cells)
     return level._replace(low=band.lower, high=band.upper)
 
@@ -93,7 +93,7 @@ def acceptance_panels(rates: Sequence[Sequence[float]]) -> Iterator[Levels]:
 
 
 def accepted_panels(counts: Sequence[int]) -> Iterator[Levels]:
-    """Yield what a sampler said it accepted: at least so many drafts of a sequence, and exactly so many."""
+    """Yield the reported numbers of accepted drafts: at least k per sequence, and exactly k."""
     samples = sum(counts)
     at_least = [sum(counts[place:]) for place in range(1, len(counts))]
     said = f"As {samples} sequences told. {SURE}"
@@ -116,7 +116,7 @@ def _banded(counts: Sequence[int], samples: int, first: int) -> tuple[Level, ...
 
 
 def distances_panel(rows: Sequence[Mapping[str, Any]]) -> Levels:
-    """Return the total variation of planned samples beside what they would have shown."""
+    """Return the observed total variations of planned samples with the detectable ones."""
     levels = tuple(
         Level(f"{row['setting'].strip()}, against the {row['against']} law", row["tv_observed"], row["tv_detectable"])
         for row in rows
@@ -129,7 +129,7 @@ def distances_panel(rows: Sequence[Mapping[str, Any]]) -> Levels:
 
 
 def partings_panel(told: Sequence[Mapping[str, Any]]) -> Partings:
-    """Return where greedy texts part, near-ties told from bugs; JSON has a word for an infinite gap."""
+    """Return the first differences of greedy texts, near-ties and bugs; JSON has a word for an infinite gap."""
     rows = tuple(
         Parting(
             str(item["setting"]),

@@ -1,4 +1,4 @@
-"""What a run said: the one form that all reports are written from, whatever kind of run it was."""
+"""Results of a run in one form, independent of the kind of run. All reports are written from it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ APART = (Status.REFUSED, Status.NOT_APPLICABLE)
 
 
 class Level(NamedTuple):
-    """One line of a panel: what was seen beside what was expected, and the band in which the truth is."""
+    """One line of a panel: observed and expected value, and a band for the true value."""
 
     label: str
     seen: float
@@ -26,7 +26,7 @@ class Level(NamedTuple):
 
     @property
     def outside(self) -> bool:
-        """Whether what was expected is not within the band."""
+        """Whether the expected value is outside the band."""
         if self.expected is None or self.low is None or self.high is None:
             return False
         return not self.low <= self.expected <= self.high
@@ -57,7 +57,7 @@ class Evidence(NamedTuple):
 
 
 class Partings(NamedTuple):
-    """A panel of the places at which greedy speculation and the target alone part."""
+    """A panel of the first differences between greedy speculation and the target alone."""
 
     title: str
     said: str
@@ -68,7 +68,7 @@ Panel: TypeAlias = Levels | Evidence | Partings
 
 
 class SubjectSaid(NamedTuple):
-    """Everything said of one subject."""
+    """All results of one subject."""
 
     name: str
     verdicts: tuple[Verdict, ...]
@@ -76,7 +76,7 @@ class SubjectSaid(NamedTuple):
 
 
 class MatrixRow(NamedTuple):
-    """A planted bug: which checks kill it."""
+    """A planted bug and the checks that kill it."""
 
     name: str
     category: str
@@ -97,7 +97,7 @@ class Matrix(NamedTuple):
 
 
 class RunSaid(NamedTuple):
-    """Everything a run said."""
+    """All results of a run."""
 
     kind: str
     """``verdicts``, ``statistics``, ``kill matrix`` or ``campaign``."""
@@ -112,14 +112,14 @@ class RunSaid(NamedTuple):
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
-        """All of them, in the order of the subjects."""
+        """All verdicts, in the order of the subjects."""
         return tuple(verdict for subject in self.subjects for verdict in subject.verdicts)
 
 
 def counted(verdicts: Sequence[Verdict]) -> Mapping[str, int]:
-    """Return how many verdicts have each word that occurs where a check applies, in the order of ``Status``.
+    """Return the number of verdicts by word, for words that occur, in the order of ``Status``.
 
-    Those that an edge refutes are counted apart, behind those that a wrong law does.
+    Refutations by edges are counted separately, after those by a wrong law.
     """
     words = [word for status in Status for word in (status.value, *[AT_AN_EDGE] * (status is Status.REFUTED))]
     numbers = {word: sum(word_of(verdict) == word for verdict in verdicts) for word in words}
@@ -131,7 +131,7 @@ BY_CLAIM = ("claim", "holds", "refuted or unusable", "unknown")
 
 
 def by_claim(verdicts: tuple[Verdict, ...]) -> Mapping[str, tuple[int, ...]]:
-    """Return how many settled, failed and open, by claim; what every subject owes, whatever it claims, comes last."""
+    """Return the numbers of settled, failed and open verdicts by claim; properties of every subject come last."""
     asked = [verdict for verdict in verdicts if verdict.status not in APART]
     claims = list(dict.fromkeys(verdict.claim for verdict in asked if verdict.claim))
     result = {str(claim): [verdict for verdict in asked if verdict.claim == claim] for claim in claims}
@@ -144,5 +144,5 @@ def by_claim(verdicts: tuple[Verdict, ...]) -> Mapping[str, tuple[int, ...]]:
 
 
 def printable(text: str, kept: str) -> str:
-    """Return a text without what no document may hold or what turns its order; ``kept`` are letters that may stay."""
+    """Return a text without invalid characters and characters that reorder text; ``kept`` are exceptions."""
     return "".join(letter if letter.isprintable() or letter in kept else "\ufffd" for letter in text)

@@ -1,7 +1,7 @@
-"""``law_of_round``: the exact law of what a whole round emits, and of whole texts, for enumerators and samplers.
+"""``law_of_round``: the exact law of the tokens of a whole round, and of whole texts, for enumerators and samplers.
 
-A model is a table; ``context`` says which of its rows is the pmf after a text (``tables.CONTEXTS``). Every algorithm of
-the registry is asked for the law of its first round; every lossless decoder for that of the text, which is the target's
+A model is a table; ``context`` selects the row that is the pmf after a text (``tables.CONTEXTS``). There is a vector
+for the law of every algorithm's first round, and for the law of every lossless decoder's text, which is the target's
 own, over several rounds.
 """
 

@@ -1,0 +1,275 @@
+"""``check_kernel`` on kernels with explicit uniforms: right ones hold in every convention, planted ones are named."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from reference import Claim
+from specverify.base.verdict import Status
+from specverify.checks.kernels import law_is_target
+from specverify.checks.kernels.law_is_target import DOUBT
+from specverify.testing import KernelConvention, SpeculationRefuted, check_kernel
+from test_support.kernels.kernels import (
+    CONVENTIONS,
+    RIGHT,
+    block,
+    decide,
+    emitted,
+    full,
+    inverse_cdf,
+    plain,
+    with_lengths,
+)
+from test_support.kernels.planted_kernels import PLANTED
+
+SMALL = dict(vocabularies=(129,), rows=2**13)
+
+
+def statuses(verdicts):
+    return {verdict.check: verdict.status for verdict in verdicts}
+
+
+def named(verdicts, check):
+    return next(verdict for verdict in verdicts if verdict.check == check)
+
+
+@pytest.mark.thorough(keep=3)
+@pytest.mark.parametrize("name", CONVENTIONS)
+def test_right_kernels_hold_in_every_convention(name):
+    kernel, convention = CONVENTIONS[name]
+    verdicts = check_kernel(kernel, KernelConvention(**convention), **SMALL)
+    assert set(statuses(verdicts).values()) == {Status.HOLDS}
+    assert len(verdicts) == 8
+
+
+@pytest.mark.thorough(keep=18)
+@pytest.mark.parametrize("name", PLANTED)
+def test_planted_kernels_are_refuted_by_the_check_that_names_them(name):
+    planted = PLANTED[name]
+    convention, sizes = KernelConvention(**planted.convention), dict(vocabularies=(129, 1025), rows=2**12)
+    verdict = named(check_kernel(planted.kernel, convention, **sizes, on_fail=None), planted.seen_by)
+    assert verdict.status is Status.REFUTED
+    assert planted.says in verdict.statement
+
+
+def test_a_refutation_is_raised_with_its_counterexample():
+    with pytest.raises(SpeculationRefuted, match=r"(?s)Then .*because.*Let .*law is target - refuted, "):
+        check_kernel(PLANTED["replaced from p"].kernel, **SMALL)
+
+
+def test_the_counterexample_names_row_uniforms_and_what_the_rule_answers():
+    """It can be checked by hand: the same row, given alone, answers what it says."""
+    kernel = PLANTED["replaced from p"].kernel
+    example = named(check_kernel(kernel, on_fail=None, **SMALL), "law_is_target").counterexample
+    (because,) = example.because
+    words = (
+        r"row (\d+) of \d+: drafts \((.*),\), accept uniforms \((.*)\), final uniform (.*) -> \((.*)\), and the rule"
+    )
+    row, drafts, coins, last, _ = re.match(words, because).groups()
+    assert int(row) > 0
+    assert "replay" not in because
+    rows = [line for line in example.let if line.startswith("after drafts ()")]
+    p, q = (
+        np.array([float(Fraction(mass)) for mass in re.search(rf"{name} = \(([^)]*)\)", rows[0])[1].split(", ")])
+        for name in "pq"
+    )
+    draft, coin = int(drafts), float(coins)
+    assert coin * q[draft] >= p[draft]
+    given = np.stack([p, p])[None].astype(np.float32), q[None, None].astype(np.float32), np.array([[draft]])
+    lengths, uniforms = np.array([1]), (np.array([[coin]]), np.array([float(last)]))
+    got = kernel(*given, lengths, *uniforms)[0]
+    wanted = with_lengths(*given, lengths, *uniforms)[0]
+    assert f"-> ({got[0]},), and the rule answers ({wanted[0]},)" in because
+    assert got[0] != wanted[0]
+
+
+def test_a_bias_is_located_to_a_part_in_ten_thousand():
+    """The acceptance is lowered by 1/200: the law is off by what the residual gives away, in an interval."""
+    verdict = named(check_kernel(PLANTED["accepts a little less"].kernel, on_fail=None, **SMALL), "law_is_target")
+    low, high = map(float, re.match(r"TV = (\S+) to (\S+) from", verdict.statement).groups())
+    assert DOUBT < low <= high < 0.01
+
+
+@pytest.mark.thorough
+def test_a_lower_precision_is_neither_held_nor_refuted():
+    """Steps a ten thousandth from their places: too far for float32, too near to be a defect."""
+
+    def accepts(p, q, drafts, coins, i):
+        return RIGHT.accepts(p, q, drafts, coins + np.float32(1e-4), i)
+
+    def kernel(p, q, drafts, lengths, accept_uniforms, final_uniforms):
+        return decide(p, q, drafts, lengths, accept_uniforms, final_uniforms, RIGHT._replace(accepts=accepts))
+
+    verdict = named(check_kernel(kernel, on_fail=None, vocabularies=()), "law_is_target")
+    assert verdict.status is Status.UNKNOWN
+    assert "is its precision lower, or its rule another?" in verdict.statement
+
+
+@pytest.mark.thorough
+def test_another_rule_than_the_one_declared_is_not_refuted():
+    """Block verification is lossless, and accepts no less: it steps at other places, and that is what is said."""
+    verdicts = check_kernel(block, on_fail=None, **SMALL)
+    assert Status.REFUTED not in statuses(verdicts).values()
+
+
+@pytest.mark.thorough
+def test_a_kernel_that_promises_less_is_held_to_it():
+    lossless = check_kernel(PLANTED["rejects everything"].kernel, claims={Claim.LOSSLESS}, **SMALL)
+    assert "acceptance_is_optimal" not in statuses(lossless)
+
+
+@pytest.mark.thorough
+def test_the_law_knows_when_rows_mix():
+    """Rows at the end of a launch are lost, others in the next look: no law, and that is not held."""
+    verdicts = check_kernel(PLANTED["last row ignored"].kernel, on_fail=None, **SMALL)
+    assert "beside other rows" in named(verdicts, "law_is_target").statement
+    assert named(verdicts, "law_is_target").status is Status.UNKNOWN
+
+
+# What is refused
+
+
+def of_options(options):
+    """Take the fields of a convention out of the options."""
+    return KernelConvention(**{name: options.pop(name) for name in KernelConvention._fields if name in options})
+
+
+def answering(answer):
+    return lambda p, q, drafts, accept_uniforms, final_uniforms: answer(drafts)
+
+
+@pytest.mark.parametrize(
+    ("answer", "convention", "said"),
+    [
+        (lambda d: None, {}, "it returned None and has no parameter out, expected tokens [rows, gamma + 1]"),
+        (lambda d: d, {}, "it returned tokens of shape [1, 1], expected [1, 2]"),
+        (lambda d: [[0]], {}, "it returned list, expected tokens as an array [1, 2]"),
+        (lambda d: np.zeros((len(d), 2)), {}, "it returned tokens of float64, expected integers"),
+        (lambda d: (d, d), {}, "it returned two things and ends is 'padding', expected tokens alone; if the second is"),
+        (lambda d: d, {"ends": "accepted"}, "and ends is 'accepted', expected (tokens, number of accepted drafts)"),
+        (
+            lambda d: (np.zeros((len(d), 2), int), d),
+            {"ends": "emitted"},
+            "it returned numbers of tokens of shape [1, 1], expected [1]",
+        ),
+    ],
+)
+def test_answers_that_are_none_are_unusable_in_one_sentence(answer, convention, said):
+    verdicts = check_kernel(answering(answer), KernelConvention(**convention), gammas=(1,), on_fail=None, **SMALL)
+    assert {verdict.status for verdict in verdicts} == {Status.UNUSABLE}
+    assert said in verdicts[0].statement
+
+
+def test_out_without_numbers_is_unusable_where_numbers_are_promised():
+    def kernel(p, q, drafts, accept_uniforms, final_uniforms, out):
+        out[:] = 0
+
+    verdicts = check_kernel(kernel, KernelConvention(ends="accepted"), on_fail=None, **SMALL)
+    assert "it returned None and ends is 'accepted', expected the number of accepted drafts" in verdicts[0].statement
+
+
+@pytest.mark.parametrize(
+    ("kernel", "options", "said"),
+    [
+        (3, {}, "the kernel is 3, expected something to call"),
+        (lambda p, q: 0, {}, "the kernel takes (p, q), expected (p, q, drafts, accept_uniforms, final_uniforms)"),
+        (lambda p, q, d: 0, {"uniforms": "seed"}, "expected (p, q, drafts, seed, offset) and beside these lengths"),
+        (plain, {"uniforms": "[0,1)"}, "uniforms is '[0,1)', expected one of '[0, 1)', '(0, 1]', 'seed', 'own'"),
+        (plain, {"recovery": "gumble"}, "did you mean gumbel?"),
+        (plain, {"rule": "tree"}, "rule is 'tree', expected one of 'token', 'block'"),
+        (plain, {"ends": "length"}, "ends is 'length', expected one of 'padding', 'emitted', 'accepted'"),
+        (plain, {"padding": None}, "padding is None, expected an integer"),
+        (plain, {"dtype": "float31"}, "dtype is 'float31', expected the name of a float dtype of numpy"),
+        (plain, {"dtype": "int32"}, "dtype is 'int32', expected the name of a float dtype of numpy"),
+        (plain, {"dtype": 32}, "dtype is 32, expected the name of a float dtype of numpy"),
+        (plain, {"library": "cupy"}, "library is 'cupy', expected one that is installed"),
+        (plain, {"rows_per_call": 9}, "check_kernel has no option 'rows_per_call': write largest_call=..."),
+        (plain, {"gammas": ()}, "gammas is (), expected a sequence of at least one"),
+        (plain, {"vocabularies": (3,)}, "a vocabulary of (3,) is 3, expected an integer of at least 5"),
+        (plain, {"rows": 20}, "rows leave 10 for gamma=2, expected at least 22, which one table takes"),
+        (plain, {"on_fail": "wran"}, "on_fail is 'wran', expected one of 'raise', 'warn', None"),
+        (
+            lambda p, q, drafts, lengths, cu_num_draft_tokens, a, f: 0,
+            {},
+            "takes both lengths and cu_num_draft_tokens, expected one",
+        ),
+        (lambda p, q, d, a, f, out, out_lengths: 0, {}, "takes out_lengths and ends is 'padding'"),
+    ],
+)
+def test_what_does_not_fit_is_refused_before_any_work(kernel, options, said):
+    with pytest.raises(ValueError, match=re.escape(said)):
+        check_kernel(kernel, of_options(options), **options)
+
+
+def test_uniforms_of_four_bits_are_seen():
+    """Multiples of 1/16 have not the law of thirds and fifths."""
+
+    def kernel(p, q, drafts, accept_uniforms, final_uniforms):
+        coarse = np.floor(final_uniforms * 16) / 16
+        return decide(p, q, drafts, full(drafts), accept_uniforms, coarse)
+
+    verdicts = check_kernel(kernel, on_fail=None, **SMALL)
+    assert named(verdicts, "law_is_target").status is Status.REFUTED
+
+
+def test_kernels_may_have_parameters_of_their_own_behind():
+    def kernel(p, q, drafts, accept_uniforms, final_uniforms, scale=1.0, lengths=None):
+        assert scale == 1.0
+        return decide(p, q, drafts, lengths, accept_uniforms, final_uniforms)
+
+    assert check_kernel(kernel, **SMALL)
+    assert emitted(np.array([[1, 2]]), np.array([1]), np.array([0])).tolist() == [[1, 0, -1]]
+    assert inverse_cdf(np.array([[0.0, 0.5, 0.5]]), np.array([0.5])).tolist() == [2]
+
+
+def only_accepts(kernel_gamma, wrong):
+    """A kernel whose fourth coin is the first, if ``wrong``; it raises beyond ``kernel_gamma`` drafts."""
+
+    def kernel(p, q, drafts, accept_uniforms, final_uniforms):
+        if drafts.shape[1] > kernel_gamma:
+            raise ValueError("too many drafts")
+        coins = accept_uniforms.copy()
+        if wrong:
+            coins[:, 3:] = coins[:, :1]
+        return decide(p, q, drafts, full(drafts), coins, final_uniforms)
+
+    return kernel
+
+
+@pytest.mark.parametrize(
+    ("gamma", "wrong", "expected", "cases"),
+    [(8, True, Status.REFUTED, 3), (8, False, Status.HOLDS, 3), (3, False, Status.HOLDS, 2)],
+    ids=["wrong", "right", "for three drafts"],
+)
+def test_the_law_is_asked_for_four_drafts_where_nobody_says_how_many(gamma, wrong, expected, cases):
+    options = dict(vocabularies=(), rows=2**13, checks=["law_is_target"], on_fail=None)
+    (found,) = check_kernel(only_accepts(gamma, wrong), **options)
+    assert (found.status, found.figures["cases"]) == (expected, cases)
+    (named,) = check_kernel(only_accepts(gamma, wrong), gammas=(1, 2), **options)
+    assert (named.status, named.figures["cases"]) == (Status.HOLDS, 2)
+
+
+@pytest.mark.parametrize(
+    ("emitted", "ought", "said"),
+    [
+        ((0, 1), (1,), "draft 1 (0) of a row is accepted where the rule has it rejected"),
+        ((1,), (0, 2, 1), "draft 1 (0) of a row is rejected where the rule has it accepted"),
+        ((0, 2, 2), (0, 2, 1), "the bonus token of a row is 2 where the rule draws 1"),
+        ((0, 0), (0, 1), "the token in place of the rejected draft 2 of a row is 0 where the rule draws 1"),
+        ((), (1,), "a row of 2 drafts emits () where the rule emits (1,)"),
+    ],
+)
+def test_a_row_that_leaves_the_rule_is_told_in_the_words_of_decoding(emitted, ought, said):
+    assert law_is_target._fault((0, 2), emitted, ought) == said
+
+
+def test_a_field_of_the_convention_that_stands_outside_it_is_named():
+    said = "check_kernel has no option 'uniforms': write check_kernel(kernel, KernelConvention(uniforms=...))"
+    with pytest.raises(ValueError, match=re.escape(said)):
+        check_kernel(plain, uniforms="seed")
+    with pytest.raises(ValueError, match="convention is 'seed', expected a KernelConvention"):
+        check_kernel(plain, "seed")

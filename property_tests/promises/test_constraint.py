@@ -1,0 +1,131 @@
+"""Constraints: grammars, bad words, minimum lengths, budgets, biases, applied row by row and rolled back, or not."""
+
+import numpy as np
+import pytest
+
+from specverify.testing import Made, Sizes, check_engine
+
+VOCABULARY, GAMMA = 3, 2
+
+
+def no_repeat(new):
+    """A token never follows itself."""
+    return [not new or token != new[-1] for token in range(VOCABULARY)]
+
+
+def bad_word(new):
+    """2 never follows 0 1."""
+    return [not (token == 2 and new[-2:] == (0, 1)) for token in range(VOCABULARY)]
+
+
+def minimum(new):
+    """Token 2, which ends a text for the reader, does not come before the third."""
+    return [token != 2 or len(new) >= 2 for token in range(VOCABULARY)]
+
+
+def budget(new):
+    """Token 0 comes once at most."""
+    return [token != 0 or 0 not in new for token in range(VOCABULARY)]
+
+
+def bias(new):
+    return np.exp([0.0, 1.0, -1.0])
+
+
+CONSTRAINTS = {"grammar": no_repeat, "bad word": bad_word, "minimum": minimum, "budget": budget, "bias": bias}
+
+
+def engine(allowed, *, rows=None, follows=None, masked_drafts=True, residual=None):
+    """``rows(place)`` is whether that row of a round is masked; ``follows(new, drafts)`` what the mask has read."""
+
+    def make(s):
+        def masked(p, new):
+            weights = np.array(p) * np.asarray(allowed(new), dtype=float)
+            return weights / weights.sum() if weights.sum() > 0 else np.array(p)
+
+        read = follows or (lambda new, extra, lost: new + extra)
+
+        def decode():
+            new, lost = (), ()
+            while len(new) < s.horizon:
+                drafts, qs = (), []
+                for _ in range(GAMMA):
+                    q = s.draft(s.prompt + new + drafts)
+                    qs.append(masked(q, read(new, drafts, lost)) if masked_drafts else np.array(q))
+                    drafts += (int(np.random.choice(s.vocabulary, p=qs[-1])),)
+                kept = ()
+                for place, token in enumerate(drafts):
+                    raw = s.target(s.prompt + new + kept)
+                    p = masked(raw, read(new, kept, lost)) if rows is None or rows(place) else np.array(raw)
+                    if np.random.random() < p[token] / qs[place][token]:
+                        kept += (token,)
+                        continue
+                    left = np.maximum((np.array(raw) if residual == "unmasked" else p) - qs[place], 0)
+                    left = left if left.sum() > 0 else p
+                    kept += (int(np.random.choice(s.vocabulary, p=left / left.sum())),)
+                    lost = drafts[place:]
+                    break
+                else:
+                    raw = s.target(s.prompt + new + kept)
+                    p = masked(raw, read(new, kept, lost)) if rows is None or rows(GAMMA) else np.array(raw)
+                    kept += (int(np.random.choice(s.vocabulary, p=p)),)
+                    lost = ()
+                new += kept
+            return new[: s.horizon]
+
+        return Made(decode, allowed=allowed)
+
+    return make
+
+
+def verdicts(make):
+    # the smallest scenarios have two tokens, the masks three
+    found = check_engine(
+        make,
+        sizes=Sizes(least_vocabulary=VOCABULARY),
+        quick=True,
+        on_fail=None,
+        checks=["constraint_is_kept", "law_is_target"],
+    )
+    return {v.check: v for v in found}
+
+
+def of_any_size(allowed):
+    def make_of(make):
+        def made(s):
+            return make(
+                lambda new: np.array(([*np.asarray(allowed(new), dtype=float)] + [1.0] * s.vocabulary)[: s.vocabulary])
+            )(s)
+
+        return made
+
+    return make_of
+
+
+@pytest.mark.thorough(keep=10)
+@pytest.mark.parametrize("name", CONSTRAINTS)
+@pytest.mark.parametrize("masked_drafts", [True, False])
+def test_right_engines_hold(name, masked_drafts):
+    made = of_any_size(CONSTRAINTS[name])(lambda allowed: engine(allowed, masked_drafts=masked_drafts))
+    found = verdicts(made)
+    assert {v.status for v in found.values()} == {"holds"}, found
+
+
+WRONG = {
+    "bonus not masked": {"rows": lambda place: place < GAMMA},
+    "first row alone is masked": {"rows": lambda place: place == 0},
+    "mask follows rejected drafts": {"follows": lambda new, extra, lost: new + lost + extra},
+    "mask of the round's first row": {"follows": lambda new, extra, lost: new},
+    "residual of the row without a mask": {"residual": "unmasked"},
+    "no row is masked": {"rows": lambda place: False},
+}
+
+
+@pytest.mark.thorough(keep=3)
+@pytest.mark.parametrize("fault", WRONG)
+def test_wrong_engines_are_refuted(fault):
+    found = verdicts(of_any_size(no_repeat)(lambda allowed: engine(allowed, **WRONG[fault])))
+    assert found["law_is_target"].status == "refuted"
+    if fault != "mask of the round's first row":
+        assert found["constraint_is_kept"].status == "refuted"
+        assert "which the constraint forbids after" in found["constraint_is_kept"].counterexample.fault

@@ -1,0 +1,92 @@
+"""Reported statistics: planted bugs, and engines of unlike kinds that report rightly."""
+
+from functools import partial
+from types import SimpleNamespace
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from specverify.mutants.promising import STATISTICS, in_turn, returning
+from specverify.testing import Made, UnusableSubject, check_engine, check_sampler
+
+NAMES = ("accepted", "drafted", "rounds", "acceptance_rate", "accepted_per_position", "usage")
+
+
+def verdict(make, returns):
+    found = check_engine(make, returns=returns, checks=["statistics_match"], on_fail=None, quick=True)
+    return next(v for v in found if v.check == "statistics_match")
+
+
+@pytest.mark.thorough(keep=4)
+@pytest.mark.parametrize("fault", STATISTICS)
+def test_a_wrong_number_is_refuted(fault):
+    make = in_turn if fault == "usage of all requests" else returning
+    found = verdict(partial(make, fault), NAMES)
+    assert found.status == "refuted"
+    assert any(word in found.counterexample.fault for word in ("report", "rate", "usage", "position"))
+
+
+def plain(s, length):
+    tokens = ()
+    while len(tokens) < length:
+        tokens += (int(np.random.choice(s.vocabulary, p=s.target(s.prompt + tokens))),)
+    return tokens
+
+
+class Report(NamedTuple):
+    tokens: tuple
+    usage: dict
+    accepted: int
+
+
+def never_drafts(s):
+    """Every token is a round of its own."""
+    return lambda: (plain(s, s.horizon), {"accepted": 0, "drafted": 0, "rounds": s.horizon, "tokens_per_round": 1.0})
+
+
+def first_by_prefill(s):
+    """The first token is no round's."""
+    return lambda: (plain(s, s.horizon), {"accepted": 0, "rounds": s.horizon - 1, "usage": usage(s)})
+
+
+def as_named_tuple(s):
+    return lambda: Report(plain(s, s.horizon), usage(s), 0)
+
+
+def as_object(s):
+    return lambda: SimpleNamespace(token_ids=plain(s, s.horizon), usage=SimpleNamespace(**usage(s)), accepted=0)
+
+
+def usage(s):
+    return {"prompt_tokens": len(s.prompt), "completion_tokens": s.horizon, "total_tokens": len(s.prompt) + s.horizon}
+
+
+@pytest.mark.thorough(keep=4)
+@pytest.mark.parametrize(
+    ("make", "names"),
+    [
+        (never_drafts, ("accepted", "drafted", "rounds", "tokens_per_round")),
+        (first_by_prefill, ("accepted", "rounds", "usage")),
+        (as_named_tuple, ("usage", "accepted")),
+        (as_object, ("usage", "accepted")),
+    ],
+)
+def test_right_reports_of_unlike_kinds_hold(make, names):
+    assert verdict(make, names).status == "holds"
+
+
+def test_a_report_that_is_not_there_is_named():
+    with pytest.raises(UnusableSubject, match="no accepted were found"):
+        check_engine(lambda s: Made(lambda: plain(s, s.horizon)), returns=("accepted",), quick=True)
+
+
+def test_a_sampler_reports_of_its_tokens():
+    def sample(seed, n, off=0):
+        rows = np.random.default_rng(seed).integers(0, 2, (n, 2)).tolist()
+        return {"tokens": rows, "usage": [{"completion_tokens": 2 + off}] * n}
+
+    law = {(a, b): 0.25 for a in range(2) for b in range(2)}
+    how = {"law": law, "returns": ("usage",), "on_fail": None, "tv": 0.2}
+    assert {v.status for v in check_sampler(sample, **how)} == {"holds"}
+    assert {v.status for v in check_sampler(partial(sample, off=1), **how)} == {"refuted"}

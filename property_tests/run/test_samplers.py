@@ -1,0 +1,64 @@
+"""Whole runs of right samplers, stopped by themselves as soon as anything is decided: how often they are accused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from specverify.base.verdict import Status
+from specverify.checks.samplers.law import MISS
+from specverify.run.samplers import SamplingPlan, planned_law, sampled_verdicts
+from specverify.statistics import anytime_detectable_tv
+from specverify.subjects.sampler import Sampler
+from test_support.statistics.statistical import at_least, at_most
+
+LAWS = {"uniform": np.full(4, 0.25), "peaked": np.array([0.7, 0.2, 0.06, 0.04])}
+
+
+def refuted(masses, law, plan, run):
+    """Judge one sampler of ``masses`` by ``law``; return the checks that accuse it, and after how many samples."""
+
+    def sample(seed, n):
+        return np.random.default_rng([run, seed]).choice(len(masses), n, p=masses)
+
+    verdicts = sampled_verdicts(Sampler("it", sample), plan, law=law)
+    samples = next(verdict.figures["samples"] for verdict in verdicts if verdict.check == "samples_fit_law")
+    return {verdict.check for verdict in verdicts if verdict.status is Status.REFUTED}, samples
+
+
+def accused(runs, plan):
+    """Return how many right samplers are accused, and after how many samples each run ended."""
+    found = [refuted(law, law, plan, [name, run]) for run in range(runs // 2) for name, law in enumerate(LAWS.values())]
+    return sum(bool(checks) for checks, _ in found), {samples for _, samples in found}
+
+
+def test_right_samplers_are_accused_no_more_often_than_declared():
+    plan = SamplingPlan(tv=0.3, alarm=0.05, most_samples=512)
+    number, ended = accused(60, plan)
+    assert at_most(number, 60, plan.alarm)
+    assert len(ended) > 1
+
+
+@pytest.mark.thorough
+def test_ten_thousand_right_samplers_are_accused_no_more_often_than_declared():
+    plan = SamplingPlan(tv=0.3, alarm=0.05, most_samples=512)
+    number, ended = accused(10_000, plan)
+    print(f"{number} of 10000 were accused, declared {plan.alarm}; they ended after {sorted(ended)}")  # noqa: T201
+    assert at_most(number, 10_000, plan.alarm)
+    assert len(ended) > 1
+
+
+@pytest.mark.thorough(keep=2)
+@pytest.mark.parametrize("name", LAWS)
+def test_the_detectable_is_refuted_as_often_as_the_closed_form_says(name):
+    """At the samples that are all there are: what every outcome by itself shows, sharing its mean with other views."""
+    law, samples, alarm = LAWS[name], 4096, 1e-3
+    plan = SamplingPlan(tv=0.01, alarm=alarm, most_samples=samples)
+    views = planned_law(plan, law)[0].views
+    tv = anytime_detectable_tv(samples, len(law), alarm / 3, MISS, tests=len(views), rounding=plan.rounding)
+    moved = law + tv * np.array([1, -1, 0, 0]) * (1 if name == "uniform" else -1)
+    runs = 30
+    found = [refuted(moved, law, plan, [7, run])[0] for run in range(runs)]
+    assert at_least(sum("samples_fit_law" in accused for accused in found), runs, 1 - MISS)
+    few = [refuted(law + (moved - law) / 8, law, plan, [8, run])[0] for run in range(runs)]
+    assert sum("samples_fit_law" in accused for accused in few) < runs / 4

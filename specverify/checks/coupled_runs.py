@@ -1,0 +1,121 @@
+"""Coupled runs: a program draws for itself, and is examined with the numbers that it drew; both end alike.
+
+The plain run is the program as it is, its random numbers recorded. The examined run follows the branches in which these
+numbers lie. An examined run is a path of the enumeration that is taken with the probability the enumeration gives it,
+so the probability that the two end differently is at least the distance of the law that is enumerated from the law of
+the program. n runs miss a difference of probability x with probability (1 - x)^n, and nothing here is a statistic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from specverify.intercept.coupled import Coupled
+from specverify.intercept.cpython import generator_states
+from specverify.intercept.recorded_numbers import NotRecorded
+from specverify.intercept.recorder import Recorder
+from specverify.intercept.refusals import NeedsValue
+from specverify.intercept.run import PROCESS
+from specverify.laws.draws import NotAFunctionOfItsDraws, Tape
+from specverify.reference import Draws
+from specverify.subjects.seeded import seeded
+
+RUNS = 200
+"""Coupled runs of a subject at least."""
+FEWEST = 3
+"""Runs after which two numbers that are always equal are one number."""
+SEED = 0x5EED
+
+
+class CoupledRuns(NamedTuple):
+    """What came of running a program twice with the same random numbers, many times."""
+
+    runs: int
+    """Pairs of runs that ended alike."""
+    parted: str = ""
+    """The first pair that did not, and the first call at which they part; nothing if all did."""
+    ties: tuple[str, ...] = ()
+    """Pairs that ended differently where rounding may decide either way: they do not count."""
+    unrecorded: str = ""
+    """Why no further pair was run: a call that is not recorded, or that is refused."""
+
+
+def coupled(program: Callable[[Draws], Any], runs: int = RUNS, seed: int = 0) -> CoupledRuns:
+    """Return what comes of ``runs`` pairs of runs of a program: one as it is, one examined with the same numbers.
+
+    Parameters
+    ----------
+    program
+        A program of draws, whose random calls are answered inside ``answered_everywhere``.
+    runs
+        The number of pairs.
+    seed
+        Tells the pairs of two calls apart.
+    """
+    done, ties, twins = 0, list[str](), None
+    for number in range(runs):
+        place = SEED + seed + number
+        recorder = Recorder(Tape(place))
+        with seeded(place), _generators_in_world(place):
+            plain = _ended(program, recorder)
+        examined = Coupled(recorder, Tape(place), np.random.default_rng(place))
+        try:
+            ended = _ended(program, examined)
+        except NotRecorded as reason:
+            return CoupledRuns(done, ties=tuple(ties), unrecorded=str(reason))
+        if isinstance(ended, NeedsValue) or isinstance(plain, NeedsValue):
+            return CoupledRuns(done, ties=tuple(ties), unrecorded=str(ended))
+        fault = _difference(plain, ended, examined)
+        if fault and examined.ties:
+            ties.append(fault)
+        elif fault:
+            return CoupledRuns(done, fault, tuple(ties))
+        else:
+            done, twins = done + 1, examined.twins() if twins is None else twins & examined.twins()
+    if done >= FEWEST and twins:
+        one, other = min(twins)
+        return CoupledRuns(done, f"in every run numbers {one} and {other} are equal, and are examined as two")
+    return CoupledRuns(done, ties=tuple(ties))
+
+
+def _ended(program: Callable[[Draws], Any], draws: Draws) -> Any:
+    """Return what a run ends with, an exception that it raises included."""
+    try:
+        return program(draws)
+    except NotRecorded:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever it raises, the other run is to raise it too
+        return error
+
+
+def _difference(plain: Any, ended: Any, examined: Coupled) -> str:
+    alike = _named(plain) == _named(ended) if isinstance(plain, Exception) else plain == ended
+    first = (*examined.parted, *([] if isinstance(ended, Exception) else [examined.left()]))
+    if alike and not any(first):
+        return ""
+    ends = "both end alike" if alike else f"it ended with {_named(plain)}, and examined with {_named(ended)}"
+    return "; ".join(filter(None, (ends, next(filter(None, first), ""))))
+
+
+def _named(ended: Any) -> str:
+    return f"{type(ended).__name__}: {ended}".rstrip(": ") if isinstance(ended, Exception) else str(ended)
+
+
+@contextmanager
+def _generators_in_world(number: int) -> Iterator[None]:
+    """Let every generator that was found stand elsewhere inside the block, and give it back as it was."""
+    before = [(each, state) for each in PROCESS.generators if (state := generator_states.read(each))]
+    for generator, _ in before:
+        generator_states.write(generator, generator_states.state_in_world(generator, number))
+    try:
+        yield
+    finally:
+        for generator, state in before:
+            generator_states.write(generator, state)
+
+
+__all__ = ["CoupledRuns", "NotAFunctionOfItsDraws", "coupled"]

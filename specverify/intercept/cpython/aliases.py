@@ -1,0 +1,232 @@
+"""Names that foreign code bound before a block: ``from random import random``, ``draw = rng.random``.
+
+Such a name holds the library's own method, which no change of a module or a type reaches. They are found by asking the
+garbage collector for all methods bound to a generator and for who holds them, and exchanged, while a block is open,
+where they are held: in modules, objects, classes, closures, defaults of parameters, lists and partial functions. What
+holds one in another way is left alone. All generators that have such a method are watched: see ``PROCESS.watched``.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import operator
+import random
+import sys
+import types
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import compress
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from specverify.intercept.cpython.patches import once
+from specverify.intercept.run import PROCESS
+
+_LIBRARIES = {"random", "numpy.random", "numpy.random.mtrand", "numpy.random.bit_generator"}
+"""Modules whose own names are exchanged by the front ends ``numpy`` and ``python``, or must not be."""
+
+
+class Place(NamedTuple):
+    """A place that holds something."""
+
+    look: Callable[[], Any]
+    put: Callable[[Any], None]
+
+
+class Alias(NamedTuple):
+    """A place that holds a method of a generator, and what stands there inside a block."""
+
+    place: Place
+    before: Any
+    inside: Any
+
+
+GENERATORS = (np.random.Generator, np.random.RandomState, np.random.BitGenerator, random.Random)
+_LOOKED_FOR = (types.MethodType, types.BuiltinMethodType, types.FunctionType, type, *GENERATORS)
+_ATTRIBUTES = type.__dict__["__dict__"].__get__
+"""What ``vars`` returns of a class, whatever its own class says."""
+
+
+class Everything:
+    """The objects there are of the types that are looked for: a few of millions, at times."""
+
+    def __init__(self) -> None:
+        """Ask the garbage collector for them."""
+        self.objects = _of_kinds(gc.get_objects(), _LOOKED_FOR)
+
+    def of(self, *kinds: type) -> list[Any]:
+        """Return those of some of the types."""
+        return _of_kinds(self.objects, kinds)
+
+    @functools.cached_property
+    def classes(self) -> dict[int, type]:
+        """The classes, by the identity of the dictionary of their attributes."""
+        result = self.of(type)
+        return {id(item): kind for kind in result for item in gc.get_referents(_ATTRIBUTES(kind))}
+
+
+def _of_kinds(objects: list[Any], kinds: tuple[type, ...]) -> list[Any]:
+    of_them = {kind for kind in set(map(type, objects)) if issubclass(kind, kinds)}
+    return list(compress(objects, map(of_them.__contains__, map(type, objects))))
+
+
+def forget() -> None:
+    """Let go what was found before, which keeps it from going away."""
+    PROCESS.aliases.clear()
+    PROCESS.watched.clear()
+
+
+def find_aliases(everything: Everything) -> None:
+    """Look for them among ``everything`` there is; what was found is exchanged in every block from now on."""
+    items = _answered_methods(everything)
+    librarys = _held_by_libraries()
+    # one that the libraries alone hold has no other name: nobody need be asked. Four hold it here, and each of them one
+    elsewhere = [item for item in items if sys.getrefcount(item) != 4 + librarys.get(id(item), 0)]
+    PROCESS.aliases[:] = [
+        Alias(place, item, _answer_of(item)) for place, item in _places_of(elsewhere, everything, items)
+    ]
+    watched = {id(item.__self__): item for item in items if not _is_librarys(item)}
+    PROCESS.watched[:] = [
+        (item.__self__, f"{type(item.__self__).__name__}.{item.__name__}") for item in watched.values()
+    ]
+
+
+def _answered_methods(everything: Everything) -> list[Any]:
+    bound = everything.of(types.MethodType, types.BuiltinMethodType)
+    owners = {kind for kind in {type(item.__self__) for item in bound} if issubclass(kind, tuple(PROCESS.methods))}
+    return [item for item in bound if type(item.__self__) in owners and _answer_of(item) is not None]
+
+
+def _held_by_libraries() -> Counter[int]:
+    """Return how many names of the libraries' own modules every object has, by its identity."""
+    modules = [sys.modules[name] for name in _LIBRARIES if name in sys.modules]
+    return Counter(id(item) for module in modules for item in vars(module).values())
+
+
+@once
+@contextmanager
+def aliases_answered() -> Iterator[None]:
+    """Exchange what was found inside the block."""
+    with exchanged(PROCESS.aliases):
+        yield
+
+
+@contextmanager
+def exchanged(aliases: list[Alias]) -> Iterator[None]:
+    """Exchange what stands in some places inside the block, where nobody else has."""
+    done: list[Alias] = []
+    try:
+        for alias in aliases:
+            if alias.place.look() is alias.before:
+                done.append(alias)
+                alias.place.put(alias.inside)
+        yield
+    finally:
+        for alias in done:
+            if alias.place.look() is alias.inside:
+                alias.place.put(alias.before)
+
+
+def _answer_of(item: Any) -> Any:
+    """Return what answers instead of a method bound to a generator; None if it is something else."""
+    owner = item.__self__
+    kind = next((kind for kind in PROCESS.methods if issubclass(type(owner), kind)), None)
+    answer = None if kind is None else PROCESS.methods[kind].get(item.__name__)
+    if answer is None or getattr(item, "__func__", None) is answer:
+        return None
+    return types.MethodType(answer, owner)
+
+
+def _places_of(items: list[Any], everything: Everything, *apart: list[Any]) -> Iterator[tuple[Place, Any]]:
+    """Yield every place that holds one of ``items`` and can be exchanged, with what it holds.
+
+    The lists ``items`` and ``everything`` are none, and those in ``apart`` are others that are not.
+    """
+    wanted = {id(item) for item in items}
+    result, none = gc.get_referrers(*items) if items else [], set(map(id, (items, everything.objects, *apart)))
+    holders = [holder for holder in result if id(holder) not in none]
+    tuples = {id(holder) for holder in holders if isinstance(holder, tuple)}
+    functions = everything.of(types.FunctionType) if tuples else []
+    for holder in (*holders, *(item for item in functions if id(item.__defaults__) in tuples)):
+        for place in places_in(holder, wanted, everything):
+            yield place, place.look()
+
+
+def places_in(holder: Any, wanted: set[int], everything: Everything) -> Iterator[Place]:
+    """Yield the places in ``holder`` of what is ``wanted``, by its identity; none in what cannot be exchanged."""
+    if isinstance(holder, dict):
+        if holder.get("__name__") not in _LIBRARIES:
+            keys = [key for key, item in list(holder.items()) if id(item) in wanted]
+            yield from (_entry(holder, key, everything) for key in keys)
+    elif isinstance(holder, list):
+        yield from (_item(holder, index) for index, item in enumerate([*holder]) if id(item) in wanted)
+    elif isinstance(holder, types.CellType):
+        yield _attribute(holder, "cell_contents")
+    elif isinstance(holder, functools.partial) and id(holder.func) in wanted:
+        yield Place(functools.partial(getattr, holder, "func"), functools.partial(_give_partial, holder))
+    elif isinstance(holder, staticmethod):
+        yield from _static(holder, everything)
+    elif isinstance(holder, types.FunctionType):
+        defaults = holder.__defaults__ or ()
+        yield from (_default(holder, index) for index, item in enumerate(defaults) if id(item) in wanted)
+    elif not isinstance(holder, (tuple, type, types.ModuleType, types.FrameType)):
+        yield from (_attribute(holder, name) for name in _names(holder) if id(getattr(holder, name, None)) in wanted)
+
+
+def _static(holder: Any, everything: Everything) -> Iterator[Place]:
+    """Yield the places of a static method in the classes that have it."""
+    for attributes in gc.get_referrers(holder):
+        for key in [key for key, item in attributes.items() if item is holder] if isinstance(attributes, dict) else ():
+            yield _within(_entry(attributes, key, everything), holder)
+
+
+def _within(place: Place, holder: Any) -> Place:
+    return Place(
+        lambda: getattr(place.look(), "__func__", None),
+        lambda item: place.put(holder if item is holder.__func__ else staticmethod(item)),
+    )
+
+
+def _entry(holder: dict[Any, Any], key: Any, everything: Everything) -> Place:
+    """Return a place in a dictionary; the attributes of a class are set as such, so that its cache is told."""
+    owner = everything.classes.get(id(holder)) if "__module__" in holder else None
+    if owner is not None:
+        return Place(functools.partial(holder.get, key), functools.partial(setattr, owner, key))
+    return Place(functools.partial(holder.get, key), functools.partial(holder.__setitem__, key))
+
+
+def _item(holder: list[Any], index: int) -> Place:
+    return Place(functools.partial(operator.getitem, holder, index), functools.partial(holder.__setitem__, index))
+
+
+def _attribute(holder: Any, name: str) -> Place:
+    return Place(functools.partial(getattr, holder, name, None), functools.partial(object.__setattr__, holder, name))
+
+
+def _names(holder: Any) -> list[str]:
+    """Return the attributes that an object holds itself, in its dictionary or in slots."""
+    slots = [name for kind in type(holder).__mro__ for name, item in vars(kind).items()
+             if isinstance(item, types.MemberDescriptorType) and "__slots__" in vars(kind)]  # fmt: skip
+    return [*slots, *getattr(holder, "__dict__", {})]
+
+
+def _default(function: types.FunctionType, index: int) -> Place:
+    def put(item: Any) -> None:
+        defaults = list(function.__defaults__ or ())
+        defaults[index] = item
+        function.__defaults__ = tuple(defaults)
+
+    return Place(lambda: (function.__defaults__ or ())[index], put)
+
+
+def _give_partial(holder: Any, function: Any) -> None:
+    holder.__setstate__((function, holder.args, holder.keywords, vars(holder)))
+
+
+def _is_librarys(item: Any) -> bool:
+    """Return whether it is the library's own name for it."""
+    library: Mapping[str, Any] = vars(np.random) if isinstance(item.__self__, np.random.RandomState) else vars(random)
+    return bool(library.get(item.__name__) is item)

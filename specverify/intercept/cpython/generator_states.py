@@ -1,0 +1,194 @@
+"""States of the generators of NumPy and ``random``: read, put back, and the ones a program is started with.
+
+Read at every draw, so the way matters: the twisters of both and the PCG of NumPy are copied from their memory. The
+methods for it take up to thirty microseconds.
+"""
+
+from __future__ import annotations
+
+import _random
+import ctypes
+import random
+import sys
+from collections.abc import Hashable
+from functools import cache
+from itertools import cycle
+from typing import Any
+
+import numpy as np
+
+TWISTER = 624 * 4 + 4
+"""Bytes of a Mersenne Twister in NumPy: its words and the place of the next one."""
+
+PCG = 32
+"""Bytes of the two numbers of a PCG64, which stand where the first word of its own memory points to."""
+PCG_REST = 16
+"""Bytes of that memory: the word, and half a number that is still to come, if there is one."""
+
+WORLDS = 509
+"""States that a generator may be moved to: more than a program is replayed, and few enough to be kept."""
+
+_STATE = {
+    kind: vars(kind)["state"]
+    for kind in (np.random.PCG64, np.random.PCG64DXSM, np.random.Philox, np.random.SFC64, np.random.MT19937)
+}
+"""The state as the library gives it: inside a block the attribute is another, which tells of who sets it."""
+
+_ADDRESSES = vars(np.random.BitGenerator)["ctypes"]
+"""Likewise."""
+
+_OF_NUMPY: Any = np.random.mtrand._rand._bit_generator  # noqa: SLF001 - np.random's functions draw from it
+_OF_RANDOM: Any = random.seed.__self__  # type: ignore[attr-defined]
+"""The generators that the functions of both modules draw from."""
+
+_HEAD = object.__basicsize__
+"""Bytes of a generator of ``random`` before its twister: the place of the next word, and the words."""
+
+_FIRST = 0x5BEC7E11
+"""The first of the seeds that states here come from. Nobody else would choose them."""
+
+_START = cycle(range(64))
+
+
+def start() -> int:
+    """Return a seed that the global generators are taken to have when a run begins, another one in every run.
+
+    What depends on it draws where nobody sees it.
+    """
+    return next(_START)
+
+
+def read(generator: Any) -> Hashable | None:
+    """Return the state of a ``Generator``, ``RandomState``, bit generator or ``random.Random``; None if it has none."""
+    if isinstance(generator, random.Random):
+        return None if isinstance(generator, random.SystemRandom) else _of_random(generator)
+    bits = bits_of(generator)
+    if bits is _OF_NUMPY:
+        return _windows()[0].raw  # type: ignore[no-any-return]  # the bytes
+    if type(bits) is np.random.MT19937:
+        return ctypes.string_at(_memory(bits), TWISTER)
+    if type(bits) in _pcgs():
+        rest = ctypes.string_at(_memory(bits), PCG_REST)
+        return ctypes.string_at(int.from_bytes(rest[:8], sys.byteorder), PCG) + rest[8:]
+    try:
+        return _frozen(_STATE[type(bits)].__get__(bits) if type(bits) in _STATE else bits.state)
+    except (AttributeError, NotImplementedError, TypeError):
+        return None
+
+
+def write(generator: Any, state: Any) -> None:
+    """Put back what ``read`` returned."""
+    if isinstance(generator, random.Random):
+        if isinstance(state, bytes):
+            ctypes.memmove(id(generator) + _HEAD, state, TWISTER)
+        else:
+            _random.Random.setstate(generator, state)
+        return
+    bits = bits_of(generator)
+    if type(bits) is np.random.MT19937:
+        ctypes.memmove(_memory(bits), state, TWISTER)
+    elif type(bits) in _pcgs():
+        first = int.from_bytes(ctypes.string_at(_memory(bits), 8), sys.byteorder)
+        ctypes.memmove(first, state[:PCG], PCG)
+        ctypes.memmove(_memory(bits) + 8, state[PCG:], PCG_REST - 8)
+    else:
+        _STATE[type(bits)].__set__(bits, _thawed(state))
+
+
+def state_in_world(generator: Any, seed: int) -> Any:
+    """Return a state for a generator of the kind of ``generator``: one of ``WORLDS``, by ``seed``."""
+    seed = _FIRST + seed % WORLDS
+    if isinstance(generator, random.Random):
+        return _moved_random(seed)
+    kind: Any = type(bits_of(generator))
+    if kind is np.random.MT19937:  # the same words, all of them still to come
+        return _words_of_twister(seed)
+    return _made(kind, seed)
+
+
+def bits_of(generator: Any) -> Any:
+    """Return the bit generator that a generator of NumPy draws from, or itself."""
+    if isinstance(generator, np.random.RandomState):
+        return generator._bit_generator  # noqa: SLF001 - it has no other name
+    return getattr(generator, "bit_generator", generator)
+
+
+def _memory(bits: Any) -> Any:
+    return _ADDRESSES.__get__(bits).state_address
+
+
+@cache
+def _pcgs() -> frozenset[type]:
+    """Return the kinds whose memory is as it is known here: 64-bit words, the two numbers one after the other."""
+    made = np.random.PCG64(1)
+    if ctypes.sizeof(ctypes.c_void_p) != 8:
+        return frozenset()
+    first = int.from_bytes(ctypes.string_at(_memory(made), 8), sys.byteorder)
+    words = ctypes.string_at(first, PCG)
+    result = [int.from_bytes(words[place : place + 16], sys.byteorder) for place in (0, 16)]
+    numbers = _STATE[np.random.PCG64].__get__(made)["state"]
+    alike = result == [numbers["state"], numbers["inc"]]
+    return frozenset({np.random.PCG64, np.random.PCG64DXSM}) if alike else frozenset()
+
+
+def _of_random(generator: _random.Random) -> Hashable:
+    if generator is _OF_RANDOM and _windows()[1] is not None:
+        return _windows()[1].raw  # type: ignore[no-any-return]  # the bytes
+    if _twister_is_known():
+        return ctypes.string_at(id(generator) + _HEAD, TWISTER)
+    return _random.Random.getstate(generator)
+
+
+@cache
+def _windows() -> tuple[Any, Any]:
+    """Return the memory of the generators that every run looks at, of NumPy and ``random``; they live as long as it."""
+    window = ctypes.c_char * TWISTER
+    known = _twister_is_known()
+    return window.from_address(_memory(_OF_NUMPY)), window.from_address(id(_OF_RANDOM) + _HEAD) if known else None
+
+
+@cache
+def _twister_is_known() -> bool:
+    """Return whether the memory of a generator of ``random`` is as it is known here."""
+    made = _twister(1)
+    if sys.implementation.name != "cpython" or _random.Random.__basicsize__ < _HEAD + TWISTER:
+        return False
+    *words, place = made.getstate()
+    return ctypes.string_at(id(made) + _HEAD, TWISTER) == np.array([place, *words], dtype=np.uint32).tobytes()
+
+
+def _twister(seed: int) -> _random.Random:
+    made = _random.Random()
+    made.seed(seed)
+    return made
+
+
+@cache
+def _moved_random(seed: int) -> Hashable:
+    return _of_random(_twister(seed))
+
+
+@cache
+def _words_of_twister(seed: int) -> bytes:
+    return np.array(_twister(seed).getstate(), dtype=np.uint32).tobytes()
+
+
+@cache
+def _made(kind: type, seed: int) -> Any:
+    return read(kind(seed))
+
+
+def _frozen(value: Any) -> Hashable:
+    if isinstance(value, dict):
+        return tuple((name, _frozen(item)) for name, item in value.items())
+    if isinstance(value, np.ndarray):
+        return (str(value.dtype), value.tobytes())
+    return value  # type: ignore[no-any-return]  # numbers and names
+
+
+def _thawed(state: Any) -> Any:
+    if isinstance(state, tuple) and len(state) == 2 and isinstance(state[1], bytes):
+        return np.frombuffer(state[1], dtype=state[0]).copy()
+    if isinstance(state, tuple):
+        return {name: _thawed(item) for name, item in state}
+    return state

@@ -1,0 +1,424 @@
+"""What is changed in the interpreter and in libraries while a block is open, and what they have outside of it.
+
+**As they are.** Inside a run ``math`` and NumPy have other functions: ``np.empty`` makes arrays that hold symbolic
+numbers. Code of this package imports the functions of the libraries from here, and calls no attribute of the modules.
+
+**Attributes and methods.** Engines keep generators: in modules, closures and attributes, made long before a block.
+Their types are immutable for ``setattr``, so the entries of the type's own dictionary are exchanged and the method
+cache is invalidated. Every instance answers then, wherever it is kept. A method that was bound before (``f =
+rng.random``) is the old one: see ``aliases``.
+
+**Calls of ``float``** and of NumPy's floating types. ``float(u)`` makes a plain float, and a plain float has a value.
+The type itself cannot be replaced: it is compared, and stands for a dtype. Where a call of it has needed the value of a
+random number, the functions of that module get code in which calls of ``float``, and no other use of it, go to another
+name. So do calls of ``np.float32`` and its like, by that name or as an attribute of the module's name for NumPy. Names
+of functions of ``math`` in such a module, as ``from math import log`` makes them, are exchanged too.
+
+**Threads.** The methods of NumPy and ``random`` are answered whatever the thread. Functions of torch are answered
+thread by thread, so a new thread, and a task of a pool whose threads stood before, enters the block first. A refusal in
+a thread is noted in the block, which raises it; it is not printed as well. Nor is any error of a thread whose path was
+abandoned: its block is over, or ends by a refusal.
+"""
+
+from __future__ import annotations
+
+import _thread
+import builtins
+import ctypes
+import dis
+import gc
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import copy_context
+from functools import cache, wraps
+from math import (
+    ceil,
+    copysign,
+    exp,
+    expm1,
+    factorial,
+    floor,
+    frexp,
+    inf,
+    isclose,
+    isfinite,
+    isinf,
+    isnan,
+    ldexp,
+    log,
+    pi,
+    prod,
+)
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
+from typing import Any, NamedTuple, TypeVar
+from weakref import ReferenceType, ref
+
+import numpy as np
+from numpy import (
+    append,
+    array,
+    asarray,
+    broadcast_arrays,
+    broadcast_to,
+    concatenate,
+    count_nonzero,
+    empty,
+    expand_dims,
+    full,
+    moveaxis,
+)
+
+from specverify.intercept.caller import foreign_frame
+from specverify.intercept.refusals import NeedsValue, current
+from specverify.intercept.run import PROCESS, RUNS, Block
+
+# As they are
+
+__all__ = [
+    "append",
+    "array",
+    "asarray",
+    "broadcast_arrays",
+    "broadcast_to",
+    "ceil",
+    "concatenate",
+    "copysign",
+    "count_nonzero",
+    "empty",
+    "exp",
+    "expand_dims",
+    "expm1",
+    "factorial",
+    "floor",
+    "frexp",
+    "full",
+    "inf",
+    "isclose",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "ldexp",
+    "log",
+    "moveaxis",
+    "pi",
+    "prod",
+]
+
+
+# Attributes and methods
+
+_modified = ctypes.pythonapi.PyType_Modified
+_modified.argtypes = [ctypes.py_object]
+_modified.restype = None
+
+
+@cache
+def own_methods(kind: type) -> dict[str, Any]:
+    """Return the dictionary of a type itself, not a copy or a view of it."""
+    (result,) = gc.get_referents(kind.__dict__)
+    if not isinstance(result, dict) or result.keys() != vars(kind).keys():
+        raise RuntimeError(f"the methods of {kind.__name__} cannot be reached in this Python")
+    return result
+
+
+@contextmanager
+def methods_replaced(kind: type, values: Mapping[str, Any]) -> Iterator[None]:
+    """Give a type other methods inside the block, and after it those it had; only names that it has itself."""
+    methods = own_methods(kind)
+    before = {name: methods[name] for name in values}
+    methods.update(values)
+    _modified(kind)
+    try:
+        yield
+    finally:
+        methods.update(before)
+        _modified(kind)
+
+
+_NOTHING = nullcontext()
+
+
+def once(block: Callable[[], AbstractContextManager[None]]) -> Callable[[], AbstractContextManager[None]]:
+    """Return the same block, entered once: inside itself it does nothing."""
+    name = f"{block.__module__}.{block.__qualname__}"
+
+    @contextmanager
+    def entering() -> Iterator[None]:
+        with block():
+            RUNS.patched.add(name)
+            try:
+                yield
+            finally:
+                RUNS.patched.discard(name)
+
+    @wraps(block)
+    def entered() -> AbstractContextManager[None]:
+        return _NOTHING if name in RUNS.patched else entering()
+
+    return entered
+
+
+@contextmanager
+def replaced(target: Any, values: dict[str, Any]) -> Iterator[None]:
+    """Give a module or class other attributes inside the block, and what it had before after it."""
+    own = vars(target)
+    before = {name: own[name] for name in values if name in own}
+    try:
+        _give(target, values)
+        yield
+    finally:
+        _give(target, before)
+        if len(before) < len(values):
+            for name in values.keys() - before.keys():
+                if name in own:
+                    delattr(target, name)
+
+
+def _give(target: Any, values: Mapping[str, Any]) -> None:
+    """Set attributes; those of a module in one step, for this is done twice in every run."""
+    if isinstance(target, ModuleType):
+        vars(target).update(values)
+        return
+    for name, value in values.items():
+        setattr(target, name, value)
+
+
+# Calls of float
+
+Found = TypeVar("Found")
+
+_NAME = "{} of what may be a random number"
+"""No name that code can have of itself."""
+TYPES: dict[Any, str] = {float: _NAME.format("float")} | {
+    kind: _NAME.format(kind.__name__) for kind in (np.float16, np.float32, np.float64, np.longdouble)
+}
+"""The types whose calls are led, and the names that they go to."""
+_MOST_NAMES = 128
+"""An instruction of two bytes reaches no name behind these."""
+
+
+class _Module(NamedTuple):
+    """A module that has asked."""
+
+    names: dict[str, Any]
+    functions: tuple[tuple[ReferenceType[FunctionType], CodeType, CodeType], ...]
+    """Those that call ``float``, with their code as it is and as it is led."""
+    of_c: tuple[tuple[str, Any], ...]
+    """The names that stand for functions written in C."""
+
+
+_MOST_ALIKE = 8
+"""So often a function that is defined again is looked at: one that is made in every run has no end."""
+
+
+def again(run: Callable[[], Found]) -> Found:
+    """Return what ``run`` returns, run again as long as other code asks: what was refused is answered then."""
+    while True:
+        before = len(PROCESS.float_code)
+        try:
+            result = run()
+        except Exception:
+            if before == len(PROCESS.float_code):
+                raise
+            continue
+        if before == len(PROCESS.float_code):
+            return result
+
+
+def met() -> None:
+    """Look at the module of the foreign code that asks for the value of a random number now."""
+    frame = foreign_frame()
+    if frame is None:
+        return
+    code, names = frame.f_code, frame.f_globals
+    asked = id(code), id(names)
+    if asked in PROCESS.float_code or sum(item == code for item in PROCESS.float_code.values()) >= _MOST_ALIKE:
+        return
+    PROCESS.float_code[asked] = code
+    before = PROCESS.float_modules.get(id(names), _Module(names, (), ()))
+    known = {id(function()) for function, *_ in before.functions}
+    functions = [item for item in gc.get_objects() if type(item) is FunctionType and item.__globals__ is names]
+    led = [(ref(item), item.__code__, _led(item.__code__, names)) for item in functions if id(item) not in known]
+    more = tuple(entry for entry in led if entry[1] is not entry[2])
+    of_c = tuple((name, item) for name, item in names.items() if type(item) is BuiltinFunctionType)
+    PROCESS.float_modules[id(names)] = _Module(names, before.functions + more, before.of_c or of_c)
+
+
+@contextmanager
+def calls_led(answers: Mapping[Any, Callable[..., Any]], functions: Mapping[Any, Any]) -> Iterator[None]:
+    """Let calls of types go to their ``answers`` inside the block, and the keys of ``functions`` be their values.
+
+    The modules are those that have asked before the block.
+    """
+    modules = [*PROCESS.float_modules.values()]
+    named = {TYPES[kind]: answer for kind, answer in answers.items()}
+    try:
+        for module in modules:
+            module.names.update(named)  # they stay: a function that is made in the block may be called after it
+            vars(np).update(named)
+            _exchange(module, functions, back=False)
+        yield
+    finally:
+        for module in modules:
+            _exchange(module, functions, back=True)
+
+
+def _exchange(module: _Module, functions: Mapping[Any, Any], *, back: bool) -> None:
+    """Put in the place of each thing what stands for it, or the other way; where neither stands is nothing done."""
+    for result, *codes in module.functions:
+        function = result()
+        before, after = reversed(codes) if back else codes
+        if function is not None and function.__code__ is before:
+            function.__code__ = after
+    for name, item in module.of_c:
+        pair = item, functions.get(item, item)
+        before, after = reversed(pair) if back else pair
+        if module.names.get(name) is before:
+            module.names[name] = after
+
+
+def _led(code: CodeType, names: Mapping[str, Any]) -> CodeType:
+    """Return the code with its calls of floating types led to other names; the same one if it has none.
+
+    ``names`` are the globals that it is run with.
+    """
+    constants = tuple(_led(item, names) if isinstance(item, CodeType) else item for item in code.co_consts)
+    if any(new is not old for new, old in zip(constants, code.co_consts, strict=True)):
+        code = code.replace(co_consts=constants)
+    places = [*_calls(code, names)]
+    more = tuple(dict.fromkeys(name for _, name in places))
+    if not places or len(code.co_names) + len(more) > _MOST_NAMES:
+        return code
+    instructions = bytearray(code.co_code)
+    for place, name in places:
+        index, bits = len(code.co_names) + more.index(name), _FLAGGED.get(dis.opname[instructions[place]], 0)
+        instructions[place + 1] = (index << bits) | (instructions[place + 1] & bits)
+    return code.replace(co_code=bytes(instructions), co_names=(*code.co_names, *more))
+
+
+_FLAGGED = {"LOAD_GLOBAL": 1} | ({} if sys.version_info < (3, 12) else {"LOAD_ATTR": 1})
+"""Instructions whose argument has a bit beside the place of a name: it says that what is loaded is called."""
+
+
+def _calls(code: CodeType, names: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
+    """Yield where a floating type is loaded to be called, and the name that the call is to go to.
+
+    It is a global, or an attribute of a global that is NumPy. How a call of an attribute is compiled depends on where
+    the global was imported, and on the version of Python.
+    """
+    listed = [*dis.get_instructions(code)]
+    for before, item, behind in zip([None, *listed], listed, [*listed[1:], None], strict=False):
+        if item.opname == "LOAD_GLOBAL":
+            result, called = names.get(item.argval, getattr(builtins, item.argval, None)), _is_flagged(item)
+        elif before is not None and before.opname == "LOAD_GLOBAL" and names.get(before.argval) is np:
+            result = getattr(np, item.argval, None) if item.opname in _ATTRIBUTES else None
+            follows = "" if behind is None else behind.opname
+            called = _is_flagged(item) or follows == "PUSH_NULL" or (_is_flagged(before) and follows not in _ATTRIBUTES)
+        else:
+            continue
+        if called and isinstance(result, type) and result in TYPES:
+            yield item.offset, TYPES[result]
+
+
+_ATTRIBUTES = {"LOAD_ATTR", "LOAD_METHOD"}
+
+
+def _is_flagged(item: dis.Instruction) -> bool:
+    """Return whether an instruction says by itself that what it loads is called."""
+    return item.opname == "LOAD_METHOD" or bool(item.opname in _FLAGGED and item.arg and item.arg & 1)
+
+
+# Threads
+
+_STARTS = tuple(name for name in ("_start_new_thread", "_start_joinable_thread") if hasattr(threading, name))
+_POOLS = "concurrent.futures.thread"
+
+
+@contextmanager
+def threads_enter(block: Block, enter: Callable[[], AbstractContextManager[Any]]) -> Iterator[None]:
+    """Let threads that are started inside the block run within ``enter()``."""
+    block.enter = enter
+    with threads_replaced(), _pools_replaced() if _POOLS in sys.modules else nullcontext():
+        yield
+
+
+def _is_abandoned(block: Block) -> bool:
+    """Return whether the path that a block followed is given up."""
+    return block.over or bool(block.refusals)
+
+
+def _unless_abandoned(block: Block, hook: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what tells of the error of a thread, unless its path was abandoned; a refusal is noted all the same."""
+
+    def invoke(thread: threading.Thread) -> None:
+        if not _is_abandoned(block) or (not block.over and isinstance(sys.exc_info()[1], NeedsValue)):
+            hook(thread)
+
+    return invoke
+
+
+def _inside(function: Callable[..., Any], *, pooled: bool = False) -> Callable[..., Any]:
+    """Return what a thread runs that is started in the block that is open, if one is."""
+    block = current()
+    if block is None:
+        return function
+    context = copy_context()
+    thread = getattr(function, "__self__", None)
+    if isinstance(thread, threading.Thread) and hasattr(thread, "_invoke_excepthook"):
+        thread._invoke_excepthook = _unless_abandoned(block, thread._invoke_excepthook)  # noqa: SLF001
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        if block.over or getattr(RUNS.thread, "block", None) is block:
+            return function(*args, **kwargs)
+        before, RUNS.thread.block = getattr(RUNS.thread, "block", None), block
+        try:
+            with block.enter():
+                return context.copy().run(function, *args, **kwargs)
+        except Exception:
+            if not pooled and _is_abandoned(block):  # nobody waits for it, and it would be printed
+                return None
+            raise
+        finally:
+            RUNS.thread.block = before
+
+    return run
+
+
+def _starting(start: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda function, *args, **kwargs: start(_inside(function), *args, **kwargs)
+
+
+@once
+@contextmanager
+def threads_replaced() -> Iterator[None]:
+    """Let whoever starts a thread inside ask which block is open, and none of its refusals be printed."""
+
+    def excepthook(args: Any, hook: Any = threading.excepthook) -> None:
+        block = current()
+        if block is None or type(args.exc_value).__module__.partition(".")[0] != __name__.partition(".")[0]:
+            hook(args)
+        elif not any(args.exc_value is refusal for refusal in block.refusals):
+            block.refusals.append(args.exc_value)
+
+    starts = {name: _starting(getattr(threading, name)) for name in _STARTS}
+    with (
+        replaced(threading, starts | {"excepthook": excepthook}),
+        replaced(_thread, {"start_new_thread": _starting(_thread.start_new_thread)}),
+        _pools_replaced() if _POOLS in sys.modules else nullcontext(),
+    ):
+        yield
+
+
+@once
+@contextmanager
+def _pools_replaced() -> Iterator[None]:
+    """Do the same to tasks of a pool, whose threads may have stood before. It may be loaded after others were."""
+    pool = sys.modules[_POOLS].ThreadPoolExecutor
+    with replaced(pool, {"submit": _submitting(pool.submit)}):
+        yield
+
+
+def _submitting(submit: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda self, function, /, *args, **kwargs: submit(self, _inside(function, pooled=True), *args, **kwargs)

@@ -1,0 +1,218 @@
+"""One look at a run of foreign code: every call into C that could bring a number nobody answered.
+
+``sys.setprofile`` tells of each call of a function written in C, with the object it is bound to, whatever name it was
+called by; torch tells of its own operations at the dispatcher (``torch.operations``). What is certain to draw
+unanswered is kept apart from what may: clocks, random bytes of the operating system, native code of other packages.
+
+Where a draw is made that nobody sees: the run is traced line by line until the state of a generator has moved.
+
+A draw of a scripted function, of a thread that stood before or of a method kept where nobody looks is noticed by the
+state it leaves, at the next draw or at the end. Traced, it is noticed at the next line.
+"""
+
+from __future__ import annotations
+
+import _random
+import datetime as dt
+import re
+import sys
+import threading
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager, nullcontext
+from functools import cache
+from importlib import import_module
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from specverify.intercept.caller import caller, file_of, is_ours_or_answered, jax_is_answered, standard_library
+from specverify.intercept.cpython.sandbox import CALENDARS, CLOCKS, DATES, ENTROPY
+from specverify.intercept.refusals import NeedsValue, current, tried
+from specverify.intercept.run import is_aside
+from specverify.reference import Draws
+
+# Probe
+
+
+_DRAWS = {"random", "getrandbits", "randbytes"}
+_SOURCES = {**dict.fromkeys((*CLOCKS, *CALENDARS, *DATES), "clock"), **dict.fromkeys(ENTROPY, "random bytes")}
+_OTHER_LIBRARIES = {("cupy", "_generator.py"), ("tensorflow", "random_ops.py"),
+                    ("tensorflow", "stateless_random_ops.py"), ("paddle", "random.py")}  # fmt: skip
+"""Libraries with random numbers of their own that are not answered: a folder and a file in it."""
+_OTHER_MODULES = ("mlx.core.random", "cupy.random", "cupy_backends.cuda.libs.curand", "torch._C._cuda_")
+
+
+class Found(NamedTuple):
+    """What was seen, each as a call with file and line."""
+
+    unanswered: tuple[str, ...] = ()
+    """Draws that nobody answered."""
+    sources: tuple[str, ...] = ()
+    """Clocks and random bytes: draws only if a token depends on them."""
+    native: tuple[str, ...] = ()
+    """Native code of packages that are not known here."""
+
+
+@contextmanager
+def probed() -> Iterator[Callable[[], Found]]:
+    """Yield what returns everything that was seen inside the block, in all threads it starts."""
+    seen: dict[str, dict[str, None]] = {"unanswered": {}, "sources": {}, "native": {}}
+    known: dict[Hashable, _Told | None] = {}
+
+    def note(kind: str, call: str) -> None:
+        seen[kind][f"{call} at {caller()}"] = None
+
+    def profile(frame: Any, event: str, arg: Any) -> None:
+        if is_aside():
+            return
+        if event == "c_call":
+            _look(frame, arg, note, known)
+        elif event == "call" and _is_other_library(frame.f_code.co_filename):
+            note("unanswered", f"{Path(frame.f_code.co_filename).stem}.{frame.f_code.co_name}")
+
+    def found() -> Found:
+        drawn = [f"{operation} at {place}" for operation, place in operations or ()]
+        unanswered = dict.fromkeys([*seen["unanswered"], *drawn])
+        return Found(tuple(unanswered), tuple(seen["sources"]), tuple(seen["native"]))
+
+    before = sys.getprofile(), threading.getprofile()
+    with _operations() as operations:
+        threading.setprofile(profile)
+        sys.setprofile(profile)
+        try:
+            yield found
+        finally:
+            _restore(*before)
+
+
+def _restore(profiler: Any, of_threads: Any) -> None:
+    """Put back what profiled before; cProfile is an object that turns itself on."""
+    sys.setprofile(profiler if callable(profiler) else None)
+    if profiler is not None and not callable(profiler):
+        profiler.enable()
+    threading.setprofile(of_threads)
+
+
+def _operations() -> Any:
+    """Have torch tell of its own operations, if it has been imported."""
+    if "torch" not in sys.modules:
+        return nullcontext()
+    return import_module("specverify.intercept.torch.streams").drawing_operations()
+
+
+class _Told(NamedTuple):
+    """What a call of a function written in C is told as."""
+
+    kind: str
+    call: str
+    anywhere: bool = True
+    """Also where the standard library calls it."""
+
+
+def _look(frame: Any, function: Any, note: Callable[[str, str], None], known: dict[Hashable, _Told | None]) -> None:
+    """Tell of a call; ``known`` holds what was found out of functions, by what makes them alike for ``_told``."""
+    filename = frame.f_code.co_filename
+    if is_ours_or_answered(filename):
+        return
+    owner = getattr(function, "__self__", None)
+    alike: Hashable = function
+    if owner is not None and type(owner) is not ModuleType:
+        kind = owner if isinstance(owner, type) else type(owner)
+        alike = kind, isinstance(owner, type), function.__name__, getattr(function, "__module__", None)
+    if alike not in known:
+        known[alike] = _told(function, owner)
+    told = known[alike]
+    if told is not None and (told.anywhere or not standard_library(filename)):
+        note(told.kind, told.call)
+
+
+def _told(function: Any, owner: Any) -> _Told | None:
+    name = function.__name__
+    source = _SOURCES.get(function) if isinstance(function, type(len)) else None
+    if source:
+        return _Told("sources", f"{name} ({source})")
+    if isinstance(owner, _random.Random) and name in _DRAWS:
+        return _Told("unanswered", f"random.{name}")
+    if isinstance(owner, type) and issubclass(owner, dt.datetime) and name in {"now", "utcnow", "today"}:
+        return _Told("sources", f"datetime.{name} (clock)")
+    module = _module_of(function, owner)
+    if module.startswith(_OTHER_MODULES):
+        return _Told("unanswered", f"{module}.{name}", anywhere=False)
+    return _Told("native", f"{module}.{name}", anywhere=False) if _is_native(module) else None
+
+
+def _module_of(function: Any, owner: Any) -> str:
+    """Return the module that a function written in C is of; that of the class it stands in, if it is a method."""
+    named = getattr(function, "__module__", None)
+    kinds = (kind for kind in type(owner).__mro__ if function.__name__ in vars(kind))
+    return str(named or next(kinds, type(owner)).__module__)
+
+
+def _is_native(module: str) -> bool:
+    top = module.partition(".")[0]
+    if jax_is_answered() and top in {"jax", "jaxlib"}:
+        return False
+    known = top in sys.stdlib_module_names or top in {"builtins", "numpy", "torch"}
+    file = getattr(sys.modules.get(module), "__file__", None)
+    return not known and (file is None or file.endswith(tuple(EXTENSION_SUFFIXES)))
+
+
+@cache
+def _is_other_library(filename: str) -> bool:
+    path = Path(filename)
+    if "jax" in path.parts and not jax_is_answered() and "random" in {path.stem, path.parent.name}:
+        return True
+    return any(path.name == file and folder in path.parts for folder, file in _OTHER_LIBRARIES)
+
+
+# Located
+
+
+_PLACE = re.compile(r"\w\.\w+:\d+")
+
+
+def named(refusal: NeedsValue, run: Callable[[Draws], Any], draws: Draws) -> str:
+    """Return what a refusal says, with file and line: by running again what raised it, if it names none."""
+    if _PLACE.search(str(refusal)):
+        return str(refusal)
+    try:
+        with _traced():
+            run(draws)
+    except NeedsValue as found:
+        return str(found)
+    return str(refusal)
+
+
+@contextmanager
+def _traced() -> Iterator[None]:
+    """Look at every line of foreign code inside the block whether something was drawn unseen on the line before."""
+    last = [""]
+
+    def trace(frame: Any, event: str, _: Any) -> Any:
+        filename = file_of(frame)
+        if is_ours_or_answered(filename) or standard_library(filename):
+            return None
+        block = current()
+        if block is not None and last[0]:
+            for look in block.looks:
+                _asked(look, last[0])
+        last[0] = f"{Path(filename).name}:{frame.f_lineno}"
+        return trace
+
+    before = sys.gettrace(), threading.gettrace()
+    sys.settrace(trace)
+    threading.settrace(trace)
+    try:
+        yield
+    finally:
+        sys.settrace(before[0])
+        threading.settrace(before[1])
+
+
+def _asked(look: Callable[[], None], place: str) -> None:
+    try:
+        with tried():
+            look()
+    except NeedsValue as refusal:
+        raise refusal.again().at(place) from None

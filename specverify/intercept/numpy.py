@@ -1,0 +1,525 @@
+# ruff: noqa: D102 - the methods are those of the library
+"""NumPy's random calls, answered by ``draws``: unmodified NumPy code becomes a program that can be enumerated.
+
+    with numpy_answered_by(draws):
+        sample(rng=np.random.default_rng(0))
+
+Answered are the functions of ``np.random`` and the methods of every ``Generator`` and ``RandomState``, whenever and
+wherever it was made: their types are given other methods inside the block. A method not known here raises
+``NeedsValue`` naming it. A method that was bound before the block is exchanged where it is kept. The real generators
+are moved on and given back, so two of one state are one stream (``streams``). Sites name the generator and function,
+and the file and line that called it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from types import MethodType
+from typing import Any
+
+import numpy as np
+
+from specverify.intercept.caller import caller
+from specverify.intercept.cpython.patches import count_nonzero, methods_replaced, once, own_methods, replaced
+from specverify.intercept.distributions import (
+    DISTRIBUTIONS,
+    FOLLOWED_AT_ONCE,
+    FOLLOWED_IN_ARRAYS,
+    LATEST,
+    ONE_BELOW_ONE,
+    TAIL,
+    Boundary,
+    Forced,
+    check_shuffled,
+    counts,
+    drawn_out,
+    filled,
+    heads,
+    masses,
+    one_by_one,
+    one_of,
+    seed_name,
+    shuffled,
+)
+from specverify.intercept.recorder import Recorder
+from specverify.intercept.refusals import in_housekeeping
+from specverify.intercept.run import PROCESS
+from specverify.intercept.streams import Answers, Call, answering, answers_of
+from specverify.intercept.symbolic.arrays import SymbolicArray, as_array
+from specverify.intercept.symbolic.buffers import Buffer
+from specverify.intercept.symbolic.continuous import MOST_OUTCOMES, Continuous
+from specverify.intercept.symbolic.large import MANY, check_numbers, check_outcomes, large
+from specverify.intercept.symbolic.numbers import SymbolicFloat, SymbolicInt, settled
+from specverify.intercept.symbolic.uniform import refusal
+from specverify.intercept.symbolic.vectors import uniforms
+from specverify.reference import Draws, Site
+
+# One generator
+
+# Laws
+
+
+def _logistic(generator: NumpyGenerator, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
+    u = generator.uniforms("logistic", shape_of(size, loc, scale), parameters=(0.0, 1.0))
+    return DISTRIBUTIONS["logistic"].image(u, loc, scale)
+
+
+def _beta(generator: NumpyGenerator, a: Any, b: Any, size: Any = None) -> Any:
+    """Answer where one of the parameters is 1."""
+    if np.ndim(a) or np.ndim(b) or 1 not in (a, b):
+        raise refusal("parameters", "a beta law is answered where one of its parameters is 1 and both are numbers")
+    return DISTRIBUTIONS["beta"].image(generator.uniforms("beta", size, parameters=(a, b)), a, b)
+
+
+def _of_one_parameter(function: str, default: Any = None) -> Callable[..., Any]:
+    """Return the answer to a function of one parameter."""
+
+    def answer(generator: NumpyGenerator, *given: Any, size: Any = None, **named: Any) -> Any:
+        parameter = given[0] if given else next(iter(named.values()), default)
+        if np.ndim(parameter):
+            raise refusal("parameters", f"{function} is answered where its parameter is a number")
+        drawn = generator.exponentials(function, given[1] if len(given) > 1 else size, parameters=(parameter,))
+        return DISTRIBUTIONS[function].image(drawn, parameter)
+
+    return answer
+
+
+LAWS: dict[str, Callable[..., Any]] = {
+    "logistic": _logistic,
+    "beta": _beta,
+    **{name: _of_one_parameter(name) for name in ("geometric", "pareto", "power", "weibull")},
+    "rayleigh": _of_one_parameter("rayleigh", 1.0),
+}
+"""By the name of the method."""
+
+
+# Generator
+
+
+REAL: dict[type, dict[str, Any]] = {
+    kind: dict(own_methods(kind)) for kind in (np.random.Generator, np.random.RandomState)
+}
+"""The methods of the library."""
+_DOUBLE = {np.random.Generator: "random", np.random.RandomState: "random_sample"}
+_OWN_NUMBER = {"exponential", "standard_exponential", "gumbel"}
+"""Functions whose numbers are not the doubles of the stream."""
+_POOL = 16
+"""Of more entries than this, equal ones are one outcome: a token may stand in a pool as often as it should."""
+
+
+class NumpyGenerator:
+    """A ``Generator`` or ``RandomState`` whose methods are answered; they have the library's signatures."""
+
+    def __init__(self, answers: Answers, real: Any) -> None:
+        """Stand for ``real`` among ``answers``."""
+        self._answers, self._real = answers, real
+        self._kind = np.random.RandomState if isinstance(real, np.random.RandomState) else np.random.Generator
+        self._name = answers.name(real, f"np.random.{self._kind.__name__}")
+
+    def _asked(self, function: str, advance: Callable[[], Any], parameters: Any = None) -> tuple[Call, Site]:
+        site: Site = (f"{self._name}.{function}", caller())
+        return self._answers.asked(self._real, site, f"{function}{parameters or ''}", advance), site
+
+    def _call(self, function: str, *args: Any, **kwargs: Any) -> Callable[..., Any]:
+        return partial(REAL[self._kind][function], self._real, *args, **kwargs)
+
+    def uniforms(self, function: str, size: Any, digits: str = "float64", parameters: Any = None) -> Any:
+        """Return the next uniform random number of the generator, or an array of them.
+
+        ``parameters`` are those of a function that gives no double of the stream.
+        """
+        check_numbers(f"{self._name}.{function}", size)
+        boundary, largest = self._answers.boundary, ONE_BELOW_ONE if digits == "float64" else 1 - 2**-24
+        if boundary is not None:
+            return self._forced(boundary, function, size, lambda call: boundary.uniform(call, largest), digits)
+        shape = None if size is None else tuple(int(n) for n in np.atleast_1d(size))
+        own = function in _OWN_NUMBER or parameters is not None
+        one = self._call(function if own else _DOUBLE[self._kind], *(parameters or ()))
+        if shape is None:
+            call, site = self._asked(function, one, parameters)
+            return SymbolicFloat(Continuous(call.uniform(site, digits)))
+        if large(math.prod(shape), MANY):
+            call, site = self._asked(function, partial(one, size=shape), parameters)
+            return as_array(uniforms(call.block(site, shape, digits), shape))
+        made = np.empty(shape, dtype=object)
+        for index in np.ndindex(*shape):
+            call, site = self._asked(function, one, parameters)
+            made[index] = SymbolicFloat(Continuous(call.uniform((*site, *index), digits)))
+        return made.view(SymbolicArray)
+
+    def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
+        shape = np.broadcast_shapes(np.shape(low), np.shape(high))
+        width = np.asarray(high) - np.asarray(low) if shape else high - low
+        return _array_of(size, width * self.uniforms("uniform", (shape or None) if size is None else size) + low)
+
+    def exponential(self, scale: Any = 1.0, size: Any = None) -> Any:
+        return _array_of(size, scale * self.exponentials("exponential", shape_of(size, scale)))
+
+    def standard_exponential(self, size: Any = None, dtype: Any = np.float64, method: str = "zig",
+                             out: Any = None) -> Any:  # fmt: skip
+        drawn = self.exponentials("standard_exponential", _of_out(out, size), np.dtype(dtype).name, method)
+        return _into(out, drawn)
+
+    def exponentials(
+        self, function: str, size: Any, digits: str = "float64", method: str = "zig", parameters: Any = None
+    ) -> Any:
+        """Return the next exponential of rate 1, or an array of them; ``parameters`` as for ``uniforms``."""
+        boundary, legacy = self._answers.boundary, self._kind is np.random.RandomState
+        if boundary is None:
+            return _array_of(size, -np.log(self.uniforms(function, size, parameters=parameters)))
+        largest = (LATEST if digits == "float64" else -math.log(2**-24)) + TAIL * (method == "zig" and not legacy)
+        smallest, least = -0.0 if legacy else 0.0, 2.0**-53 if digits == "float64" else 2.0**-23
+        return self._forced(boundary, function, size, lambda call: boundary.exponential(call, smallest, largest, least))
+
+    def _forced(
+        self, boundary: Boundary, function: str, size: Any, number: Callable[[str], float], digits: str = "float64"
+    ) -> Any:
+        """Return the next number that ``boundary`` gives a value, or an array of them."""
+        call = f"{self._name}.{function}"
+        check_numbers(call, size)
+        if size is None:
+            return number(call)
+        count = math.prod(np.atleast_1d(size))
+        result = np.array(boundary.several(count, lambda: number(call)), digits)
+        return result.reshape(size).copy()  # it has its data to itself, as the library's has
+
+    def gumbel(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
+        boundary, shape = self._answers.boundary, shape_of(size, loc, scale)
+        if boundary is not None:
+            noise = self._forced(boundary, "gumbel", shape, boundary.gumbel)
+        else:
+            noise = -np.log(-np.log(self.uniforms("gumbel", shape)))
+        return _array_of(size, scale * noise + loc)
+
+    def choice(self, a: Any, size: Any = None, replace: bool = True, p: Any = None, axis: int = 0,
+               shuffle: bool = True) -> Any:  # fmt: skip
+        more = {"axis": axis, "shuffle": shuffle} if self._kind is np.random.Generator else {}
+        dimensions = 0 if type(a) is int else np.ndim(a)
+        number, name = int(a) if dimensions == 0 else np.shape(a)[axis], f"{self._name}.choice"
+        check_numbers(name, size)
+        check_outcomes(name, number)
+        if dimensions == 0 and p is None:
+            _check_enumerated(name, number)
+        if p is not None and replace and size is None:  # the library looks one double up, if the weights are right
+            pmf = masses(p, number)
+            advance = self._call(_DOUBLE[self._kind])
+        else:
+            pmf, advance = None, self._call("choice", a, size, replace, p, **more)
+        draws, site = self._asked("choice", advance)
+        if pmf is None:
+            pmf = masses(p, number)
+        if replace and dimensions == 1 and number > _POOL and np.asarray(a).dtype != object:  # which may have no order
+            a, which = np.unique(a, return_inverse=True)
+            number, pmf = len(a), np.bincount(which, pmf)
+        _check_enumerated(name, int(count_nonzero(pmf)))
+        count = 1 if size is None else math.prod(np.atleast_1d(size).tolist())
+        if replace:
+            result = [draws.categorical(pmf, (*site, position)) for position in range(count)]
+        elif count > np.count_nonzero(pmf):
+            raise ValueError(f"Cannot take a sample of {count} without replacement from {np.count_nonzero(pmf)}")
+        elif p is None and not shuffle:
+            raise refusal("parameters", f"{site[0]} is asked for an order that is not random")
+        else:
+            result = one_by_one(draws, site, pmf, count)
+        if size is None and dimensions == 0:
+            return np.int64(result[0])
+        places = result[0] if size is None else np.array(result, dtype=np.int64).reshape(size)
+        return np.take(np.arange(number) if dimensions == 0 else np.asarray(a), places, axis)
+
+    def binomial(self, n: Any, p: Any, size: Any = None) -> Any:
+        check_numbers(f"{self._name}.binomial", size)
+        draws, site = self._asked("binomial", self._call("binomial", n, p, size))
+        shape = np.broadcast_shapes(np.shape(n), np.shape(p)) if size is None else size
+        trials, chances = np.broadcast_to(n, shape), np.broadcast_to(p, shape)
+        if not ((chances >= 0) & (chances <= 1)).all():
+            raise ValueError("p < 0, p > 1 or p is NaN")
+        return filled(shape, lambda index: heads(draws, (*site, *index), int(trials[index]), float(chances[index])))
+
+    def hypergeometric(self, ngood: Any, nbad: Any, nsample: Any, size: Any = None) -> Any:
+        check_numbers(f"{self._name}.hypergeometric", size)
+        advance = self._call("hypergeometric", ngood, nbad, nsample, size)
+        draws, site = self._asked("hypergeometric", advance)
+        shape = np.broadcast_shapes(*map(np.shape, (ngood, nbad, nsample))) if size is None else size
+        good, bad, taken = (np.broadcast_to(number, shape) for number in (ngood, nbad, nsample))
+        return filled(
+            shape,
+            lambda index: drawn_out(draws, (*site, *index), *(int(each[index]) for each in (good, bad, taken))),
+        )
+
+    def multinomial(self, n: Any, pvals: Any, size: Any = None) -> Any:
+        check_numbers(f"{self._name}.multinomial", size)
+        draws, site = self._asked("multinomial", self._call("multinomial", n, pvals, size))
+        rows = np.asarray(pvals, dtype=np.float64)
+        if not ((rows >= 0) & (rows <= 1)).all() or (rows[..., :-1].sum(-1) > 1 + 1e-12).any():
+            raise ValueError("pvals < 0, pvals > 1, pvals contains NaNs or sum(pvals[:-1]) > 1.0")
+        if size is not None:
+            rows = np.broadcast_to(rows, (*np.atleast_1d(size), rows.shape[-1]))
+        result = np.zeros(rows.shape, dtype=np.int64)
+        for index in np.ndindex(*rows.shape[:-1]):
+            pmf = np.append(rows[index][:-1], max(0.0, 1 - rows[index][:-1].sum()))
+            result[index] = counts(draws, (*site, *index), int(n), pmf / pmf.sum())
+        return result
+
+    def integers(self, low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64,
+                 endpoint: bool = False) -> Any:  # fmt: skip
+        advance = self._call("integers", low, high, size, dtype, endpoint)
+        low, high = (0, low) if high is None else (low, high)
+        return self._whole(
+            "integers", advance, low, high + bool(endpoint) if np.ndim(high) == 0 else high, size, np.dtype(dtype).type
+        )
+
+    def randint(self, low: Any, high: Any = None, size: Any = None, dtype: Any = int) -> Any:
+        advance = self._call("randint", low, high, size, dtype)
+        low, high = (0, low) if high is None else (low, high)
+        kind = dtype if isinstance(dtype, type) else np.dtype(dtype).type
+        return self._whole("randint", advance, low, high, size, kind)
+
+    def _whole(self, function: str, advance: Callable[[], Any], low: Any, high: Any, size: Any, dtype: Any) -> Any:
+        """Draw from [low, high)."""
+        check_numbers(f"{self._name}.{function}", size)
+        call, site = self._asked(function, advance)
+        if np.ndim(low) or np.ndim(high):
+            raise refusal("parameters", f"{site[0]} has arrays of bounds")
+        if low >= high:
+            raise ValueError("low >= high")
+        begin, number, boundary = int(low), int(high) - int(low), self._answers.boundary
+        if _followed(number, size):
+            return filled(size, lambda index: begin + one_of(call, (*site, *index), number), dtype)
+        if boundary is not None:
+            return self._forced(
+                boundary, function, size, lambda name: dtype(boundary.whole(name, begin, number)), dtype
+            )
+        if size is None or size == ():
+            return SymbolicInt(call.whole(site, begin, number))
+        return filled(size, lambda index: SymbolicInt(call.whole((*site, *index), begin, number)), np.object_).view(
+            SymbolicArray
+        )
+
+    def _order(self, function: str, number: int) -> list[int]:
+        check_shuffled(f"{self._name}.{function}", number)
+        return shuffled(*self._asked(function, self._call("permutation", number)), number)
+
+    def permutation(self, x: Any, axis: int = 0) -> Any:
+        order = self._order("permutation", int(x) if np.ndim(x) == 0 else np.shape(x)[axis])
+        return np.take(np.arange(x) if np.ndim(x) == 0 else np.asarray(x), order, axis)
+
+    def shuffle(self, x: Any, axis: int = 0) -> None:
+        order = self._order("shuffle", x.shape[axis] if isinstance(x, np.ndarray) else len(x))
+        x[:] = np.take(x, order, axis) if isinstance(x, np.ndarray) else [x[place] for place in order]
+
+    def permuted(self, x: Any, axis: int | None = None, out: Any = None) -> Any:
+        whole = np.array(x)
+        rows = whole.reshape(-1) if axis is None else np.moveaxis(whole, axis, -1)
+        for index in np.ndindex(*rows.shape[:-1]):
+            rows[index] = rows[index][self._order("permuted", rows.shape[-1])]
+        return _into(out, whole)
+
+    def random(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:
+        digits = "float64" if dtype is np.float64 else np.dtype(dtype).name
+        return _into(out, self.uniforms("random", _of_out(out, size), digits=digits))
+
+    def random_sample(self, size: Any = None) -> Any:
+        return self.uniforms("random_sample", size)
+
+    def rand(self, *dims: int) -> Any:
+        return self.uniforms("rand", dims or None)
+
+    def refused(self, function: str) -> Any:
+        """Refuse a function that is not known here."""
+        raise refusal("no-law", f"{self._name}.{function} cannot be answered by finitely many outcomes")
+
+
+def _check_enumerated(call: str, number: int) -> None:
+    """Refuse more outcomes than are followed one by one, unless they are kept together."""
+    if number > MOST_OUTCOMES and not large(number):
+        raise refusal("too-many-outcomes", f"{call} has {number} outcomes, more than can be enumerated")
+
+
+def _followed(number: int, size: Any) -> bool:
+    """Return whether all outcomes of a whole number, or of an array of such, are followed at once."""
+    if size is None or size == ():
+        return number <= FOLLOWED_AT_ONCE
+    return bool(float(number) ** math.prod(np.atleast_1d(size).tolist()) <= FOLLOWED_IN_ARRAYS)
+
+
+def shape_of(size: Any, *parameters: Any) -> Any:
+    """Return the shape of numbers with parameters of their own, where none is asked for."""
+    return np.broadcast_shapes(*map(np.shape, parameters)) or None if size is None else size
+
+
+def _array_of(size: Any, found: Any) -> Any:
+    """Return what was computed of numbers of a size: one of size () is an array all the same."""
+    if size != () or isinstance(found, np.ndarray):
+        return found
+    array = np.empty((), dtype=object if isinstance(found, SymbolicFloat) else np.float64)
+    array[()] = found
+    return array.view(SymbolicArray) if isinstance(found, SymbolicFloat) else array
+
+
+def _of_out(out: Any, size: Any) -> Any:
+    return np.shape(out) if size is None and out is not None else size
+
+
+def _into(out: Any, numbers: Any) -> Any:
+    """Write numbers into the caller's array, if there is one; one that was made before has no room for random ones."""
+    if out is None:
+        return numbers
+    if isinstance(numbers, SymbolicArray | SymbolicFloat) and not isinstance(out, Buffer):
+        raise refusal("write-not-followed", "random numbers are written into an array of floats that was made before")
+    out[...] = numbers
+    return out
+
+
+# Calls
+
+LIBRARY = "numpy"
+OWNER: Any = np.random.mtrand._rand  # noqa: SLF001 - np.random's functions draw from it
+BIT_GENERATORS = (np.random.BitGenerator, np.random.MT19937, np.random.PCG64, np.random.PCG64DXSM, np.random.Philox,
+                  np.random.SFC64)  # fmt: skip
+HARMLESS = {"bit_generator", "spawn", "_bit_generator", "_poisson_lam_max"}
+"""What draws nothing."""
+SETS_STATE = {"seed", "set_state", "get_state"}
+"""What sets where a stream stands, or tells it: then it stands where it is taken to begin."""
+
+
+def _answered(kind: type, function: str) -> Callable[..., Any]:
+    real = REAL[kind][function]
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        answers = answering(LIBRARY)
+        if answers is None:
+            return real(self, *args, **kwargs)
+        if in_housekeeping():
+            return answers.set_by_program(self, lambda: real(self, *args, **kwargs))
+        if isinstance(answers, Recorder):
+            return answers.call(LIBRARY, function, real, self, args, kwargs)
+        generator = NumpyGenerator(answers, self)
+        law = LAWS.get(function)
+        answer = getattr(generator, function, None) if law is None else partial(law, generator)
+        return generator.refused(function) if answer is None else answer(*args, **kwargs)
+
+    return method
+
+
+def _sets_state(kind: type, function: str) -> Callable[..., Any]:
+    real = REAL[kind][function]
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        answers = answering(LIBRARY)
+        if answers is None:
+            return real(self, *args, **kwargs)
+        if function == "seed":
+            name = answers.name(self, "np.random.RandomState").split(" ")[0]
+            answers.call_it(self, f"{name} seed({seed_name(args[0] if args else kwargs.get('seed'))})")
+        return answers.set_by_program(self, lambda: real(self, *args, **kwargs))
+
+    return method
+
+
+def _methods(kind: type) -> dict[str, Callable[..., Any]]:
+    drawing = [name for name in REAL[kind] if not name.startswith("_") and name not in HARMLESS | SETS_STATE]
+    return {name: _answered(kind, name) for name in drawing} | {
+        name: _sets_state(kind, name) for name in REAL[kind] if name in SETS_STATE
+    }
+
+
+METHODS: dict[type, dict[str, Callable[..., Any]]] = {kind: _methods(kind) for kind in REAL}
+"""What stands for the methods of the library inside a block."""
+PROCESS.methods.update(METHODS)
+
+
+def _raw(kind: type, function: str) -> Callable[..., Any]:
+    real = own_methods(kind)[function]
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if answering(LIBRARY) is not None:
+            raise refusal(
+                "bits-of-generator",
+                f"{kind.__name__}.{function} gives the bits of a generator, which cannot be enumerated",
+            )
+        return real(self, *args, **kwargs)
+
+    return method
+
+
+def _moves(kind: type, function: str) -> Any:
+    real = own_methods(kind)[function]
+
+    def moving(self: Any, change: Callable[[], Any]) -> Any:
+        answers = answering(LIBRARY)
+        return change() if answers is None else answers.set_by_program(self, change)
+
+    if not callable(real):  # the state as an attribute
+        return property(real.__get__, lambda self, value: moving(self, lambda: real.__set__(self, value)))
+    return lambda self, *args, **kwargs: moving(self, lambda: real(self, *args, **kwargs))
+
+
+def _native(kind: type, attribute: str) -> Any:
+    """Return an attribute by which native code draws: nobody would see it."""
+    real = own_methods(kind)[attribute]
+
+    def look(self: Any) -> Any:
+        if answering(LIBRARY) is not None:
+            raise refusal(
+                "bits-of-generator", f"{kind.__name__}.{attribute} lets native code draw, which cannot be answered"
+            )
+        return real.__get__(self)
+
+    return property(look)
+
+
+_WAYS = {"random_raw": _raw, "ctypes": _native, "cffi": _native, "state": _moves, "advance": _moves, "jumped": _moves}
+_BITS = {
+    kind: {name: way(kind, name) for name, way in _WAYS.items() if name in own_methods(kind)} for kind in BIT_GENERATORS
+}
+
+
+def _module() -> dict[str, Any]:
+    names = [name for name in METHODS[np.random.RandomState] if hasattr(np.random, name)]
+    result = {name: MethodType(METHODS[np.random.RandomState][name], OWNER) for name in names}
+    more = {"ranf": result["random_sample"], "sample": result["random_sample"], "set_bit_generator": _exchanged}
+    return result | {name: method for name, method in more.items() if hasattr(np.random, name)}
+
+
+def _exchanged(bits: Any) -> None:
+    raise refusal(
+        "bits-of-generator", "np.random.set_bit_generator exchanges the generator that all others draw from as well"
+    )
+
+
+MODULE = _module()
+
+
+@once
+@contextmanager
+def numpy_replaced() -> Iterator[None]:
+    """Let the methods ask who answers them inside the block; while nobody does, the library's own are called."""
+    library_default_rng = np.random.default_rng
+
+    def default_rng(seed: Any = None) -> Any:
+        seed = settled(seed)
+        made = library_default_rng(seed)
+        answers = answering(LIBRARY)
+        if answers is not None and made is not seed:
+            answers.call_it(made, f"np.random.default_rng({seed_name(seed)})")
+        return made
+
+    with ExitStack() as stack:
+        for kind, methods in (METHODS | _BITS).items():
+            stack.enter_context(methods_replaced(kind, methods))
+        stack.enter_context(replaced(np.random, MODULE | {"default_rng": default_rng}))
+        stack.enter_context(replaced(np.random.mtrand, MODULE))
+        yield
+
+
+@contextmanager
+def numpy_answered_by(draws: Draws, forced_uniform: Forced = None) -> Iterator[None]:
+    """Answer NumPy's random calls by ``draws`` inside the block.
+
+    ``forced_uniform`` gives every uniform that value instead (0, or 1 for the largest float below it).
+    """
+    with answers_of(LIBRARY, Answers(draws, forced_uniform, OWNER, "np.random")), numpy_replaced():
+        yield

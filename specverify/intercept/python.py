@@ -1,0 +1,324 @@
+"""Python's standard library: the calls of ``random``, and ``float``, ``math`` and ``Fraction`` of random numbers.
+
+    with random_answered_by(draws):
+        token = random.choices(range(4), weights=weights)[0]
+
+The functions of ``random`` and all its generators are answered, also those made before the block: the library's own
+algorithms run on answered ``random()`` and ``_randbelow()``. A function that was bound before by ``from random import
+random`` is exchanged where it is kept. Subclasses with a ``random()`` of their own are run as they are. The real
+generators are moved on and given back, so two of one state are one stream (``streams``).
+"""
+
+from __future__ import annotations
+
+import _random
+import math
+import random
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from fractions import Fraction
+from functools import partial
+from types import MethodType
+from typing import Any
+
+import numpy as np
+
+from specverify.intercept.caller import caller
+from specverify.intercept.cpython import patches
+from specverify.intercept.cpython.patches import once, replaced
+from specverify.intercept.distributions import FOLLOWED_AT_ONCE, Forced, heads, one_by_one, one_of, seed_name
+from specverify.intercept.recorder import Recorder
+from specverify.intercept.refusals import NeedsValue, give, in_housekeeping
+from specverify.intercept.run import PROCESS
+from specverify.intercept.streams import Answers, Call, answering, answers_of
+from specverify.intercept.symbolic.arrays import narrowed_elements
+from specverify.intercept.symbolic.continuous import Continuous
+from specverify.intercept.symbolic.large import check_numbers, check_outcomes, large
+from specverify.intercept.symbolic.numbers import SymbolicFloat, SymbolicInt, of_operands
+from specverify.intercept.symbolic.primitives import OF_MATH
+from specverify.intercept.symbolic.uniform import refusal
+from specverify.reference import Draws, Site
+
+# Random calls
+
+LIBRARY = "random"
+OWNER: Any = random.seed.__self__  # type: ignore[attr-defined]
+MOST_BITS = 1023
+"""More are no float."""
+MANY_BITS = 64
+"""As many bits of the operating system are a seed: they are given as they are, as its bytes are, which name things.
+Replays tell what hangs on them."""
+REFUSED = (
+    "betavariate",
+    "gammavariate",
+    "gauss",
+    "lognormvariate",
+    "normalvariate",
+    "triangular",
+    "vonmisesvariate",
+)
+SETS_STATE = ("seed", "setstate", "getstate")
+"""What sets where a stream stands, or tells it: then it stands where it is taken to begin."""
+_CHOICES, _SYSTEM_BITS = random.Random.choices, random.SystemRandom.getrandbits
+_SYSTEM_BYTES = random.SystemRandom.randbytes
+
+
+def _asked(generator: Any, function: str, advance: Callable[[], Any]) -> tuple[Call, Site]:
+    answers = _answers()
+    site: Site = (f"random.{function}{answers.name(generator, '')}", caller())
+    return answers.asked(generator, site, function, advance), site
+
+
+def _answers() -> Answers:
+    answers: Answers | None = answering(LIBRARY)
+    assert answers is not None
+    return answers
+
+
+def _uniform(generator: Any, function: str) -> Any:
+    boundary = _answers().boundary
+    if boundary is not None:
+        return boundary.uniform(f"random.{function}")
+    call, site = _asked(generator, function, partial(_random.Random.random, generator))
+    return SymbolicFloat(Continuous(call.uniform(site)))
+
+
+def _one_of(generator: Any, function: str, number: int) -> Any:
+    boundary = _answers().boundary
+    if number <= FOLLOWED_AT_ONCE:
+        return one_of(*_asked(generator, function, partial(_drawn_below, generator, number)), number)
+    if boundary is not None:
+        return boundary.whole(f"random.{function}", 0, number)
+    call, site = _asked(generator, function, partial(_drawn_below, generator, number))
+    return SymbolicInt(call.whole(site, 0, number))
+
+
+def _drawn_below(generator: Any, number: int) -> None:
+    """Move the generator on as the library does: by as many bits as it has, until they are below it."""
+    while _random.Random.getrandbits(generator, number.bit_length()) >= number:
+        pass
+
+
+def _random_(self: Any) -> Any:
+    return _uniform(self, _function("random"))
+
+
+def _expovariate(self: Any, lambd: float = 1.0) -> Any:
+    boundary = _answers().boundary
+    if boundary is not None:
+        return boundary.exponential("random.expovariate", -0.0) / lambd
+    return -np.log(_uniform(self, "expovariate")) / lambd
+
+
+def _weibullvariate(self: Any, alpha: float, beta: float) -> Any:
+    return alpha * _expovariate(self) ** (1.0 / beta)
+
+
+def _randbelow(self: Any, n: int) -> Any:
+    return _one_of(self, _function("_randbelow"), n)
+
+
+def _getrandbits(self: Any, k: int) -> Any:
+    if k >= MANY_BITS and isinstance(self, random.SystemRandom):
+        return _SYSTEM_BITS(self, k)
+    return _one_of(self, "getrandbits", 2 ** min(k, MOST_BITS))
+
+
+def _randbytes(self: Any, n: int) -> bytes:
+    if isinstance(self, random.SystemRandom):
+        give(f"bytes of the operating system at {caller()}, given as they are")
+        return _SYSTEM_BYTES(self, n)
+    raise _not_finite("randbytes")
+
+
+def _choices(self: Any, population: Any, weights: Any = None, *, cum_weights: Any = None, k: int = 1) -> list[Any]:
+    check_numbers("random.choices", k)
+    if weights is None and cum_weights is None:
+        return [population[_one_of(self, "choices", len(population))] for _ in range(k)]
+    if large(len(population)):
+        bounds = np.cumsum(weights) if cum_weights is None else np.asarray(cum_weights)
+        numbers = [_uniform(self, "choices") * bounds[-1] for _ in range(k)]
+        return [population[min(int(np.searchsorted(bounds, number, "right")), len(bounds) - 1)] for number in numbers]
+    result: list[Any] = _CHOICES(self, population, weights, cum_weights=cum_weights, k=k)
+    return result
+
+
+def _sample(self: Any, population: Sequence[Any], k: int, *, counts: Any = None) -> list[Any]:
+    if counts is not None:
+        check_outcomes("random.sample", sum(counts))
+        population = [item for item, times in zip(population, counts, strict=True) for _ in range(times)]
+    if not 0 <= k <= len(population):
+        raise ValueError("Sample larger than population or is negative")
+    check_outcomes("random.sample", len(population))
+    asked = _asked(self, "sample", partial(_random.Random.getrandbits, self, 32))
+    return [population[place] for place in one_by_one(*asked, np.ones(len(population)), k)]
+
+
+def _binomialvariate(self: Any, n: int = 1, p: float = 0.5) -> int:
+    return heads(*_asked(self, "binomialvariate", partial(_random.Random.random, self)), n, p)
+
+
+def _not_finite(name: str) -> Exception:
+    return refusal("no-law", f"random.{name} cannot be answered by finitely many outcomes")
+
+
+def _refused(name: str) -> Callable[..., Any]:
+    def refused(self: Any, *args: Any, **kwargs: Any) -> Any:
+        raise _not_finite(name)
+
+    return refused
+
+
+def _function(default: str) -> str:
+    """Return the function of the library that the foreign code called."""
+    frame: Any = sys._getframe(2)  # noqa: SLF001
+    name = default
+    while frame is not None and frame.f_code.co_filename in {random.__file__, __file__}:
+        if frame.f_code.co_filename == random.__file__:
+            name = frame.f_code.co_name
+        frame = frame.f_back
+    return name
+
+
+def _inside(name: str, answer: Callable[..., Any], real: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``answer`` for the foreign code in a block, and the library's own method for everybody else."""
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        answers = answering(LIBRARY)
+        if answers is None:
+            return real(self, *args, **kwargs)
+        if name in SETS_STATE or in_housekeeping():
+            if name == "seed":
+                answers.call_it(self, _seed_shown(*args, **kwargs))
+            return answers.set_by_program(self, lambda: real(self, *args, **kwargs))
+        if isinstance(answers, Recorder):
+            return answers.call(LIBRARY, name, real, self, args, kwargs)
+        return answer(self, *args, **kwargs)
+
+    return method
+
+
+def _seed_shown(a: Any = None, version: int = 2) -> str:
+    return "" if a is None else f" seed({seed_name(a)})"
+
+
+def _methods(kind: type[random.Random]) -> dict[str, Callable[..., Any]]:
+    answers: dict[str, Callable[..., Any]] = {
+        "random": _random_,
+        "expovariate": _expovariate,
+        "_randbelow": _randbelow,
+        "getrandbits": _getrandbits,
+        "randbytes": _randbytes,
+        "choices": _choices,
+        "sample": _sample,
+        "binomialvariate": _binomialvariate,
+        "weibullvariate": _weibullvariate,
+        **{name: _refused(name) for name in (*REFUSED, *SETS_STATE)},
+    }
+    return {name: _inside(name, answer, getattr(kind, name)) for name, answer in answers.items() if hasattr(kind, name)}
+
+
+METHODS = _methods(random.Random)
+"""What stands for the methods of ``random.Random`` inside a block."""
+SYSTEM = {name: method for name, method in _methods(random.SystemRandom).items() if name in vars(random.SystemRandom)}
+PROCESS.methods.update({random.SystemRandom: METHODS | SYSTEM, random.Random: METHODS})
+MODULE = {name: MethodType(METHODS[name], OWNER) for name in METHODS if hasattr(random, name) and name[0] != "_"}
+
+
+@once
+@contextmanager
+def random_replaced() -> Iterator[None]:
+    """Let the methods ask who answers them inside the block; while nobody does, the library's own are called."""
+    with replaced(random.Random, METHODS), replaced(random.SystemRandom, SYSTEM), replaced(random, MODULE):
+        yield
+
+
+@contextmanager
+def random_answered_by(draws: Draws, forced_uniform: Forced = None) -> Iterator[None]:
+    """Answer the random calls of the standard library by ``draws`` inside the block.
+
+    ``forced_uniform`` gives every uniform that value instead (0, or 1 for the largest float below it).
+    """
+    with answers_of(LIBRARY, Answers(draws, forced_uniform, OWNER, "")), random_replaced():
+        yield
+
+
+# Numbers
+
+
+def _modf(value: SymbolicFloat) -> Any:
+    whole = of_operands("trunc", value)
+    return of_operands("subtract", value, whole), whole
+
+
+_OWN: dict[str, Callable[..., Any]] = {"modf": _modf}
+
+
+def _of_math(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+    known = OF_MATH[name].name if name in OF_MATH else name
+
+    def function(*args: Any) -> Any:
+        if not any(isinstance(arg, SymbolicFloat) for arg in args):
+            return real(*args)
+        try:
+            if name in _OWN:
+                return _OWN[name](*args)
+            if name == "log" and len(args) == 2:
+                return of_operands("log", args[0]) / real(args[1])
+            return of_operands(known, *args)
+        except NeedsValue as refused:
+            raise refused.during(f"math.{name}", caller()) from None
+
+    return function
+
+
+_MATH = {name: _of_math(name, getattr(math, name)) for name in (*OF_MATH, *_OWN) if hasattr(math, name)}
+
+
+_BY_NAME = {getattr(math, name): function for name, function in _MATH.items()}
+
+
+def _of_fraction(name: str, turned: str) -> Callable[..., Any]:
+    """Return the relation of a Fraction to another number; a random one is asked for its relation to the Fraction."""
+    real = getattr(Fraction, name)
+
+    def relation(self: Fraction, other: Any) -> Any:
+        return getattr(other, turned)(self) if isinstance(other, SymbolicFloat) else real(self, other)
+
+    return relation
+
+
+_TURNED = {"__lt__": "__gt__", "__le__": "__ge__", "__gt__": "__lt__", "__ge__": "__le__", "__eq__": "__eq__"}
+_FRACTION = {name: _of_fraction(name, turned) for name, turned in _TURNED.items()}
+
+
+def _as_float(*given: Any) -> Any:
+    """Return what ``float`` does, and a random number as it is."""
+    result = given[0].item() if len(given) == 1 and type(given[0]).__module__.startswith(_OURS) else None
+    return SymbolicFloat(result.unknown) if isinstance(result, SymbolicFloat) else float(*given)
+
+
+def _as_numpy(kind: Any) -> Callable[..., Any]:
+    """Return what a floating type of NumPy makes of its argument: a random number is rounded to it and stays one."""
+
+    def made(*given: Any) -> Any:
+        result = _as_float(*given) if len(given) == 1 and type(given[0]).__module__.startswith(_OURS) else None
+        return narrowed_elements(result, np.dtype(kind))[()] if isinstance(result, SymbolicFloat) else kind(*given)
+
+    return made
+
+
+_OURS = "specverify.intercept."
+_TYPES = {kind: _as_float if kind is float else _as_numpy(kind) for kind in patches.TYPES}
+
+
+@once
+@contextmanager
+def math_answers() -> Iterator[None]:
+    """Let floating types, the functions of ``math`` and the relations of ``Fraction`` know random numbers in the block.
+
+    They are to be called by ``float`` and ``math.log``; by another name in modules that have asked before.
+    """
+    with replaced(math, _MATH), replaced(Fraction, _FRACTION), patches.calls_led(_TYPES, _BY_NAME):
+        yield

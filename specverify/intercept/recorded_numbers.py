@@ -1,0 +1,294 @@
+"""What the records of a plain run say: for each number drawn its uniform, for each outcome its place and weights.
+
+One row for each call of a library, by its name there. The rows are written from the documentation of the libraries and
+share nothing with the rules that answer the same calls.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from specverify.intercept.recorder import Record
+
+BITS = {"float16": 11, "bfloat16": 8}
+"""Bits of a uniform of a dtype so coarse that its cells matter."""
+
+
+class NotRecorded(Exception):  # noqa: N818 - reads as the sentence it is
+    """A call whose numbers cannot be read off its result."""
+
+
+class Item(NamedTuple):
+    """One number or outcome that a call drew."""
+
+    low: float = math.nan
+    """The uniform is not below this; NaN for an outcome."""
+    high: float = math.nan
+    """It is below this, or equal to ``low`` where both are one number."""
+    outcome: int | None = None
+    weights: Any = None
+    """Of all outcomes, as documented, up to a factor; None where they are not told."""
+
+
+def items_of(record: Record) -> list[Item]:
+    """Return what a call drew, in its order. Raises ``NotRecorded`` for a call without a row."""
+    row = ROWS.get((record.library, record.name))
+    if row is None:
+        raise NotRecorded(f"{record} is not recorded")
+    result = record.result
+    return list(row(result, *record.args, **{name: item for name, item in record.kwargs.items() if name not in BESIDE}))
+
+
+BESIDE = frozenset({"size", "dtype", "out", "generator", "device", "layout", "pin_memory", "memory_format", "method"})
+"""Arguments that do not change the law of a number."""
+
+
+def _flat(numbers: Any) -> Any:
+    return np.asarray(numbers, dtype=np.float64).ravel()
+
+
+def _points(numbers: Any) -> Iterator[Item]:
+    """Yield uniform numbers that are known to a point."""
+    for number in _flat(numbers).tolist():
+        yield Item(number, number)
+
+
+def _cells(low: Any, high: Any) -> Iterator[Item]:
+    for one, other in zip(_flat(low).tolist(), _flat(high).tolist(), strict=True):
+        yield Item(one, other)
+
+
+def _whole(numbers: Any, low: int, number: int) -> Iterator[Item]:
+    """Yield whole numbers, one of ``number`` from ``low`` on: an outcome, and a cell of a uniform."""
+    weights = np.ones(number) if number <= _TOLD else None
+    for value in np.asarray(numbers, dtype=object).ravel().tolist():
+        place = int(value) - low
+        yield Item(place / number, (place + 1) / number, place, weights)
+
+
+_TOLD = 10_000
+
+
+def _outcomes(places: Any, weights: Any = None) -> Iterator[Item]:
+    """Yield outcomes; the weights are those of the first."""
+    for number, place in enumerate(np.asarray(places).ravel().tolist()):
+        yield Item(outcome=int(place), weights=weights if not number else None)
+
+
+def _of_exponential(of: Callable[..., Any]) -> Callable[..., Iterator[Item]]:
+    """Return a row of a law that is a function of an exponential, given its inverse ``of(result, *parameters)``."""
+
+    def row(result: Any, *parameters: Any, **named: Any) -> Iterator[Item]:
+        with np.errstate(all="ignore"):
+            yield from _points(np.exp(-_flat(of(np.asarray(result, dtype=np.float64), *parameters, **named))))
+
+    return row
+
+
+def _uniform(result: Any, low: Any = 0.0, high: Any = 1.0, *_: Any) -> Iterator[Item]:
+    yield from _points((np.asarray(result) - low) / (np.asarray(high) - low))
+
+
+def _scaled(result: Any, scale: Any = 1.0, *_: Any) -> Any:
+    return result / scale
+
+
+def _gumbel(result: Any, loc: Any = 0.0, scale: Any = 1.0, *_: Any) -> Iterator[Item]:
+    yield from _points(np.exp(-np.exp(-(np.asarray(result) - loc) / scale)))
+
+
+def _logistic(result: Any, loc: Any = 0.0, scale: Any = 1.0, *_: Any) -> Iterator[Item]:
+    yield from _points(1 / (1 + np.exp(-(np.asarray(result) - loc) / scale)))
+
+
+def _beta(result: Any, a: float, b: float, *_: Any) -> Iterator[Item]:
+    yield from _points(np.asarray(result) ** a if b == 1 else 1 - (1 - np.asarray(result)) ** b)
+
+
+def _trials(result: Any, p: Any, *_: Any) -> Iterator[Item]:
+    """Yield the cells of numbers of trials, which an exponential gives: the first trial stands for the largest."""
+    last = np.asarray(result, dtype=np.float64) * -np.log1p(-p)
+    yield from _cells(np.exp(-last), np.exp(-last - np.log1p(-p)))
+
+
+def _integers(result: Any, low: Any, high: Any = None, *rest: Any, endpoint: bool = False, **_: Any) -> Iterator[Item]:
+    endpoint = endpoint or (len(rest) > 2 and bool(rest[2]))
+    begin, end = (0, low) if high is None else (low, high)
+    yield from _whole(result, int(begin), int(end) + endpoint - int(begin))
+
+
+POOL = 16
+"""Of more entries than this, equal ones are one outcome."""
+
+
+def _choice(
+    places: Any, a: Any, size: Any = None, replace: bool = True, p: Any = None, *_: Any, **__: Any
+) -> Iterator[Item]:
+    number = int(a) if np.ndim(a) == 0 else len(a)
+    weights: Any = np.asarray(p, dtype=np.float64) if p is not None else np.ones(number)
+    if replace and np.ndim(a) == 1 and number > POOL and np.asarray(a).dtype != object:
+        which: Any = np.unique(a, return_inverse=True)[1]
+        places, weights = which[places], np.bincount(which, weights)
+    for place in np.asarray(places).ravel().tolist():
+        yield Item(outcome=place, weights=weights)
+        if not replace:
+            weights = np.where(np.arange(number) == place, 0.0, weights)
+
+
+def _counts(result: Any, n: int, pvals: Any, *_: Any) -> Iterator[Item]:
+    weights = np.asarray(pvals) if n == 1 and np.ndim(pvals) == 1 else None
+    for row in np.asarray(result).reshape(-1, np.asarray(result).shape[-1]):
+        yield from _outcomes([int(row.argmax())] if n == 1 else row, weights)
+
+
+def _heads(result: Any, trials: Any, chance: Any, *_: Any) -> Iterator[Item]:
+    """Yield numbers of heads."""
+    for place, n, p in np.broadcast(np.asarray(result), np.asarray(trials), np.asarray(chance)):
+        ways = range(int(n) + 1) if n <= _TOLD_TRIALS else ()
+        weights = np.array([math.comb(int(n), k) * p**k * (1 - p) ** (int(n) - k) for k in ways]) if ways else None
+        yield Item(outcome=int(place), weights=weights)
+
+
+_TOLD_TRIALS = 100
+
+
+def _bits(result: int, k: int) -> Iterator[Item]:
+    yield from _whole(result, 0, 2**k)
+
+
+def _places(result: Any, *_: Any, **__: Any) -> Iterator[Item]:
+    yield from _outcomes(result)
+
+
+def _weibull_of_python(result: float, alpha: float, beta: float) -> Any:
+    return (result / alpha) ** beta
+
+
+# torch
+
+
+def _dtype(result: Any) -> str:
+    return str(result.dtype).removeprefix("torch.")
+
+
+def _torch_uniform(result: Any, low: float = 0.0, high: float = 1.0) -> Iterator[Item]:
+    bits, numbers = BITS.get(_dtype(result)), (result.double().cpu().numpy() - low) / (high - low)
+    yield from _points(numbers) if bits is None else _cells(numbers, numbers + 2.0**-bits)
+
+
+def _torch_filled(result: Any, _: Any, low: float = 0.0, high: float = 1.0) -> Iterator[Item]:
+    yield from _torch_uniform(result, low, high)
+
+
+def _torch_rand(result: Any, *_: Any) -> Iterator[Item]:
+    yield from _torch_uniform(result)
+
+
+def _torch_exponential(result: Any, _: Any, rate: float = 1.0) -> Iterator[Item]:
+    yield from _points(np.exp(-result.double().cpu().numpy() * rate))
+
+
+def _torch_geometric(result: Any, _: Any, p: float) -> Iterator[Item]:
+    yield from _trials(result.double().cpu().numpy(), p)
+
+
+def _torch_multinomial(result: Any, weights: Any, number: int, replacement: bool = False, *_: Any) -> Iterator[Item]:
+    rows = weights.double().cpu().numpy().reshape(-1, weights.shape[-1])
+    for row, drawn in zip(rows, result.cpu().numpy().reshape(-1, number), strict=True):
+        for place, outcome in enumerate(drawn.tolist()):
+            left = row if replacement or not place else np.where(np.isin(np.arange(len(row)), drawn[:place]), 0.0, row)
+            yield Item(outcome=outcome, weights=left)
+
+
+def _torch_bernoulli(result: Any, given: Any, p: Any = None, *_: Any) -> Iterator[Item]:
+    heads = given if p is None else p
+    chances = np.broadcast_to(np.asarray(heads.double().cpu() if hasattr(heads, "cpu") else heads), tuple(result.shape))
+    for outcome, chance in zip(result.double().cpu().numpy().ravel().tolist(), chances.ravel().tolist(), strict=True):
+        yield Item(outcome=int(outcome), weights=np.array([1 - chance, chance]))
+
+
+def _torch_integers(result: Any, low: int, high: Any = None, *_: Any) -> Iterator[Item]:
+    begin, end = (0, low) if not isinstance(high, int) else (low, high)
+    yield from _whole(result.cpu().numpy(), begin, end - begin)
+
+
+def _torch_integers_like(result: Any, _: Any, *ends: int) -> Iterator[Item]:
+    yield from _torch_integers(result, *ends)
+
+
+_ENDS = {"float64": 2**53 + 1, "float32": 2**24 + 1, "float16": 2**11 + 1, "bfloat16": 2**8 + 1, "int64": 2**63 - 1,
+         "int32": 2**31, "int16": 2**15, "int8": 2**7, "uint8": 2**8, "bool": 2}  # fmt: skip
+
+
+def _torch_random(result: Any, _: Any, *ends: int | None) -> Iterator[Item]:
+    given = tuple(end for end in ends if end is not None)
+    begin, end = given if len(given) == 2 else (0, given[0] if given else _ENDS[_dtype(result)])
+    yield from _whole(result.cpu().long().numpy(), begin, end - begin)
+
+
+def _torch_order(result: Any, *_: Any) -> Iterator[Item]:
+    """Yield the place of each among those that are left."""
+    left = sorted(result.tolist())
+    for element in result.tolist():
+        yield Item(outcome=left.index(element), weights=np.ones(len(left)))
+        left.remove(element)
+
+
+def _torch_heads(result: Any, trials: Any, chance: Any, *_: Any) -> Iterator[Item]:
+    yield from _heads(*(tensor.double().cpu().numpy() for tensor in (result, trials, chance)))
+
+
+_OF_NUMPY: dict[str, Callable[..., Any]] = {
+    **dict.fromkeys(("random", "random_sample", "rand"), lambda result, *_: _points(result)),
+    "uniform": _uniform,
+    "exponential": _of_exponential(_scaled),
+    "standard_exponential": _of_exponential(lambda result, *_: result),
+    "gumbel": _gumbel,
+    "logistic": _logistic,
+    "beta": _beta,
+    "geometric": _trials,
+    "pareto": _of_exponential(lambda result, a, *_: np.log1p(result) * a),
+    "power": _of_exponential(lambda result, a, *_: -np.log(result) * a),
+    "rayleigh": _of_exponential(lambda result, scale=1.0, *_: (result / scale) ** 2 / 2),
+    "weibull": _of_exponential(lambda result, a, *_: result**a),
+    "integers": _integers,
+    "randint": _integers,
+    "choice": _choice,
+    "multinomial": _counts,
+    "binomial": _heads,
+    **dict.fromkeys(("hypergeometric", "permutation", "permuted", "shuffle"), _places),
+}
+_OF_PYTHON: dict[str, Callable[..., Any]] = {
+    "random": _points,
+    "expovariate": _of_exponential(lambda result, lambd=1.0: result * lambd),
+    "weibullvariate": _of_exponential(_weibull_of_python),
+    "_randbelow": lambda result, n: _whole(result, 0, n),
+    "getrandbits": _bits,
+    "sample": _places,
+    "binomialvariate": lambda result, n=1, p=0.5: _heads(result, n, p),
+}
+_OF_TORCH: dict[str, Callable[..., Any]] = {
+    "rand": _torch_rand,
+    "rand_like": _torch_rand,
+    "uniform_": _torch_filled,
+    "exponential_": _torch_exponential,
+    "geometric_": _torch_geometric,
+    "multinomial": _torch_multinomial,
+    "bernoulli": _torch_bernoulli,
+    "bernoulli_": _torch_bernoulli,
+    "binomial": _torch_heads,
+    "randint": _torch_integers,
+    "randint_like": _torch_integers_like,
+    "random_": _torch_random,
+    "randperm": _torch_order,
+}
+ROWS: dict[tuple[str, str], Callable[..., Any]] = {
+    (library, name): row
+    for library, rows in (("numpy", _OF_NUMPY), ("random", _OF_PYTHON), ("torch", _OF_TORCH))
+    for name, row in rows.items()
+}
+"""By library and name: ``row(result, *args, **kwargs)`` yields what was drawn."""

@@ -1,0 +1,156 @@
+"""A run as it is, its random numbers recorded.
+
+``Recorder`` stands where an interpreter of ``Draws`` stands. In its block each drawing call of ``random`` and NumPy
+goes to the method of the library, and the recorder keeps the arguments and the result; nothing else is changed. torch
+is recorded by ``torch.recording``. JAX needs no record: its numbers are a function of keys, and the keys that were
+handed out are kept. No rule for symbolic numbers is used here.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from copy import copy
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from specverify.intercept.caller import caller
+from specverify.intercept.run import RUNS
+from specverify.reference import Draws, Pmf, Site
+
+LIBRARIES = ("random", "numpy")
+PASSED_THROUGH = frozenset({"choices"})
+"""Python code of a library whose inner calls are recorded in its place."""
+NOT_DRAWING = frozenset({"seed", "setstate", "getstate", "set_state", "get_state", "spawn"})
+IN_PLACES = frozenset({"sample", "shuffle", "permutation", "permuted", "choice"})
+"""Calls that take things out of a population: what is recorded is the places of the things."""
+
+
+class Record(NamedTuple):
+    """One drawing call of a plain run."""
+
+    library: str
+    name: str
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    result: Any
+    place: str
+    """File and line of the call."""
+
+    def __str__(self) -> str:
+        """Name the call and its line."""
+        return f"{self.library}.{self.name} at {self.place}"
+
+
+class Recorder:
+    """Lets a program draw for itself and records what it draws; ``named`` answers the draws it asks for by name."""
+
+    boundary = None
+
+    def __init__(self, named: Draws) -> None:
+        """Nothing has been drawn."""
+        self._named = named
+        self.records: list[Record] = []
+        self.keys: list[Any] = []
+        """Keys of JAX that were made for calls."""
+
+    def categorical(self, pmf: Pmf, site: Site) -> int:
+        """Return the outcome of a draw that the program asks for by name."""
+        with nobody():
+            return self._named.categorical(pmf, site)
+
+    def call(self, library: str, name: str, real: Callable[..., Any], generator: Any, given: Any, named: Any) -> Any:
+        """Return what the method of a library returns, and record it unless it draws nothing."""
+        if name in NOT_DRAWING or name in PASSED_THROUGH:
+            return real(generator, *given, **named)
+        with nobody():
+            if name in IN_PLACES:
+                places, result = _in_places(name, real, generator, given, named)
+            else:
+                result = places = real(generator, *given, **named)
+        self.keep(Record(library, name, given, named, copy(places), caller()))
+        return result
+
+    def keep(self, record: Record) -> None:
+        """Add a record."""
+        self.records.append(record)
+
+    def call_it(self, _generator: Any, _name: str) -> None:
+        """Take no note of the name of a generator."""
+
+    def set_by_program(self, _generator: Any, change: Callable[[], Any]) -> Any:
+        """Do what sets the state of a generator: nothing is drawn."""
+        return change()
+
+    def key(self) -> Any:
+        """Return a key of JAX for a call that takes one."""
+        with nobody():
+            seed = int(np.random.randint(2**31))  # noqa: NPY002 - it is what ``seeded`` seeds
+        self.keys.append(sys.modules["jax"].random.PRNGKey(seed))
+        return self.keys[-1]
+
+
+def _in_places(name: str, real: Callable[..., Any], generator: Any, given: Any, named: Any) -> tuple[Any, Any]:
+    """Return the places that a call takes, by letting it take from all places instead, and what it returns."""
+    first, *rest = given
+    several = not isinstance(first, int | np.integer) and np.ndim(first) != 0
+    if name == "permuted":
+        axis = rest[0] if rest else named.get("axis")
+        whole = np.asarray(first)
+        flat = whole.ravel() if axis is None else np.moveaxis(whole, axis, -1)
+        order = np.broadcast_to(np.arange(flat.shape[-1]), flat.shape)
+        places = real(generator, order, axis=-1)
+        taken = np.take_along_axis(flat, places, -1)
+        taken = taken.reshape(whole.shape) if axis is None else np.moveaxis(taken, -1, axis)
+        out = rest[1] if len(rest) > 1 else named.get("out")
+        if out is not None:
+            out[...] = taken
+        return places, taken if out is None else out
+    if name == "shuffle":
+        axis = rest[0] if rest else named.get("axis", 0)
+        number = first.shape[axis] if isinstance(first, np.ndarray) else len(first)
+        order = np.arange(number)
+        real(generator, order)
+        first[:] = np.take(first, order, axis) if isinstance(first, np.ndarray) else [first[place] for place in order]
+        return order, None
+    if name == "sample":
+        counts = named.get("counts")
+        population = [item for item, n in zip(first, counts, strict=True) for _ in range(n)] if counts else first
+        k = rest[0] if rest else named["k"]
+        places = real(generator, range(len(population)), k)
+        return places, [population[place] for place in places]
+    axis = named.get("axis", 0) if name == "choice" else (rest[0] if rest else named.get("axis", 0))
+    number = np.shape(first)[axis] if several else int(first)
+    if name == "permutation":
+        places = real(generator, number)
+    else:
+        places = real(generator, number, *rest, **{key: item for key, item in named.items() if key != "axis"})
+    return places, np.take(np.asarray(first), places, axis) if several else places
+
+
+@contextmanager
+def nobody() -> Iterator[None]:
+    """Record nothing inside the block."""
+    for stack in RUNS.answers.values():
+        stack.append(None)
+    try:
+        yield
+    finally:
+        for stack in RUNS.answers.values():
+            stack.pop()
+
+
+@contextmanager
+def records_in(recorder: Recorder) -> Iterator[None]:
+    """Record the calls of ``random`` and NumPy, and keep the keys of JAX, inside the block."""
+    for library in LIBRARIES:
+        RUNS.answers.setdefault(library, []).append(recorder)
+    RUNS.jax.append(recorder)
+    try:
+        yield
+    finally:
+        RUNS.jax.remove(recorder)
+        for library in LIBRARIES:
+            RUNS.answers[library].remove(recorder)

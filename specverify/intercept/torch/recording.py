@@ -1,0 +1,41 @@
+"""What torch draws in a run as it is, recorded at its dispatcher."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from specverify.intercept.caller import caller
+from specverify.intercept.recorded_numbers import ROWS
+from specverify.intercept.recorder import Record, Recorder
+
+
+class Recording(TorchDispatchMode):  # type: ignore[no-untyped-call]  # as torch has it
+    """Runs every operation as it is, and records those that draw."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        """``recorder`` keeps the records."""
+        super().__init__()  # type: ignore[no-untyped-call]  # likewise
+        self._recorder = recorder
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Return what the operation returns."""
+        named = dict(kwargs or {})
+        if torch.Tag.nondeterministic_seeded not in func.tags:
+            return func(*args, **named)
+        given, name = tuple(_kept(item) for item in args), func.overloadpacket.__name__
+        before = None if ("torch", name) in ROWS else torch.get_rng_state()
+        result = func(*args, **named)
+        if before is not None and torch.equal(before, torch.get_rng_state()):  # attention without dropout, say
+            return result
+        self._recorder.keep(Record("torch", name, given, named, _kept(result), caller()))
+        return result
+
+
+def _kept(item: Any) -> Any:
+    return item.detach().clone() if isinstance(item, torch.Tensor) else item

@@ -1,0 +1,30 @@
+"""What the exact checks together say of a verifier, in a share of the scenarios."""
+
+from __future__ import annotations
+
+from specverify.base.verdict import Status
+from specverify.checks import EXACT_CHECKS
+from specverify.run.verify import Checklist, verify_subject
+from specverify.subjects.keys import keyed
+from specverify.subjects.verifier import verifier_subject
+from test_support.idioms.judged import worst_of
+
+SHARES = 24
+
+
+def said(verify, check, gamma=2, shares=SHARES):
+    """Return the verdict of one exact check in a share of the scenarios."""
+    subject = verifier_subject(keyed(verify), verify.__name__, (gamma,))
+    subject = subject._replace(scenarios=subject.scenarios[::shares])
+    checks = tuple(each for each in EXACT_CHECKS if each.name == check)
+    return next(iter(verify_subject(subject, Checklist(checks))))
+
+
+def told(verify, gamma, place):
+    """Return the worst status of the exact checks that had a case, and what that one says; none after a refutation."""
+    return worst_of(verifier_subject(keyed(verify), verify.__name__, (gamma,)), place, SHARES)
+
+
+def refuted(verify, gamma, place):
+    """Return whether a check refutes a verifier in one of the shares of the scenarios, from ``place`` on."""
+    return any(told(verify, gamma, place + later)[0] == Status.REFUTED.value for later in range(SHARES))

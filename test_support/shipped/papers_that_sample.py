@@ -1,0 +1,225 @@
+"""The releases of papers whose loops sample, or whose verifiers take one draft."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from reference import Claim
+from specverify.base.verdict import Status
+from specverify.laws.scenarios import Scenario
+from test_support.shipped import blocks, chains, loops, staged_loops
+from test_support.shipped.beside import SOFT, Beside
+from test_support.shipped.released import BOUNDARY, LAW, Released
+
+WRONG, RAISES = Status.REFUTED, Status.UNUSABLE
+EVERYTHING = frozenset(Claim)
+THREE = tuple(Scenario("generic", 2, (0, 1, 0), 3, seed=seed) for seed in (5, 6, 1, 7))
+"""Texts of three tokens: the pool of n-grams must have been written to before a guess is known."""
+HSD = "Hierarchical-Speculative-Decoding"
+
+
+def hierarchical(what, source=HSD, *, note="", control=False, **mends):
+    """One entry of the three about hierarchical speculative decoding."""
+    apart = Beside("hierarchical-released", parts=control)
+    return Released(
+        "Hierarchical SD, 2601.05724",
+        "hierarchical",
+        source,
+        f"`_speculative_sampling`, `backward`, one draft; {what}",
+        partial(blocks.hierarchical, source, **mends),
+        blocks.hierarchical,
+        (1, 2, 3),
+        expected={BOUNDARY: WRONG} if control else {LAW: WRONG, BOUNDARY: WRONG},
+        beside=(apart,),
+        control=control,
+        note=note,
+    )
+
+
+SAMPLING = (
+    hierarchical(
+        "its tabs read as four spaces",
+        untabbed=True,
+        note=(
+            "The file cannot be imported as it is released: line 5366 has tabs among spaces, and Python ends in a "
+            "TabError. With tabs of four spaces it can, and the block is kept with min(1, r) where r is the plain "
+            "product of p/q, while all other coins know the largest product before them. Two drafts are needed "
+            "for it to show."
+        ),
+    ),
+    hierarchical("the last commit that can be imported", f"{HSD}-compiles"),
+    hierarchical(
+        "the last coin with the same cap",
+        untabbed=True,
+        capped=True,
+        control=True,
+        note=(
+            "`r_i <= probability_ratio` divided by the running maximum of the ratio, at least 1. Nothing else is "
+            "changed, and the law is p."
+        ),
+    ),
+    Released(
+        "SVIP, 2411.18462",
+        "svip",
+        "SVIP",
+        '`assisted_decoding`, `length_policy="svip"`, `sample`, as long as asked for',
+        lambda: loops.svip,
+        loops.svip,
+        loop=True,
+        expected={LAW: WRONG},
+        note=(
+            "Where one token is left to write, nothing may be drafted, `candidate_length > 0` is false, and the "
+            "branch of greedy decoding is taken (`eval_specbench.py`, line 226) although `args.sample` is set: "
+            "the last token is the argmax of p. It happens to at most one token of a text."
+        ),
+    ),
+    Released(
+        "SVIP, 2411.18462",
+        "svip",
+        "SVIP",
+        "the same, asked for one token more, which is not looked at",
+        lambda: partial(loops.svip, beyond=1),
+        loops.svip,
+        loop=True,
+        control=True,
+    ),
+    Released(
+        "SpecDec++, 2405.19715",
+        "specdec-pp",
+        "SpecDec_pp",
+        "`my_assisted_decoding`, schedule `ada`, at most 2 drafts",
+        lambda: staged_loops.specdec_pp,
+        staged_loops.specdec_pp,
+        loop=True,
+        expected={BOUNDARY: WRONG},
+    ),
+    Released(
+        "Speculative decoding, 2211.17192 (feifeibear)",
+        "speculative-sampling",
+        "LLMSpeculativeSampling",
+        "`speculative_sampling` with its cache, gamma 1",
+        lambda: partial(loops.feifeibear, first=0, gamma=1),
+        loops.feifeibear,
+        loop=True,
+        expected=dict.fromkeys(("program_is_its_draws", LAW, BOUNDARY), RAISES),
+        note=(
+            "`sample` raises a RuntimeError whenever token 0 is drawn (`sampling/utils.py`, line 53), from p and "
+            "from q. It is no wrong law, but no law either, for a vocabulary that has such a token."
+        ),
+    ),
+    Released(
+        "Speculative decoding, 2211.17192 (feifeibear)",
+        "speculative-sampling",
+        "LLMSpeculativeSampling",
+        "the same, the vocabulary moved up by one",
+        lambda: partial(loops.feifeibear, gamma=1),
+        loops.feifeibear,
+        loop=True,
+        control=True,
+        expected={BOUNDARY: WRONG},
+    ),
+    Released(
+        "NASD, romsto/Speculative-Decoding",
+        "nasd",
+        "Speculative-Decoding",
+        "`ngram_assisted_speculative_generate` with `NGramStorage(3)`, gamma 2, `filler_top_k` 2",
+        lambda: loops.nasd,
+        loops.nasd,
+        THREE,
+        loop=True,
+        expected={LAW: WRONG},
+        beside=(Beside("nasd-released", {"order": 3, "gamma": 2, "filler_top_k": 2}),),
+        note=(
+            "A draw from p is compared with the guess, and after a miss another one is written: a guess comes out "
+            "with p (2 - p). A prompt of two tokens ends in a KeyError (`ngram_storage.py`, line 174), so all "
+            "have three."
+        ),
+    ),
+    Released(
+        "NASD, romsto/Speculative-Decoding",
+        "nasd",
+        "Speculative-Decoding",
+        "the same with gamma 0",
+        lambda: partial(loops.nasd, gamma=0),
+        loops.nasd,
+        THREE,
+        loop=True,
+        control=True,
+    ),
+    Released(
+        "TriForce, 2404.11912",
+        "triforce",
+        "TriForce",
+        "`TriForce` with `Middle_Spec`, gamma 1, `top_p` 0, temperature 1",
+        lambda: loops.triforce,
+        loops.triforce,
+        loop=True,
+        expected={LAW: WRONG},
+        beside=(Beside("triforce-released", {"gamma": 1, "forget": 1}, first=True, untrimmed=2),),
+        note=(
+            "After an inner rejection `Middle_Spec` draws from q' and not from norm((q' - q'')+), so its drafts "
+            "do not have the law q' that the outer round divides by. The first token of a text is the target's."
+        ),
+    ),
+    Released(
+        "TriForce, 2404.11912",
+        "triforce",
+        "TriForce",
+        "the same, an inner rejection drawn by its own `max_fn`",
+        lambda: partial(loops.triforce, mended=True),
+        loops.triforce,
+        loop=True,
+        control=True,
+    ),
+    Released(
+        "SpecHub, 2411.05289",
+        "spechub",
+        "Speculative_decoding_OT",
+        "`sample` and `evaluate_posterior`, one pair a round; q never certain",
+        lambda: staged_loops.spechub,
+        staged_loops.spechub,
+        SOFT,
+        loop=True,
+        expected={BOUNDARY: RAISES},
+        note=(
+            "Where q is 1 at a token, the second of the pair has no law and `torch.multinomial` raises "
+            "(`cnets.py`, line 746). Where p of the hub is above 0.999 it is taken at once; no table here is so "
+            "near to 1 without being 1. At a uniform next to 1 a pair that p owes all of is rejected, and NaN is left."
+        ),
+    ),
+    Released(
+        "DFlash, 2602.06036",
+        "dflash",
+        "dflash",
+        "`dflash_generate`, blocks of 3, temperature 1",
+        lambda: staged_loops.dflash,
+        staged_loops.dflash,
+        loop=True,
+    ),
+    Released(
+        "DSpark, deepseek-ai/DeepSpec",
+        "speculative-sampling",
+        "DeepSpec",
+        "`verify_draft_tokens`",
+        chains.deepspec,
+        chains.deepspec,
+        (1, 2),
+        claims=EVERYTHING,
+    ),
+    Released(
+        "Speculative Jacobi decoding, 2410.01699",
+        "speculative-jacobi",
+        "SJD",
+        "`SpeculativeSampler` of `jacobi_iteration_lumina_mgpt.py`, one sweep",
+        blocks.jacobi,
+        blocks.jacobi,
+        (1, 2),
+        claims=EVERYTHING,
+        expected={BOUNDARY: WRONG},
+        note=(
+            "The decision of a sweep alone, given drafts and the rows that they were drawn from; what is drawn anew "
+            "behind a rejection is not looked at. Where p = q up to rounding, a uniform next to 1 rejects, nothing "
+            "is left to draw from, and it raises."
+        ),
+    ),
+)

@@ -1,0 +1,105 @@
+"""Writes ``docs/errata.md`` from the tests: run ``python -m tools.pages.errata_page docs/errata.md``."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import Counter
+from pathlib import Path
+
+from property_tests.errata import (
+    test_edge_cloud_guide,
+    test_edge_cloud_protocol,
+    test_edge_cloud_residual,
+    test_edge_cloud_sampling,
+    test_implementation,
+    test_implementation_logits,
+    test_implementation_loop,
+    test_ngram,
+    test_ngram_tables,
+    test_survey,
+    test_survey_fixed_points,
+    test_survey_lossy,
+    test_survey_trees,
+    test_theory,
+    test_theory_bound,
+    test_theory_speed,
+)
+from test_support.errata.record import DOCUMENTS, ERRATA, Erratum, Verdict
+
+MODULES = (
+    *(test_theory, test_theory_bound, test_theory_speed),
+    *(test_implementation, test_implementation_logits, test_implementation_loop),
+    *(test_ngram, test_ngram_tables),
+    *(test_edge_cloud_guide, test_edge_cloud_residual, test_edge_cloud_sampling, test_edge_cloud_protocol),
+    *(test_survey, test_survey_lossy, test_survey_trees, test_survey_fixed_points),
+)
+"""Imported for the rows that they add to ``ERRATA``; the survey's rows stand in this order."""
+
+HEAD = """# Errata of five notes on speculative decoding
+
+Many people learn speculative decoding from five widely copied notes in Chinese:
+
+{documents}
+
+They are good introductions, and they hold false theorems, formulas that contradict each other, and code that is biased
+or fails. Here are {count} of their claims by document and section, true ones among them: the sentence as it is printed,
+the same in English, what becomes of it as printed, and of the reading that its author most plausibly meant.
+
+Each row is a test. It computes the numbers of its row, most by exact enumeration in rational arithmetic, and fails if
+the claim turns out otherwise than the verdict says. The page is written from the tests, and a test compares the two.
+p is the target, q the draft (the survey has them the other way round), alpha the acceptance probability of one drafted
+token unless it says otherwise, gamma or k the number of drafts, TV the total variation, and a distance is the total
+variation to the law of sampling from p. Shares of random samples have a fixed seed and an exact interval.
+
+{counts}
+"""
+
+
+COLUMNS = ("section", "the note", "in English", "as printed", "as meant", "what is true, and the test")
+
+
+def rows_of(document: str) -> list[Erratum]:
+    """Return the rows of a document: by section number, or in the order of ``MODULES`` where sections have none."""
+    order = [module.__name__.rpartition(".")[2] for module in MODULES]
+    rows = [row for row in ERRATA if row.document == document]
+    rows.sort(key=lambda row: order.index(Path(row.test.partition("::")[0]).stem))
+    return sorted(rows, key=lambda row: _number(row.section))
+
+
+def page() -> str:
+    """Return the page."""
+    documents = "\n".join(f"* {key}: {name}" for key, name in DOCUMENTS.items())
+    parts = [HEAD.format(documents=documents, count=len(ERRATA), counts=_counts())]
+    for key, name in DOCUMENTS.items():
+        parts.append(f"\n## {key}: {name}\n\n| {' | '.join(COLUMNS)} |\n{'|---' * len(COLUMNS)}|\n")
+        parts += [_line(row) for row in rows_of(key)]
+    return "".join(parts)
+
+
+def _line(row: Erratum) -> str:
+    quoted, stated, correct = (
+        text.replace("|", r"\|")
+        for text in ("<br>".join(f"`` {sentence} ``" for sentence in row.quoted), row.stated, row.corrected())
+    )
+    return f"| {row.section} | {quoted} | {stated} | {row.verdict} | {row.meant} | {correct}<br>`{row.test}` |\n"
+
+
+def _counts() -> str:
+    printed = Counter((row.document, row.verdict) for row in ERRATA)
+    meant = Counter((row.document, row.meant) for row in ERRATA)
+    lines = ["| document | " + " | ".join(Verdict) + " | all |", "|---" * (len(Verdict) + 2) + "|"]
+    for key in DOCUMENTS:
+        for reading, found in (("as printed", printed), ("as meant", meant)):
+            numbers = [found[key, verdict] for verdict in Verdict]
+            lines.append(f"| {key}, {reading} | " + " | ".join(map(str, (*numbers, sum(numbers)))) + " |")
+    return "\n".join(lines)
+
+
+def _number(section: str) -> tuple[int, ...]:
+    leading = re.match(r"\d+(\.\d+)*", section)
+    return tuple(map(int, leading[0].split("."))) if leading else ()
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(page(), "utf-8")

@@ -1,0 +1,25 @@
+"""The words of the glossary, as ``specverify explain`` says them, in their page.
+
+Run ``python -m tools.pages.glossary_page docs/glossary.md``.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from specverify.run.explain import glossary
+
+HEADING = "## Words\n"
+
+
+def with_words(page: str) -> str:
+    """Return the page with the words of the glossary under its last heading, each once."""
+    before, _, _ = page.partition(HEADING)
+    words = "".join(f"\n{word}\n:   {text}\n" for word, text in glossary().items())
+    return f"{before}{HEADING}{words}"
+
+
+if __name__ == "__main__":
+    file = Path(sys.argv[1])
+    file.write_text(with_words(file.read_text("utf-8")), "utf-8")

@@ -1,0 +1,135 @@
+"""The page of idioms: run as a script, this writes docs/idioms.md of lines that ``verdicts.py`` wrote.
+
+    python -m tools.pages.idioms_page FILE
+
+``FILE`` has a line for each idiom. The laws are computed here.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import sys
+from collections import Counter
+from functools import cache
+from itertools import groupby
+from pathlib import Path
+
+from specverify.intercept.cpython.sandbox import look_around
+from test_support.idioms.tables import IDIOMS
+from test_support.idioms.verdicts import there
+from test_support.idioms.world import distance
+
+PAGE = Path(__file__).parents[2] / "docs" / "idioms.md"
+BEFORE = json.loads((Path(__file__).parent / "said_before.json").read_text("utf-8"))
+"""What the first version of this project said of each idiom that was there then, by table and name."""
+LONGEST = 160
+"""Longer code is read in the table itself."""
+EXACT, ROUNDED = 1e-12, 1e-6
+"""A law as near as float64 is exact; what float32 rounds of one is less than the second."""
+_COLUMNS = ("idiom", "code", "twin", "law", "of the twin", "before", "said", "of the twin")
+COLUMNS = f"| {' | '.join(_COLUMNS)} |\n{'|---' * len(_COLUMNS)}|\n"
+HEAD = """# Idioms: how rejection samplers use random numbers
+
+Each line is a step of a rejection sampler as people write it, and its twin: the same code with one mistake in it. Code
+that is long is named by the piece that the twin has another one for; the tables have all of it. Nothing is changed in
+the code for the examination: its calls of torch, NumPy and `random` are answered as they stand.
+
+* *law*: the total variation between the law that is computed of the idiom and that of rejection sampling in closed
+  form, for rows of three tokens with likely rejections. "exact" is below 1e-12, "float32" below 1e-6: as far as the
+  idiom itself rounds. The second number is that of the twin. What several uniforms decide together is known between
+  bounds a millionth apart or so; it is their middle that is compared.
+* *said*: what all exact checks together say, in a sixth of the scenarios that each idiom is examined in, another sixth
+  for the next one; and what they say of the twin.
+* *before*: what the first version of this project said of the right one in the same scenarios, in a minute; the first
+  check that did not hold ended its examination. It was not asked about those that came later. Its words, counted:
+  {before}.
+
+Each idiom, and each twin, is also run as it is, unanswered, and what it draws by itself is compared with the same
+closed form by a planned sample: the idioms fit, the twins do not. So a law that is computed stands beside a real
+sample. `engine_tests/idioms/test_idioms.py` compares every line with what is computed: a sixth of the laws and some of
+the samples in the default run, and all of them, with the verdicts, in the thorough one (`thorough.md`).
+`tools/pages/idioms_page.py` writes the page from what `test_support/idioms/verdicts.py` found.
+
+A function of `torch.compile`, `torch.jit.script` or `torch.vmap` is run as it is written in Python: that the compiler
+keeps what it means is not looked at. Uniforms in 16 bits are as few numbers as they are.
+"""
+
+
+def _code(piece: str) -> str:
+    return "`" + " ".join(piece.split()).replace("|", "\\|") + "`"
+
+
+@cache
+def _bodies(table: str):
+    """Return the statements of every function of a table behind its docstring, by name."""
+    tree = ast.parse((Path(__file__).parents[2] / "test_support" / "idioms" / f"{table}.py").read_text("utf-8"))
+    return {node.name: node.body[1:] for node in tree.body if isinstance(node, ast.FunctionDef)}
+
+
+def _written(idiom):
+    """Return an idiom as it is written, if it is short, else what its twin has another piece for."""
+    body = _bodies(idiom.table)[idiom.name.replace(" ", "_")]
+    code = "; ".join(ast.unparse(statement) for statement in body)
+    return idiom.mistake[0] if len(code) > LONGEST or "\n" in code else code
+
+
+def begin_of(idiom):
+    """Return how the line of an idiom begins: what it is, how it is written, and what is written in its twin."""
+    right, wrong = map(_code, idiom.mistake)
+    return f"| {idiom.what.replace('|', '/')} | {_code(_written(idiom))} | {wrong} for {right} |"
+
+
+def of_law(found):
+    """Return the distance of a law in a word."""
+    return "exact" if found < EXACT else "float32" if found < ROUNDED else f"{found:.2f}"
+
+
+def laws_of(idiom):
+    """Return the laws of an idiom and its twin; nothing where no law is computed."""
+    if idiom.unknown:
+        return "| |"
+    return f"{of_law(distance(idiom, idiom.right))} | {of_law(distance(idiom, idiom.wrong))} |"
+
+
+def said_before(idiom):
+    """Return what the first version said of an idiom; it was not asked about those that came later."""
+    return BEFORE.get(idiom.table, {}).get(idiom.name, "not asked")
+
+
+def end_of(idiom, status, twin):
+    """Return how the line of an idiom ends: what was said of it before, what is now, and of its twin."""
+    said = f"{status}: {idiom.unknown}" if idiom.unknown else status
+    return f"{said_before(idiom)} | {said} | {twin} |"
+
+
+def _told_before() -> str:
+    """Return how often the first version said what, in words."""
+    counts = Counter(map(said_before, IDIOMS))
+    return ", ".join(f"{word} {number}" for word, number in counts.most_common())
+
+
+def on_page():
+    """Return the lines of the page, by how they begin."""
+    begins = [begin_of(idiom) for idiom in IDIOMS]
+    lines = PAGE.read_text("utf-8").splitlines()
+    known = ((next((begin for begin in begins if line.startswith(begin)), ""), line) for line in lines)
+    return {begin: line for begin, line in known if begin}
+
+
+def page(found):
+    """Return the page for what was found of each idiom."""
+    text = [HEAD.replace("{before}", _told_before())]
+    for table, idioms in groupby(IDIOMS, lambda idiom: idiom.table):
+        text.append(f"\n## {table.replace('_', ' ').capitalize()}\n\n`engine_tests/idioms/{table}.py`\n\n")
+        text.append(COLUMNS)
+        for idiom in idioms:
+            line = found[idiom.table, idiom.name]
+            end = end_of(idiom, line["right"]["status"], line["wrong"]["status"])
+            text.append(f"{begin_of(idiom)} {laws_of(idiom)} {end}\n")
+    return "".join(text)
+
+
+if __name__ == "__main__":
+    look_around()
+    PAGE.write_text(page(there(Path(sys.argv[1]))), "utf-8")

@@ -1,0 +1,38 @@
+"""Writes ``docs/refusals.md`` from the table of refusals.
+
+Run ``python -m tools.pages.refusals_page docs/refusals.md``.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from specverify.intercept.refusals import REASONS
+
+HEAD = """# Why a program is refused
+
+Random numbers have no value while a program is enumerated. What cannot be followed is refused, and the verdict is
+UNKNOWN: it is never guessed. A refusal names the operation of your library, your line, the reason and a way out:
+
+```
+torch.lgamma at my_sampler.py:31: the value of a uniform random number is needed, not only a comparison with it; ...
+```
+
+It wins over what happens afterwards: over an error that your code raises because of it, over one that swallows it, and
+over errors about the kind of arrays where it was refused in every attempt to find out which arrays it takes. Each
+refusal is an exception with the fields `code`, `reason`, `operation`, `place` and `way_out`. These are the codes.
+
+| code | reason | way out |
+|---|---|---|
+"""
+
+
+def page() -> str:
+    """Return the page."""
+    rows = [f"| `{code}` | {reason.meaning} | {reason.way_out} |\n" for code, reason in REASONS.items()]
+    return HEAD + "".join(rows)
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(page())

@@ -1,0 +1,43 @@
+"""The page of sources of randomness: run as a script, this writes docs/sources-of-randomness.md."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from specverify.testing import check_engine
+from test_support.soundness.sources_of_randomness import HIDDEN, SOURCES
+
+RIGHT, WRONG = 0.9, 0.6
+PAGE = Path(__file__).parents[2] / "docs" / "sources-of-randomness.md"
+HEAD = f"""# Where an engine takes its randomness from
+
+Each line is a coin. A right engine tosses it with probability {RIGHT}, as the call without speculation does; a wrong
+one with {WRONG}. A source that is answered has an exact law: the right engine holds and the wrong one is refuted. A
+source that cannot be answered leaves both UNKNOWN, with the file, the line and the way out. No right engine is refuted
+and no wrong one holds. `engine_tests/soundness/test_sources_of_randomness.py` compares each line with what is computed,
+and `tools/pages/sources_page.py` writes the page. What else could be missed stands in `soundness.md`.
+
+| source | right engine | wrong engine | |
+|---|---|---|---|
+"""
+
+
+def verdicts(make, p):
+    """Return check -> verdict of an engine that tosses the coin with ``p``."""
+    coin, plain = make(p), make(RIGHT)
+    found = check_engine(lambda: [int(coin())], lambda: [int(plain())], on_fail=None)
+    return {verdict.check: verdict for verdict in found}
+
+
+def line(source, statuses):
+    """Return the line of a source: the status of the law, right and wrong."""
+    answered = "answered" if source in SOURCES else "named"
+    return f"| {source} | {statuses[0].value} | {statuses[1].value} | {answered} |"
+
+
+if __name__ == "__main__":
+    rows = [
+        line(source, [verdicts(make, p)["law_is_target"].status for p in (RIGHT, WRONG)])
+        for source, make in {**SOURCES, **HIDDEN}.items()
+    ]
+    PAGE.write_text(HEAD + "\n".join(rows) + "\n", "utf-8")

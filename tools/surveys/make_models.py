@@ -1,0 +1,157 @@
+"""Make the tiny models that engines are examined with, in the formats of those that need a file.
+
+    python tools/surveys/make_models.py onnxruntime|openvino|llama
+
+It needs torch, transformers, and onnxruntime-genai with onnx-ir, or optimum-intel; or gguf alone. What it makes is
+kept in the folder of the engine, so that nobody else needs them.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from specverify.laws.llama import Llama
+from specverify.subjects.decoding import DRAFT_SEED, TARGET_SEED, tiny_llama
+
+ENGINES = Path(__file__).parents[2] / "specverify" / "engines"
+SEEDS = {"target": TARGET_SEED, "draft": DRAFT_SEED}
+
+
+def checkpoint(model: Llama, folder: Path) -> None:
+    """Write a model as transformers does, with a tokenizer that nobody uses but for having one."""
+    import torch
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+    sizes = model.sizes
+    config = LlamaConfig(
+        vocab_size=sizes.vocabulary,
+        hidden_size=sizes.width,
+        intermediate_size=sizes.inner,
+        num_hidden_layers=sizes.layers,
+        num_attention_heads=sizes.heads,
+        num_key_value_heads=sizes.kv_heads,
+        head_dim=sizes.head_width,
+        max_position_embeddings=sizes.positions,
+        rms_norm_eps=sizes.epsilon,
+        rope_theta=sizes.theta,
+        tie_word_embeddings=False,
+        bos_token_id=0,
+        eos_token_id=0,
+        pad_token_id=0,
+    )
+    network = LlamaForCausalLM(config)
+    network.load_state_dict({name: torch.tensor(value) for name, value in model.weights.items()})
+    network.save_pretrained(folder)
+    words = {"[UNK]": 0, "a": 1, "b": 2, "c": 3, "d": 4}
+    tokenizer = Tokenizer(models.WordLevel(words, "[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    special = {"unk_token": "[UNK]", "pad_token": "[UNK]"}
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special).save_pretrained(folder)
+
+
+def onnxruntime(work: Path) -> None:
+    """Build both models, and keep the configuration of one: they have the same sizes."""
+    import onnx
+
+    into = ENGINES / "onnxruntime" / "models"
+    shutil.rmtree(into, ignore_errors=True)
+    into.mkdir(parents=True)
+    builder = [sys.executable, "-m", "onnxruntime_genai.models.builder", "-m", "tiny", "-p", "fp32", "-e", "cpu"]
+    for name in SEEDS:
+        made = work / f"{name}-onnx"
+        subprocess.run([*builder, "-i", work / name, "-o", made], check=True)
+        onnx.save(onnx.load(made / "model.onnx"), into / f"{name}.onnx")  # with its weights inside
+    shutil.copy(work / "target-onnx" / "genai_config.json", into)
+
+
+def openvino(work: Path) -> None:
+    """Export both models, each into its own folder."""
+    import openvino
+    from openvino_tokenizers import convert_tokenizer
+    from optimum.exporters.openvino import main_export
+    from transformers import AutoTokenizer
+
+    for name in SEEDS:
+        into = ENGINES / "openvino" / "models" / name
+        shutil.rmtree(into, ignore_errors=True)
+        main_export(work / name, into, task="text-generation-with-past", framework="pt", convert_tokenizer=False)
+        graphs = convert_tokenizer(AutoTokenizer.from_pretrained(work / name), with_detokenizer=True)
+        for graph, kind in zip(graphs, ("tokenizer", "detokenizer"), strict=True):
+            openvino.save_model(graph, into / f"openvino_{kind}.xml")
+
+
+def llama(work: Path) -> None:
+    """Write both models as GGUF, the rows of queries and keys in the order in which llama.cpp turns pairs."""
+    from gguf import GGUFWriter
+
+    into = ENGINES / "llama" / "models"
+    shutil.rmtree(into, ignore_errors=True)
+    into.mkdir(parents=True)
+    for name, seed in SEEDS.items():
+        _gguf(GGUFWriter(str(into / f"{name}.gguf"), "llama"), tiny_llama(seed))
+
+
+def _gguf(writer: Any, model: Llama) -> None:
+    sizes = model.sizes
+    writer.add_context_length(sizes.positions)
+    writer.add_embedding_length(sizes.width)
+    writer.add_block_count(sizes.layers)
+    writer.add_feed_forward_length(sizes.inner)
+    writer.add_head_count(sizes.heads)
+    writer.add_head_count_kv(sizes.kv_heads)
+    writer.add_rope_dimension_count(sizes.head_width)
+    writer.add_key_length(sizes.head_width)
+    writer.add_value_length(sizes.head_width)
+    writer.add_rope_freq_base(sizes.theta)
+    writer.add_layer_norm_rms_eps(sizes.epsilon)
+    writer.add_vocab_size(sizes.vocabulary)
+    writer.add_tokenizer_model("llama")
+    writer.add_token_list([b"<unk>", b"a", b"b", b"c", b"d"])
+    writer.add_token_scores([0.0] * sizes.vocabulary)
+    writer.add_token_types([2, 1, 1, 1, 1])
+    for key, value in model.weights.items():
+        heads = {"q_proj": sizes.heads, "k_proj": sizes.kv_heads}.get(key.split(".")[-2], 0)
+        if heads:
+            halves = value.reshape(heads, 2, sizes.head_width // 2, -1)
+            value = halves.swapaxes(1, 2).reshape(value.shape)  # noqa: PLW2901 - the same rows in another order
+        writer.add_tensor(_gguf_name(key), value)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def _gguf_name(key: str) -> str:
+    for said, name in GGUF_NAMES.items():
+        key = key.replace(said, name)
+    return key
+
+
+GGUF_NAMES = {
+    "model.layers.": "blk.",
+    "model.embed_tokens": "token_embd",
+    "model.norm": "output_norm",
+    "lm_head": "output",
+    "self_attn.q_proj": "attn_q",
+    "self_attn.k_proj": "attn_k",
+    "self_attn.v_proj": "attn_v",
+    "self_attn.o_proj": "attn_output",
+    "mlp.gate_proj": "ffn_gate",
+    "mlp.up_proj": "ffn_up",
+    "mlp.down_proj": "ffn_down",
+    "input_layernorm": "attn_norm",
+    "post_attention_layernorm": "ffn_norm",
+}
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as made:
+        for name, seed in SEEDS.items() if sys.argv[1] != "llama" else ():
+            checkpoint(tiny_llama(seed), Path(made) / name)
+        {"onnxruntime": onnxruntime, "openvino": openvino, "llama": llama}[sys.argv[1]](Path(made))

@@ -1,0 +1,256 @@
+"""Run the reproducer of every cause in docs/findings/causes.toml by itself, and write the page of what became of them.
+
+    python tools/surveys/reproducers.py --work FOLDER [--python REPRODUCER=PYTHON ...] [--only WORD] [--write PAGE]
+
+A script is made by ``specverify reproduce`` or stands in docs/findings/reproducers; it is run from an empty folder by
+the PYTHON whose REPRODUCER its name begins with (``hf``, ``mlx``), which should have the engine and nothing of ours.
+One that samples is run with three seeds. What was run is kept in FOLDER; the page has what is kept there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import tempfile
+import time
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, NamedTuple
+
+FINDINGS = Path(__file__).parents[2] / "docs" / "findings"
+SEEDS = (0, 1_000_000, 2_000_000)
+SEEDED = "a seed"
+"""Stands in the first lines of a script that takes one."""
+HEAD = """# Every refuted cell, and the script that shows it
+
+A refuted cell of a page of findings has a cause, and the cause has a script that shows it with the engine alone: the
+same call without speculation is its control. `docs/findings/causes.toml` says which cells a cause has; a test sees that
+no cell is without. Each script was run from an empty folder by a Python that has the engine and nothing of this
+project; `python tools/surveys/reproducers.py` does it again. *status 1* is how often a script ended so, which says
+that the fault is there; one that samples was run with three seeds. *made* and *run* are seconds of one processor: to
+find and write the script as `specverify reproduce` does, whose own start is not counted, and to run it. What was *not
+run* for this page says so; a session of nox examines the project's functions as they stand, with a control beside.
+
+That the harness is innocent, two controls say. *Without speculation*: how many of the same options hold in the page
+of the engine where nothing is drafted; rows of transformers are compared with that very call. *Mended*: how many of the
+cells hold, through the same adapter and by the same checks, with the smallest change of the engine that was found
+(`tools/surveys/mends`; where cells have several causes, with all of them mended), or with a right engine of ours in
+the place of one that is compiled. `nox -s controls` examines them again, and the first row of each cause with the
+engine as it is. Of a function that is shipped the control is a row of its page: the same with one thing changed, or
+another function in the same adapter.
+
+"""
+TABLE = (
+    "| cause | cells | reproducer | status 1 | made | run | it prints | without speculation | mended |\n"
+    "|---|---:|---|---:|---:|---:|---|---|---|\n"
+)
+
+
+class Cause(NamedTuple):
+    """Why cells are refuted, and what shows it."""
+
+    page: str
+    """How the name of the page begins."""
+    cause: str
+    reproducer: str
+    cells: tuple[str, ...]
+    control: str = ""
+    """A row of the page that holds where those of the cause are refuted."""
+    uncontrolled: str = ""
+    """Why there is neither that nor an engine that was mended."""
+
+
+def causes() -> list[Cause]:
+    """Return every cause."""
+    found = tomllib.loads((FINDINGS / "causes.toml").read_text("utf-8"))
+    return [
+        Cause(page, **{**entry, "cells": tuple(entry["cells"])}) for page, entries in found.items() for entry in entries
+    ]
+
+
+def pages() -> dict[str, str]:
+    """Return page -> text, of all that tell what is refuted in tables: the name as causes have it."""
+    names = {"transformers-table": "transformers-*-table.md"}
+    listed = dict.fromkeys(cause.page for cause in causes())
+    return {page: next(FINDINGS.glob(names.get(page, f"{page}*.md"))).read_text("utf-8") for page in listed}
+
+
+def refuted(text: str) -> Iterator[str]:
+    """Yield the refuted cells of a page, and those where what is right without speculation raises with it."""
+    head: list[str] = []
+    for line in text.splitlines():
+        if not line.startswith("|"):
+            head = []
+            continue
+        row = [item.strip().strip("*") for item in line.strip().strip("|").split("|")]
+        if not head:
+            head = row
+        elif not set(line) <= set("|-:"):
+            yield from _refuted_in(head, row)
+
+
+def _refuted_in(head: list[str], row: list[str]) -> Iterator[str]:
+    told = dict(zip(head, row, strict=False))
+    name = row[0]
+    if head[0] == "subject":
+        yield from (
+            f"{check} at {name}" for check, cell in told.items() if check != "subject" and cell[:1] in {"✘", "!"}
+        )
+    elif told.get("verdict") in {"refuted", "unusable"}:
+        yield name
+    elif told.get("refuted"):
+        whole = head[0] == "function"
+        yield from (f"{what} at {name}" for what in ([told["refuted"]] if whole else told["refuted"].split(", ")))
+    elif head == ["what", "where", "when"]:
+        yield f"{name} at {told['where']}"
+
+
+def plain_of(cell: str) -> list[str]:
+    """Return what the row of an engine's page may be called that is the same without speculation."""
+    way, _, name = cell.partition("/")
+    return [f"plain{way[len(way.partition(',')[0]) :]}/{name}", f"plain/{name}"]
+
+
+def without_speculation(cells: Sequence[str], text: str) -> str:
+    """Return how many rows of a page hold in which the options of refuted ones are decoded without speculation."""
+    if all(" at " in cell for cell in cells):
+        return "itself plain" if " at alone/" in cells[0] else "what it is compared with" if "hf:" in text else ""
+    if any(cell.startswith("plain") for cell in cells):
+        return "itself plain"
+    rows = [line.strip("|").split("|") for line in text.splitlines() if line.startswith("| plain")]
+    held = {name.strip() for name, verdict, *_ in rows if verdict.strip() == "holds"}
+    return f"{sum(any(name in held for name in plain_of(cell)) for cell in cells)} of {len(cells)} hold"
+
+
+def mended_of(cause: Cause, cells: Sequence[str], work: Path) -> str:
+    """Return what the control of a cause came to: cells of a mended engine, or a row of the page."""
+    file = work / f"mended_{named(cause)}.json"
+    if cause.control:
+        return f"{cause.control} holds"
+    if not file.exists():
+        return f"none: {cause.uncontrolled or 'not run'}"
+    found = json.loads(file.read_text("utf-8"))["mended"]
+    statuses = [found.get(cell, "not examined") for cell in cells]
+    others = sorted(set(statuses) - {"holds"})
+    return "; ".join(
+        f"{statuses.count(status)} of {len(statuses)} {status.replace('holds', 'hold')}"
+        for status in ("holds", *others)
+    )
+
+
+def cause_of(cell: str, listed: list[Cause]) -> Cause | None:
+    """Return the first cause that fits a cell."""
+    return next((cause for cause in listed if any(fnmatchcase(cell, pattern) for pattern in cause.cells)), None)
+
+
+def cells_of() -> Mapping[Cause, list[str]]:
+    """Return the cells of each cause."""
+    listed = causes()
+    found: dict[Cause, list[str]] = {cause: [] for cause in listed}
+    for page, text in pages().items():
+        for cell in refuted(text):
+            cause = cause_of(cell, [each for each in listed if each.page == page])
+            if cause is not None:
+                found[cause].append(cell)
+    return found
+
+
+def run(cause: Cause, python: str) -> dict[str, Any]:
+    """Make the script and run it by itself."""
+    with tempfile.TemporaryDirectory() as made, tempfile.TemporaryDirectory() as empty:
+        script, seconds = FINDINGS / "reproducers" / cause.reproducer, 0.0
+        if cause.reproducer.startswith("hf:"):
+            script = Path(made) / "script.py"
+            seconds = _make(cause.reproducer, script)
+        text = script.read_text("utf-8")
+        seeds = SEEDS if SEEDED in text[:1000] else SEEDS[:1]
+        arguments = [[str(seed)] if len(seeds) > 1 else [] for seed in seeds]
+        runs = [_ended([python, "-I", str(script), *more], empty) for more in arguments]
+    found = {"statuses": [status for status, *_ in runs], "made": seconds, "run": runs[0][2], "said": runs[0][1]}
+    return {**found, "script": text}
+
+
+def _make(reproducer: str, script: Path) -> float:
+    """Write the script that ``specverify reproduce`` writes, and return the seconds of a processor that took."""
+    from specverify.run.catalogue import find_subject  # the page is read without an engine
+    from specverify.run.replays import first_case
+    from specverify.run.reproduce import reproduction, reproduction_of_error
+
+    name, _, check = reproducer.partition(" --check ")
+    begun, subject = time.process_time(), find_subject(name)
+    found = reproduction(*first_case(subject, check)) if check else reproduction_of_error(subject)
+    script.write_text(found.script, "utf-8")
+    return time.process_time() - begun
+
+
+def _ended(command: list[str], folder: str | None) -> tuple[int, str, float]:
+    """Return the status of a command, the last line it printed, and its seconds of a processor."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    said = (done.stdout.strip() or done.stderr.strip()).rpartition("\n")[2]
+    return done.returncode, said, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def page(work: Path) -> str:
+    """Return the page of what is kept in a folder."""
+    text, last, told = HEAD, "", pages()
+    for cause, cells in cells_of().items():
+        if cause.page != last:
+            text += f"{'' if not last else chr(10)}## {cause.page}\n\n{TABLE}"
+            last = cause.page
+        file = work / f"{named(cause)}.json"
+        controls = f"{without_speculation(cells, told[cause.page])} | {mended_of(cause, cells, work)}"
+        text += _row(cause, len(cells), json.loads(file.read_text("utf-8")) if file.exists() else None, controls)
+    return text
+
+
+def _row(cause: Cause, cells: int, found: dict[str, Any] | None, controls: str) -> str:
+    command = (
+        f"`specverify reproduce {cause.reproducer}`" if cause.reproducer.startswith("hf:") else f"`{cause.reproducer}`"
+    )
+    if found is None:
+        return f"| {cause.cause} | {cells} | {command} | not run |  |  |  | {controls} |\n"
+    times = f"{found['statuses'].count(1)} of {len(found['statuses'])}"
+    made = f"{found['made']:.0f}" if found["made"] else ""
+    said = found["said"].replace("|", "/")
+    said = said if len(said) <= 160 else f"{said[:157]}..."
+    return f"| {cause.cause} | {cells} | {command} | {times} | {made} | {found['run']:.0f} | {said} | {controls} |\n"
+
+
+def named(cause: Cause) -> str:
+    """Return the name of the file that keeps what was run."""
+    return "".join(letter if letter.isalnum() else "_" for letter in cause.reproducer)
+
+
+def main() -> None:
+    """Run what has not been run."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--python", action="append", default=[], metavar="REPRODUCER=PYTHON")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--write", type=Path, default=None)
+    given = parser.parse_args()
+    given.work.mkdir(parents=True, exist_ok=True)
+    pythons = dict(item.split("=", 1) for item in given.python)
+    for cause in causes():
+        file = given.work / f"{named(cause)}.json"
+        python = next((path for start, path in pythons.items() if cause.reproducer.startswith(start)), None)
+        if python is not None and given.only in cause.reproducer and not file.exists():
+            try:
+                found = run(cause, python)
+            except Exception as error:  # noqa: BLE001 - an engine may raise anything; the others are run all the same
+                print(f"{cause.reproducer}: not made, {type(error).__name__}: {error}", flush=True)
+                continue
+            print(f"{cause.reproducer}: {found['statuses']} {found['said']}", flush=True)
+            file.write_text(json.dumps(found), "utf-8")
+    if given.write is not None:
+        given.write.write_text(page(given.work), "utf-8")
+
+
+if __name__ == "__main__":
+    main()
