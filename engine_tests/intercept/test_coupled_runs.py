@@ -7,12 +7,12 @@ import sys
 import numpy as np
 import pytest
 import torch
-from faults_of_interception import FAULTS
 
 from specverify.checks.coupled_runs import coupled
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.recorded_numbers import ROWS
 from specverify.intercept.symbolic import numbers
+from test_support.intercept.faults_of_interception import FAULTS
 
 PROGRAMS = tuple({fault.program: None for fault in FAULTS})
 CONTROL_RUNS, FAULT_RUNS = 40, 400

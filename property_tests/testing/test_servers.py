@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import numpy as np
 import pytest
 
-from specverify.testing import check_sampler, server_sampler
+from specverify.testing import UnusableSubject, check_sampler, server_sampler
 
 P = np.array([[0.2, 0.3, 0.5], [0.5, 0.25, 0.25], [0.1, 0.8, 0.1]])
 PIECES = ("a", "bc", " d")
@@ -147,3 +147,24 @@ def test_the_chunks_of_a_stream_add_up(fault, status, monkeypatch):
 def test_what_is_no_server_is_said():
     with pytest.raises(ValueError, match="url"):
         server_sampler("localhost", (), 1)
+
+
+def test_an_answer_that_is_no_json_is_said():
+    class Broken(BaseHTTPRequestHandler):
+        def do_POST(self):
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"<html>gateway</html>")
+
+        def log_message(self, *_):
+            pass
+
+    running = ThreadingHTTPServer(("127.0.0.1", 0), Broken)
+    threading.Thread(target=running.serve_forever, daemon=True).start()
+    try:
+        sample = server_sampler(f"http://127.0.0.1:{running.server_port}/", (3, 1), 2)
+        with pytest.raises(UnusableSubject, match=r"gateway.*expected JSON"):
+            sample(1, 1)
+    finally:
+        running.shutdown()
+        running.server_close()

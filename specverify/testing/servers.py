@@ -75,7 +75,7 @@ def server_sampler(
             usage = {"stream": True, "stream_options": {"include_usage": True}}
             return [_streamed(url, {**fields, **usage, "seed": seed + place, "n": 1}) for place in range(number)]
         with _opened(url, {**fields, "seed": seed, "n": number}) as body:
-            answer = json.load(body)
+            answer = _decoded(url, body.read())
         return _answers(url, answer, number)
 
     return sample
@@ -92,6 +92,13 @@ def _opened(url: str, fields: Mapping[str, Any]) -> Any:
         raise UnusableSubject(f"{url} answered {error.code}: {said}") from None
     except (OSError, ValueError) as error:
         raise UnusableSubject(f"{url} does not answer: {error}") from None
+
+
+def _decoded(url: str, data: bytes | str) -> Any:
+    try:
+        return json.loads(data)
+    except ValueError:
+        raise UnusableSubject(f"{url} answered {shown(data[:300])}, expected JSON") from None
 
 
 def _answers(url: str, answer: Any, number: int) -> list[dict[str, Any]]:
@@ -151,7 +158,7 @@ def _streamed(url: str, fields: Mapping[str, Any]) -> dict[str, Any]:
             data = line.decode("utf-8").strip().removeprefix("data:").strip()
             if not data or data == "[DONE]" or data.startswith(":"):
                 continue
-            event = json.loads(data)
+            event = _decoded(url, data)
             usage = value_at(event, "usage")
             if isinstance(usage, Mapping) and isinstance(usage.get("completion_tokens"), int):
                 result["usage"] = {"completion_tokens": usage["completion_tokens"]}

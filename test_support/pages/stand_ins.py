@@ -5,7 +5,9 @@ Each function returns the modules by name; ``wrong`` has the defect. None of the
 
 from __future__ import annotations
 
+import re
 from functools import partial
+from itertools import product
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
@@ -343,6 +345,28 @@ def vllm_raises(option, said, wrong):
     return _vllm(generate)
 
 
+def outlines_core(wrong):
+    """Return a guide that allows the tokens of a pattern, found by trying every text of three characters behind."""
+
+    class Guide:
+        def __init__(self, index):
+            self.pattern, self.tokens, self.text = *index, ""
+
+        def get_tokens(self):
+            behind = ["".join(item) for size in range(4) for item in product(self.tokens, repeat=size)]
+            longer = {token: self.text + token for token in self.tokens}
+            allowed = [t for t, text in longer.items() if any(re.fullmatch(self.pattern, text + end) for end in behind)]
+            if wrong and re.fullmatch(self.pattern, self.text):
+                allowed = [token for token in allowed if re.fullmatch(self.pattern, longer[token])]
+            return [self.tokens[token] for token in allowed]
+
+        def advance(self, token):
+            self.text += next(name for name, number in self.tokens.items() if number == token)
+
+    vocabulary = lambda _, ids: {token: places[0] for token, places in ids.items()}  # noqa: E731 - as a class
+    return {"outlines_core": module("outlines_core", Vocabulary=vocabulary, Index=lambda *it: it, Guide=Guide)}
+
+
 ENGINES = {
     "llama_min_tokens": llama,
     "litgpt_greedy_draft": litgpt,
@@ -353,6 +377,7 @@ ENGINES = {
     "onnxruntime_append_tokens": onnxruntime_append,
     "onnxruntime_ngram_no_repeat": onnxruntime_ngram,
     "openvino_draft_sampling": openvino,
+    "outlines_core_repetition": outlines_core,
     "transformers_broken_off": transformers_broken_off,
     "transformers_plain_padding": transformers,
     "transformers_plain_truncation": transformers,

@@ -1,0 +1,405 @@
+"""Each promise of a black box: four wrong services of unlike kinds and four right ones, as a sampler and over HTTP."""
+
+import itertools
+import json
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from specverify.testing import check_sampler, server_sampler
+
+P = np.array([[0.2, 0.3, 0.5], [0.5, 0.25, 0.25], [0.1, 0.8, 0.1]])
+Q = np.array([[0.6, 0.3, 0.1], [0.2, 0.4, 0.4], [0.3, 0.4, 0.3]])
+PIECES = ("a", "bc", " d")
+LENGTH = 2
+LAW = {(a, b): float(P[0][a] * P[a][b]) for a in range(3) for b in range(3)}
+
+
+def text_of(new):
+    return "".join(PIECES[token] for token in new)
+
+
+def inverse(pmf, u):
+    return min(int(np.searchsorted(np.cumsum(pmf), u, side="right")), 2)
+
+
+# Right ways to decode: each draws its random numbers in an order of its own.
+
+
+def chain(rng):
+    """Draft one token, accept with min(1, p/q), else draw from the residual."""
+    row, new = 0, []
+    while len(new) < LENGTH:
+        draft = int(rng.choice(3, p=Q[row]))
+        if rng.random() >= P[row][draft] / Q[row][draft]:
+            left = np.maximum(P[row] - Q[row], 0)
+            draft = int(rng.choice(3, p=left / left.sum()))
+        new.append(draft)
+        row = draft
+    return new
+
+
+def agreement(rng):
+    """Draw every token from p, and keep the greedy drafts that it agrees with; nothing is drawn behind a difference."""
+    row, new = 0, []
+    while len(new) < LENGTH:
+        drafts = [int(Q[row].argmax())]
+        drafts.append(int(Q[drafts[0]].argmax()))
+        for draft in drafts[: LENGTH - len(new)]:
+            token = inverse(P[row], rng.random())
+            new.append(token)
+            row = token
+            if token != draft:
+                break
+    return new
+
+
+def plain(rng):
+    """Draw token by token from p."""
+    row, new = 0, []
+    for _ in range(LENGTH):
+        row = inverse(P[row], rng.random())
+        new.append(row)
+    return new
+
+
+def one_uniform_a_place(rng):
+    """Draw the uniforms of all places first, as a kernel does, and read one for each token."""
+    row, new = 0, []
+    for u in rng.random(LENGTH):
+        row = inverse(P[row], u)
+        new.append(row)
+    return new
+
+
+RIGHT = {"chain": chain, "agreement": agreement, "plain": plain, "one uniform a place": one_uniform_a_place}
+SHAPES = {"chain": "completions", "agreement": "chat", "plain": "named", "one uniform a place": "completions"}
+"""How the server of each answers."""
+
+
+class Text(NamedTuple):
+    """One decoded text, which a fault reads."""
+
+    tokens: list
+    row: int
+    """Its place in the batch."""
+
+    @property
+    def places(self):
+        """Pairs of the row that a token follows, and the token."""
+        return list(zip([0, *self.tokens[:-1]], self.tokens, strict=True))
+
+    @property
+    def rejected(self):
+        """Whether the greedy draft of the first place was not kept."""
+        return self.tokens[0] != int(Q[0].argmax())
+
+
+def logs(text, rows=P):
+    return [float(np.log(rows[row][token])) for row, token in text.places]
+
+
+def lists(text, keep=slice(2), rows=P):
+    order = [sorted(range(3), key=lambda token: -P[row][token])[keep] for row, _ in text.places]
+    return [
+        [(token, float(np.log(rows[row][token]))) for token in each]
+        for each, (row, _) in zip(order, text.places, strict=True)
+    ]
+
+
+def pieces(text):
+    return [PIECES[token] for token in text.tokens]
+
+
+SENT = PIECES[int(Q[0].argmax())]
+FAULTS = {
+    "logprobs": {
+        "row of the first": lambda text: [logs(text)[0], float(np.log(P[0][text.tokens[1]]))],
+        "of the draft": lambda text: logs(text, Q),
+        "accepted are certain": lambda text: [
+            0.0 if token == Q[row].argmax() else float(np.log(P[row][token])) for row, token in text.places
+        ],
+        "last has none": lambda text: logs(text)[: 1 if text.tokens[1] == 2 else 2],
+    },
+    "top_logprobs": {
+        "least first": lambda text: [each[::-1] for each in lists(text)],
+        "likeliest left out": lambda text: lists(text, slice(1, 3)),
+        "list of the draft": lambda text: lists(text, rows=Q),
+        "list of the first place": lambda text: [lists(text)[0]] * 2,
+    },
+    "text": {
+        "end lost": lambda text: text_of(text.tokens)[:-1],
+        "draft in the text": lambda text: (SENT if text.rejected else "") + text_of(text.tokens),
+        "space lost": lambda text: text_of(text.tokens).replace(" ", ""),
+        "piece twice": lambda text: text_of((*text.tokens, *text.tokens[text.tokens[0] != 1 :][-1:])),
+    },
+    "chunks": {
+        "chunk lost": lambda text: pieces(text)[:-1],
+        "chunk twice": lambda text: [*pieces(text), pieces(text)[-1]],
+        "chunks swapped": lambda text: pieces(text)[::-1],
+        "draft sent": lambda text: [*([SENT] if text.rejected else []), *pieces(text)],
+    },
+    "finish_reason": {
+        "always stop": lambda text: "stop",
+        "stop by the last draft": lambda text: "stop" if text.tokens[1] == Q[text.tokens[0]].argmax() else "length",
+        "reason of another row": lambda text: "stop" if text.row == 1 else "length",
+        "reason lost": lambda text: "abort" if text.tokens[0] == 1 else "length",
+    },
+    "usage": {
+        "drafts counted": lambda text: {"completion_tokens": LENGTH + 1},
+        "prompt counted": lambda text: {"completion_tokens": LENGTH + 2},
+        "bonus not counted": lambda text: {"completion_tokens": LENGTH - 1},
+        "rejected counted": lambda text: {"completion_tokens": LENGTH + int(text.rejected)},
+    },
+}
+"""Value -> four faults, each the wrong value of a text."""
+PROMISED = {"text": text_of, "chunks": text_of, "finish_reason": lambda new: "length"}
+SEEDS = {
+    "": lambda seed, row, call: (seed, row),
+    "ignored": lambda seed, row, call: None,
+    "the number of the call": lambda seed, row, call: (seed, row, call),
+}
+
+
+def complete(decode, name, fault, seed, number, calls, seeds=""):
+    """Return completions, each a dictionary of its values; ``fault`` changes the value of a name."""
+    result = []
+    for row in range(number):
+        text = Text(decode(np.random.default_rng(SEEDS[seeds](seed, row, next(calls)))), row)
+        values = {
+            "tokens": text.tokens,
+            "logprobs": logs(text),
+            "top_logprobs": lists(text),
+            "text": text_of(text.tokens),
+            "chunks": pieces(text),
+            "finish_reason": "length",
+            "usage": {"completion_tokens": LENGTH},
+        }
+        if fault:
+            values[name] = FAULTS[name][fault](text)
+        result.append(values)
+    return result
+
+
+def draws_behind(rng):
+    """Agreement that draws for all drafts before it looks: the law is right, and draws behind a difference are lost."""
+    row, new = 0, []
+    while len(new) < LENGTH:
+        first = int(Q[row].argmax())
+        for draft, u in zip((first, int(Q[first].argmax())), rng.random(3), strict=False):
+            token = inverse(P[row], u)
+            new.append(token)
+            row = token
+            if token != draft:
+                break
+    return new[:LENGTH]
+
+
+def drafts_first(rng):
+    """Draw for the draft from the same stream."""
+    rng.random()
+    return plain(rng)
+
+
+def from_above(rng):
+    """Read the uniform from above: 1 - u."""
+
+    class Turned:
+        def random(self):
+            return 1 - rng.random()
+
+    return plain(Turned())
+
+
+def handler(answer, shape):
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            made = answer(asked["seed"], asked["n"])
+            self.send_response(200)
+            self.end_headers()
+            if asked.get("stream"):
+                for event in events(made[0]):
+                    self.wfile.write(f"data: {json.dumps(event)}\n\n".encode())
+                self.wfile.write(b"data: [DONE]\n\n")
+                return
+            choices = [{"index": place, **choice(each, shape)} for place, each in enumerate(made)]
+            count = sum(each["usage"]["completion_tokens"] for each in made)
+            self.wfile.write(json.dumps({"choices": choices, "usage": {"completion_tokens": count}}).encode())
+
+        def log_message(self, *_):
+            pass
+
+    return Handler
+
+
+def choice(each, shape):
+    if shape == "chat":
+        content = [
+            {
+                "token": f"token_id:{token}",
+                "logprob": value,
+                "top_logprobs": [{"token": f"token_id:{t}", "logprob": v} for t, v in top],
+            }
+            for token, value, top in zip(each["tokens"], each["logprobs"], each["top_logprobs"], strict=True)
+        ]
+        logprobs, text = {"content": content}, {"message": {"content": each["text"]}}
+    else:
+        logprobs = {
+            "tokens": [f"token_id:{token}" for token in each["tokens"]],
+            "token_logprobs": each["logprobs"],
+            "top_logprobs": [{f"token_id:{t}": v for t, v in top} for top in each["top_logprobs"]],
+        }
+        text = {"text": each["text"]}
+    ids = {"token_ids": each["tokens"]} if shape == "completions" else {}
+    return {**text, **ids, "logprobs": logprobs, "finish_reason": each["finish_reason"]}
+
+
+def events(each):
+    for place in range(max(len(each["tokens"]), len(each["chunks"]))):
+        event = {"index": 0, "text": each["chunks"][place] if place < len(each["chunks"]) else ""}
+        if place < len(each["tokens"]):
+            event["token_ids"] = [each["tokens"][place]]
+        yield {"choices": [event]}
+
+
+@contextmanager
+def served(answer, shape, *, stream):
+    running = ThreadingHTTPServer(("127.0.0.1", 0), handler(answer, shape))
+    thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread.start()
+    try:
+        yield server_sampler(f"http://127.0.0.1:{running.server_port}/v1/completions", (3, 1), 2, top=2, stream=stream)
+    finally:
+        running.shutdown()
+        running.server_close()
+        thread.join()
+
+
+@contextmanager
+def called(answer, shape, *, stream):
+    yield answer
+
+
+WAYS = {"sampler": called, "http": served}
+HOW = {"law": LAW, "tv": 0.4, "on_fail": None, "largest_call": 256}
+
+
+def status_of_value(way, kind, fault, name):
+    shape = "chat" if fault == "least first" else SHAPES[kind]  # a mapping has no order
+    answer, calls = RIGHT[kind], itertools.count()
+    with WAYS[way](
+        lambda seed, n: complete(answer, name, fault, seed, n, calls), shape, stream=name == "chunks"
+    ) as sample:
+        found = check_sampler(sample, returns={name: PROMISED.get(name)}, **HOW)
+    return {v.check: v.status for v in found}.get("values_match")
+
+
+@pytest.fixture(autouse=True)
+def few_samples(monkeypatch):
+    monkeypatch.setattr("specverify.promises.sampled.SAMPLES", 60)
+
+
+@pytest.mark.thorough(keep=6)
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("name", "fault"), [(name, fault) for name, faults in FAULTS.items() for fault in faults])
+def test_a_wrong_value_is_refuted(way, name, fault):
+    kind = list(RIGHT)[list(FAULTS[name]).index(fault)]
+    assert status_of_value(way, kind, fault, name) == "refuted"
+
+
+@pytest.mark.thorough(keep=12)
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("kind", RIGHT)
+def test_a_right_value_holds(way, name, kind):
+    assert status_of_value(way, kind, "", name) == "holds"
+
+
+def tokens_of(decode, seeds=""):
+    """Return a service whose values are right."""
+    calls = itertools.count()
+    return lambda seed, n: complete(decode, "", "", seed, n, calls, seeds)
+
+
+def promised(way, decode, promise, *, seeds="", kind="plain"):
+    law = LAW
+    if promise == "seed-as-plain":
+        law = lambda seed, n: [each["tokens"] for each in tokens_of(plain)(seed, n)]  # noqa: E731 - one of two laws
+    with WAYS[way](tokens_of(decode, seeds), SHAPES[kind], stream=False) as sample:
+        alone = lambda seed, n: [each["tokens"] for each in sample(seed, n)]  # noqa: E731 - as above
+        found = check_sampler(alone, promises={promise}, **{**HOW, "law": law})
+    name = {"seed": "seed_repeats", "seed-as-plain": "seed_as_plain"}[promise]
+    return {v.check: v.status for v in found}.get(name)
+
+
+@pytest.mark.thorough(keep=4)
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("kind", RIGHT)
+def test_a_seed_that_decides_holds(way, kind):
+    assert promised(way, RIGHT[kind], "seed", kind=kind) == "holds"
+
+
+HIDDEN = np.random.default_rng(5)
+
+
+def of_hidden_state(rng):
+    """Mix what a generator of the module draws into one row in eight."""
+    return plain(HIDDEN if rng.random() < 1 / 8 else rng)
+
+
+def of_a_cache(rng, kept=[]):  # noqa: B006 - the fault: texts are kept from call to call
+    """Answer a text of an earlier call now and then."""
+    kept.append(plain(rng))
+    return kept[len(kept) // 2]
+
+
+BROKEN_SEEDS = {
+    "ignored": (plain, "ignored"),
+    "the number of the call": (chain, "the number of the call"),
+    "hidden state": (of_hidden_state, ""),
+    "texts of earlier calls": (of_a_cache, ""),
+}
+
+
+@pytest.mark.thorough(keep=4)
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("fault", BROKEN_SEEDS)
+def test_a_seed_that_does_not_decide_is_refuted(way, fault):
+    decode, seeds = BROKEN_SEEDS[fault]
+    assert promised(way, decode, "seed", seeds=seeds) == "refuted"
+
+
+OTHER_TEXTS = {"chain": chain, "draws behind": draws_behind, "drafts first": drafts_first, "from above": from_above}
+
+
+def one_draft(rng):
+    """Agreement with one draft a round, and a bonus token by the next uniform."""
+    row, new = 0, []
+    while len(new) < LENGTH:
+        draft, token = int(Q[row].argmax()), inverse(P[row], rng.random())
+        new += [token, *([inverse(P[token], rng.random())] if token == draft and len(new) + 1 < LENGTH else [])]
+        row = new[-1]
+    return new
+
+
+SAME_TEXTS = {name: RIGHT[name] for name in ("agreement", "plain", "one uniform a place")} | {"one draft": one_draft}
+
+
+@pytest.mark.thorough(keep=4)
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", OTHER_TEXTS)
+def test_a_seed_that_gives_another_text_than_plain_decoding_is_refuted(way, name):
+    assert promised(way, OTHER_TEXTS[name], "seed-as-plain") == "refuted"
+
+
+@pytest.mark.thorough(keep=4)
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", SAME_TEXTS)
+def test_a_seed_that_gives_the_text_of_plain_decoding_holds(way, name):
+    assert promised(way, SAME_TEXTS[name], "seed-as-plain") == "holds"
