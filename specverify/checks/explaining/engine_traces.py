@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from specverify.reference import LanguageModel, Tokens
 from specverify.subjects.subject import Trace
 
@@ -57,9 +59,9 @@ def wrong_row(trace: Trace, index: int, wanted: Tokens) -> str:
     text, token = prompt + new[:wrong], new[wrong]
     served = [number for number, (_, asked) in enumerate(trace.queries) if asked == prompt]
     later = trace.queries[served[-1] :] if served else ()
+    if own_fault := _draft_or_cache(trace, later, text, (wanted[wrong], token), len(prompt)):
+        return own_fault
     own = prompt[:1] if len(trace.texts) == 1 else prompt
-    if trace.draft is not None and ("draft", text) in later and _chosen(trace.draft, text) == token:
-        return f"it is the draft, which p does not choose: p has {wanted[wrong]} there"
     strange = [asked for model, asked in later if model == "target" and asked[: len(own)] != own]
     for asked in reversed(strange):
         if len(asked) == len(text) and _chosen(trace.target, asked) == token:
@@ -68,11 +70,6 @@ def wrong_row(trace: Trace, index: int, wanted: Tokens) -> str:
             )
             whose = f", a text of request {other + 1}" if other is not None else ""
             return f"it is the choice of p after ({listed_tokens(asked)}){whose}"
-    for model, asked in reversed(later):
-        extra = _inserted(asked, text, prompt) if model == "target" else ()
-        if extra and _chosen(trace.target, asked) == token:
-            said = f"it is the choice of p after ({listed_tokens(asked)}), which still holds {listed_tokens(extra)}"
-            return f"{said}: tokens that are no part of the text (a cache that keeps rejected drafts)"
     if len(trace.texts) > 1:
         return _kept_row(trace, text, token, served)
     draft = None if trace.draft is None else _chosen(trace.draft, text)
@@ -84,6 +81,28 @@ def wrong_row(trace: Trace, index: int, wanted: Tokens) -> str:
     if draft == token:
         fitting.append("the draft itself, kept although p has another choice")
     return f"it is {', or '.join(fitting)}" if fitting else ""
+
+
+def _draft_or_cache(
+    trace: Trace, later: Sequence[tuple[str, Tokens]], text: Tokens, tokens: tuple[int, int], prompt: int
+) -> str:
+    """Return that a wrong token is the draft, or p's choice after a text that keeps rejected drafts, or nothing.
+
+    ``tokens`` are the one that is expected and the one that came.
+    """
+    wanted, token = tokens
+    if trace.target is None:
+        return ""
+    several = len(trace.texts) > 1
+    kept = several and trace.draft is not None and ("draft", text) in later and _chosen(trace.draft, text) == token
+    draft = f"it is the draft, which p does not choose: p has {wanted} there" if kept else ""
+    for model, asked in reversed(later):
+        extra = _inserted(asked, text, text[:prompt]) if model == "target" else ()
+        if extra and _chosen(trace.target, asked) == token:
+            said = f"it is the choice of p after ({listed_tokens(asked)}), which still holds {listed_tokens(extra)}"
+            cache = f"{said}: tokens that are no part of the text (a cache that keeps rejected drafts)"
+            return f"{draft}; or {cache}" if draft else cache
+    return draft
 
 
 def _inserted(asked: Tokens, text: Tokens, prompt: Tokens) -> Tokens:
