@@ -313,6 +313,9 @@ def test_a_text_that_goes_on_behind_its_end_is_told_with_the_end_token():
         "the text goes on behind its end token 1 (new token 2): 0 0 behind it"
     )
     assert text_fault((2, 1), (2, 1, 0)) == "1 token too many: the text should end after new token 2"
+    assert text_fault((2, 0, 1), (2, 0), eos=1) == (
+        "the text ends after 2 of 3 new tokens, although its last one, 0, is not the end token 1"
+    )
 
 
 def test_a_row_behind_rejected_drafts_that_are_kept_is_named():

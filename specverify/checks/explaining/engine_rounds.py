@@ -69,8 +69,8 @@ def _begins_with_test(items: Sequence[Drawn]) -> bool:
 
 
 def _is_evidence(readings: Sequence[Reading | None]) -> bool:
-    """Return whether most paths can be read."""
-    return 2 * sum(reading is not None for reading in readings) > len(readings)
+    """Return whether half of the paths, or more, can be read."""
+    return 2 * sum(reading is not None for reading in readings) >= len(readings) > 0
 
 
 def _settled(all_paths: Sequence[NewPath]) -> list[Reading | None]:
