@@ -20,8 +20,8 @@ from specverify.base.arguments import (
     check_seed,
     nearest,
 )
+from specverify.base.default_limits import EDGE, SECONDS
 from specverify.base.edges import check_edge
-from specverify.base.limits import EDGE, SECONDS
 from specverify.base.verdict import Evidence, Verdict
 from specverify.checks import CHECKS, EXACT_CHECKS, Check, Conditions
 from specverify.reference import Claim

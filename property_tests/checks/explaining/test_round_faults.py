@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from specverify.base.verdict import Counterexample, Evidence, Status, Verdict
-from specverify.checks.explaining.engine_paths import Drawn, draws_of, with_pmfs
+from specverify.checks.explaining.engine_paths import PathDraw, draws_of, with_pmfs
 from specverify.checks.explaining.engine_rounds import engine_rounds
 from specverify.checks.explaining.engine_traces import round_around, wrong_row
 from specverify.checks.explaining.first_difference import first_difference, text_fault
@@ -226,11 +226,11 @@ def model(rows):
 
 
 def token(outcome, *pmf):
-    return Drawn("random.choices", "e.py:1", 0.0, pmf[outcome], outcome, (), pmf)
+    return PathDraw("random.choices", "e.py:1", 0.0, pmf[outcome], outcome, (), pmf)
 
 
 def coin(low, high):
-    return Drawn("random.random", "e.py:2", low, high, None, ())
+    return PathDraw("random.random", "e.py:2", low, high, None, ())
 
 
 def read(items, new, horizon=2, asked=()):
@@ -292,7 +292,7 @@ def one_token_rounds(used_q):
     result = []
     for first in (0, 1):
         for second in (0, 1):
-            draws: list[Drawn] = []
+            draws: list[PathDraw] = []
             for text, drafted in (((0,), first), ((0, first), second)):
                 draws.append(token(drafted, *Q[text])._replace(before=(0,) * len(draws)))
                 bound = min(1.0, model(P)(text)[drafted] / used_q(text)[drafted])

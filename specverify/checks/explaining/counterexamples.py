@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 from specverify.base.verdict import Counterexample
 from specverify.checks.explaining.drawn_trees import trees_of_run
 from specverify.checks.explaining.engine_paths import (
-    Drawn,
+    PathDraw,
     drawn_together,
     draws_of,
     is_drawn_from_q,
@@ -19,7 +19,7 @@ from specverify.checks.explaining.engine_paths import (
 from specverify.checks.explaining.engine_rounds import EngineRounds, engine_rounds, model_of_law
 from specverify.checks.explaining.engine_traces import listed_tokens, round_around, wrong_row
 from specverify.checks.explaining.first_difference import CERTAIN, END, Difference, first_difference, text_fault
-from specverify.checks.explaining.round_faults import GENERIC, Fault, fault_of_rounds
+from specverify.checks.explaining.round_faults import GENERIC, RoundFault, fault_of_rounds
 from specverify.checks.explaining.round_readings import ROLES, Models, Reading, items_of_decisions, reading_of
 from specverify.checks.explaining.round_rules import same_row
 from specverify.checks.explaining.round_stories import rounds_of_path
@@ -32,8 +32,8 @@ from specverify.laws.enumeration import program_law, whole_run
 from specverify.laws.law import total_variation
 from specverify.laws.paths import Path, heaviest_paths, outcomes_of
 from specverify.reference import Draws, LanguageModel, Pmf, Task, Tokens
-from specverify.subjects.processed import Processed
 from specverify.subjects.subject import EngineProgram, InScenario, Trace
+from specverify.subjects.warped_tasks import Processed
 
 Found = TypeVar("Found")
 Given = ParamSpec("Given")
@@ -75,7 +75,7 @@ def law_counterexample(here: InScenario, law: Mapping[Any, Any], expected: Mappi
     return example._replace(fault=named, rows=difference.rows)
 
 
-def _fault_of_named_draws(here: InScenario) -> Fault | None:
+def _fault_of_named_draws(here: InScenario) -> RoundFault | None:
     """Return the fault of a decoder that names its draws, but does not show its drafting step."""
     read = []
     for place in (here, *(here._replace(scenario=scenario) for scenario in GENERIC)):
@@ -86,7 +86,7 @@ def _fault_of_named_draws(here: InScenario) -> Fault | None:
                 return None
             read.append((items_of_decisions(path.decisions), path.outcome, models))
     sentence = engine_rounds(read).fault
-    return Fault(sentence, frozenset()) if sentence else None
+    return RoundFault(sentence, frozenset()) if sentence else None
 
 
 def program_counterexample(
@@ -137,7 +137,7 @@ def program_counterexample(
 
 def _rounds_of(
     program: EngineProgram,
-    drawn: Sequence[Sequence[Drawn]],
+    drawn: Sequence[Sequence[PathDraw]],
     traces: Sequence[Trace | None],
     texts: Sequence[Any],
     expected: Mapping[Any, Any],
@@ -167,7 +167,7 @@ def _trace_of(program: EngineProgram, path: Path[Any]) -> Trace | None:
 
 
 def _stories_of(
-    heaviest: Sequence[tuple[Any, Path[Any]]], drawn: Sequence[Sequence[Drawn]], readings: Sequence[Reading | None]
+    heaviest: Sequence[tuple[Any, Path[Any]]], drawn: Sequence[Sequence[PathDraw]], readings: Sequence[Reading | None]
 ) -> tuple[tuple[str, ...], list[Reading]]:
     """Return the lines about the heaviest paths, those that deviate from the rule first, equal ones as one."""
     weights: dict[str, Any] = {}
@@ -225,7 +225,7 @@ class _Paths(NamedTuple):
 
     run: Callable[[Draws], Any]
     decisions: Sequence[Sequence[Decision]]
-    drawn: Sequence[Sequence[Drawn]]
+    drawn: Sequence[Sequence[PathDraw]]
     cells: dict[tuple[int, ...], Any]
 
 

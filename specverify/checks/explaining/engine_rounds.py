@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from specverify.checks.explaining.engine_paths import Drawn
+from specverify.checks.explaining.engine_paths import PathDraw
 from specverify.checks.explaining.round_faults import GivenDrafts, named_fault
 from specverify.checks.explaining.round_readings import Models, Reading, ReadRound, reading_of
-from specverify.checks.explaining.round_rules import Row, Rows
+from specverify.checks.explaining.round_rules import ModelRows, Row
 from specverify.checks.explaining.wording import listed
 from specverify.reference import LanguageModel, Pmf, Tokens
 
@@ -27,7 +27,7 @@ CLEAR = 2.75
 PREFERRED = 0.5
 """The models that an engine was made for stand unless a reading without its draft model costs so much less a path."""
 
-NewPath = tuple[Sequence[Drawn], Tokens, Models]
+NewPath = tuple[Sequence[PathDraw], Tokens, Models]
 """The draws of a path, the new tokens, and the models with the queries of that path."""
 
 
@@ -62,7 +62,7 @@ def engine_rounds(all_paths: Sequence[NewPath]) -> EngineRounds:
     return EngineRounds(best, _structure(read) or _rule(read) if _is_evidence(best) else "")
 
 
-def _begins_with_test(items: Sequence[Drawn]) -> bool:
+def _begins_with_test(items: Sequence[PathDraw]) -> bool:
     """Return whether a path tests something before it draws a token: a draft that is not drawn."""
     first = next((item for item in items if item.high - item.low < 1 - NEAR), None)
     return first is not None and not first.is_lookup
@@ -180,7 +180,7 @@ def _given(one: ReadRound, before: ReadRound | None, models: Models, learned: Ma
     end, row = one.end
     law = {token: mass for token, mass in enumerate(row) if mass > 0}
     places = {("accept" if role == "test" else role, i): place for role, i, place in one.places if place}
-    rows = Rows(tuple(map(p, texts)), (*one.q, _last_q(texts[-1], models, learned, len(one.q[0]))))
+    rows = ModelRows(tuple(map(p, texts)), (*one.q, _last_q(texts[-1], models, learned, len(one.q[0]))))
     return GivenDrafts(
         one.text,
         drafts,
@@ -208,7 +208,9 @@ def _last_q(text: Tokens, models: Models, learned: Mapping[Tokens, Row], size: i
     return learned.get(text, (0.0,) * size)
 
 
-def _other_rows(one: ReadRound, before: ReadRound | None, models: Models, rows: Rows) -> Iterator[tuple[str, Rows]]:
+def _other_rows(
+    one: ReadRound, before: ReadRound | None, models: Models, rows: ModelRows
+) -> Iterator[tuple[str, ModelRows]]:
     """Yield rows that may stand in the place of p or q, each with its name."""
     p = _of(models.p)
     last = before or one
@@ -218,7 +220,7 @@ def _other_rows(one: ReadRound, before: ReadRound | None, models: Models, rows: 
     old_q = tuple(last.q[i] if i < len(last.q) else row for i, row in enumerate(rows.q))
     yield "q is the row of the round before", rows._replace(q=old_q)
     yield "p is the row of the round before", rows._replace(p=old_p)
-    yield "p and q are the rows of the round before", Rows(old_p, old_q)
+    yield "p and q are the rows of the round before", ModelRows(old_p, old_q)
     shorter = tuple(p(text[:-1]) if len(text) > len(models.prompt) else p(text) for text in texts)
     yield "p is computed without the last token of the text (one position early)", rows._replace(p=shorter)
     yield (

@@ -22,7 +22,7 @@ import numpy as np
 
 from specverify.checks.check import slack
 from specverify.checks.explaining.drawn_trees import is_tree
-from specverify.checks.explaining.round_rules import ACCEPT, BONUS, REPLACE, Row, Rows, excess, ratio, scaled
+from specverify.checks.explaining.round_rules import ACCEPT, BONUS, REPLACE, ModelRows, Row, excess, ratio, scaled
 from specverify.checks.explaining.wording import apart, short, short_row
 from specverify.laws.draws import BELOW, Decision
 from specverify.laws.paths import paths
@@ -31,8 +31,8 @@ from specverify.laws.scenarios import Scenario
 from specverify.reference import Draft, LanguageModel, Pmf, Round, State, Tokens
 from specverify.reference.models import draft_model
 from specverify.reference.warpers import warped
-from specverify.subjects.processed import Processed
 from specverify.subjects.subject import InScenario
+from specverify.subjects.warped_tasks import Processed
 
 MOST_PATHS = 3000
 """Of a round; one that has more is not explained."""
@@ -49,8 +49,8 @@ class GivenDrafts(NamedTuple):
 
     prefix: Tokens
     drafts: Tokens
-    rows: Rows
-    raw: Rows | None
+    rows: ModelRows
+    raw: ModelRows | None
     """The same rows before the sampling parameters are applied, where there are such."""
     accept: tuple[Any, ...]
     """P(draft i is accepted), given that those before it are; as far as that is reached."""
@@ -64,13 +64,13 @@ class GivenDrafts(NamedTuple):
     """Lines of the program: ``("accept", i)``, ``("replace", i)``, ``("bonus", gamma)``."""
     slack: float
     """How far rounding can move one of these probabilities."""
-    others: Mapping[str, Rows] = {}
+    others: Mapping[str, ModelRows] = {}
     """Rows that may stand in the place of the right ones, by the sentence about them."""
     of_engine: bool = False
     """Whether this was read off the path of an engine."""
 
 
-class Fault(NamedTuple):
+class RoundFault(NamedTuple):
     """What is wrong with the rounds of a decoder."""
 
     sentence: str
@@ -89,7 +89,7 @@ def expected_accept(given: GivenDrafts, i: int) -> Any:
 # What a round does
 
 
-def fault_of_rounds(here: InScenario) -> Fault | None:
+def fault_of_rounds(here: InScenario) -> RoundFault | None:
     """Return what the rounds of a decoder do otherwise than the rule says, or None where nothing or too much does."""
     mine = rounds_given_drafts(here)
     if not mine or not any(_is_wrong(given, part) for given in mine for part in PARTS):
@@ -199,13 +199,13 @@ def _given(here: InScenario, state: State, draft: Draft, runs: Sequence[Any]) ->
     )
 
 
-def _under_other_parameters(here: InScenario, prefix: Tokens, tokens: Tokens) -> dict[str, Rows]:
+def _under_other_parameters(here: InScenario, prefix: Tokens, tokens: Tokens) -> dict[str, ModelRows]:
     """Return the rows under sampling parameters of which one is missing, by the sentence about it."""
     setting = _setting(here.variant.label)
     target, draft = here.task.target, draft_model(here.task)
     if not setting or not isinstance(target, Processed) or not isinstance(draft, Processed):
         return {}
-    right, result = _rows(target, draft, prefix, tokens), dict[str, Rows]()
+    right, result = _rows(target, draft, prefix, tokens), dict[str, ModelRows]()
     for name, value in setting.items() if len(setting) > 1 else ():
         less = {other: kept for other, kept in setting.items() if other != name}
         wrong = _rows(_warped(target, less), _warped(draft, less), prefix, tokens)
@@ -215,7 +215,7 @@ def _under_other_parameters(here: InScenario, prefix: Tokens, tokens: Tokens) ->
         whole = _rows(_warped(target, less), _warped(draft, less), prefix, tokens)
         for said, cut in _CUTS.items():
             if said.startswith(("not", name)):
-                wrong = Rows(*(_all_cut(cut, *pair, setting[name]) for pair in zip(whole, right, strict=True)))
+                wrong = ModelRows(*(_all_cut(cut, *pair, setting[name]) for pair in zip(whole, right, strict=True)))
                 result |= _in_place(right, wrong, said.format(name=name))
     return result
 
@@ -242,7 +242,7 @@ _CUTS: Mapping[str, Cut] = {
 """How a row is truncated otherwise: ``p is ...``, by the row before it, the right one, and the parameter's value."""
 
 
-def _in_place(right: Rows, wrong: Rows, said: str) -> dict[str, Rows]:
+def _in_place(right: ModelRows, wrong: ModelRows, said: str) -> dict[str, ModelRows]:
     if said.startswith(("min_p", "top_p")):
         said = f"taken with {said}"
     return {
@@ -285,9 +285,9 @@ def accepted_of(here: InScenario, done: Round, *, bonus: bool) -> int:
     return len(done.tokens) - 1 if here.variant.intercepted and bonus else done.accepted
 
 
-def _rows(target: LanguageModel, draft: LanguageModel, prefix: Tokens, tokens: Tokens) -> Rows:
+def _rows(target: LanguageModel, draft: LanguageModel, prefix: Tokens, tokens: Tokens) -> ModelRows:
     texts = [prefix + tokens[:i] for i in range(len(tokens) + 1)]
-    return Rows(
+    return ModelRows(
         tuple(tuple(target(text).tolist()) for text in texts), tuple(tuple(draft(text).tolist()) for text in texts)
     )
 
@@ -335,7 +335,7 @@ def _values(given: GivenDrafts, part: str) -> Iterator[tuple[int, Any]]:
         yield len(given.drafts), given.bonus
 
 
-def _expected(given: GivenDrafts, part: str, i: int, rows: Rows) -> Any:
+def _expected(given: GivenDrafts, part: str, i: int, rows: ModelRows) -> Any:
     if part == "accept":
         return ratio(rows.p[i][given.drafts[i]], rows.q[i][given.drafts[i]])
     return excess(rows.p[i], rows.q[i]) if part == "replace" else scaled(rows.p[i])
@@ -355,21 +355,21 @@ def _is_wrong(given: GivenDrafts, part: str) -> bool:
     return any(not _fits(seen, _expected(given, part, i, given.rows), given.slack) for i, seen in _values(given, part))
 
 
-def named_fault(all_given: Sequence[GivenDrafts], parameters: str) -> Fault | None:
+def named_fault(all_given: Sequence[GivenDrafts], parameters: str) -> RoundFault | None:
     """Return what is wrong with rounds, or None where each follows the rule."""
     return (
         _named(all_given, parameters) if any(_is_wrong(given, part) for given in all_given for part in PARTS) else None
     )
 
 
-def _named(all_given: Sequence[GivenDrafts], parameters: str) -> Fault:
+def _named(all_given: Sequence[GivenDrafts], parameters: str) -> RoundFault:
     wrong = [part for part in PARTS if any(_is_wrong(given, part) for given in all_given)]
     other = _other_rows(all_given, parameters)
     if other:
-        return Fault(f"{other}: {_example(all_given, wrong[0])}", frozenset(wrong))
+        return RoundFault(f"{other}: {_example(all_given, wrong[0])}", frozenset(wrong))
     names = [part for part in wrong if _rule_sentence(all_given, part)]
     said = "; ".join(_sentence(all_given, part) for part in (names or wrong[:1])[:2])
-    return Fault(said, frozenset(wrong), bool(names))
+    return RoundFault(said, frozenset(wrong), bool(names))
 
 
 def _sentence(all_given: Sequence[GivenDrafts], part: str) -> str:
@@ -459,7 +459,7 @@ def _other_rows(all_given: Sequence[GivenDrafts], parameters: str) -> str:
         (f"p is {before}", _raw_p),
         (f"q is {before}", _raw_q),
         (f"p and q are {before}", _raw_both),
-        ("p and q are exchanged", lambda given: Rows(given.rows.q, given.rows.p)),
+        ("p and q are exchanged", lambda given: ModelRows(given.rows.q, given.rows.p)),
     ):
         if _follows(all_given, change):
             return said
@@ -489,19 +489,19 @@ def _tells(all_given: Sequence[GivenDrafts], parts: Sequence[str] = PARTS) -> bo
     return False
 
 
-def _raw_p(given: GivenDrafts) -> Rows | None:
+def _raw_p(given: GivenDrafts) -> ModelRows | None:
     return given.raw and given.rows._replace(p=given.raw.p)
 
 
-def _raw_q(given: GivenDrafts) -> Rows | None:
+def _raw_q(given: GivenDrafts) -> ModelRows | None:
     return given.raw and given.rows._replace(q=given.raw.q)
 
 
-def _raw_both(given: GivenDrafts) -> Rows | None:
+def _raw_both(given: GivenDrafts) -> ModelRows | None:
     return given.raw
 
 
-def _follows(all_given: Sequence[GivenDrafts], change: Callable[[GivenDrafts], Rows | None]) -> bool:
+def _follows(all_given: Sequence[GivenDrafts], change: Callable[[GivenDrafts], ModelRows | None]) -> bool:
     for given in all_given:
         rows = change(given)
         if rows is None:

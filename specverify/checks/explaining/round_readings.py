@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from specverify.checks.explaining.engine_paths import Drawn
+from specverify.checks.explaining.engine_paths import PathDraw
 from specverify.checks.explaining.round_rules import Row, excess, ratio, same_row
 from specverify.checks.explaining.wording import apart, short, short_row
 from specverify.laws.draws import Decision
@@ -145,7 +145,7 @@ class _Round(NamedTuple):
         )
 
 
-class _Step(NamedTuple):
+class _Alternative(NamedTuple):
     """A way to read some draws: what follows from the next one on."""
 
     next: int
@@ -159,7 +159,7 @@ class _Step(NamedTuple):
     round: ReadRound | None = None
 
 
-def items_of_decisions(decisions: Sequence[Decision]) -> list[Drawn]:
+def items_of_decisions(decisions: Sequence[Decision]) -> list[PathDraw]:
     """Return the draws of a decoder that names them: its flips as coins, the others with their pmfs."""
     items = []
     for number, decision in enumerate(decisions):
@@ -168,22 +168,22 @@ def items_of_decisions(decisions: Sequence[Decision]) -> list[Drawn]:
         name = str(decision.site[0] if decision.site else "a draw")
         if name == "accept" and len(weights) == 2:
             low, high = (0.0, weights[0]) if decision.outcome == 0 else (weights[0], 1.0)
-            items.append(Drawn(name, "", low, high, None, before))
+            items.append(PathDraw(name, "", low, high, None, before))
         else:
-            items.append(Drawn(name, "", 0.0, weights[decision.outcome], decision.outcome, before, weights))
+            items.append(PathDraw(name, "", 0.0, weights[decision.outcome], decision.outcome, before, weights))
     return items
 
 
-def reading_of(drawn: Sequence[Drawn], models: Models, new: Tokens) -> Reading | None:
+def reading_of(drawn: Sequence[PathDraw], models: Models, new: Tokens) -> Reading | None:
     """Return a path that emits ``new`` as rounds, or None where the draws cannot be read so."""
     items = [item for item in drawn if item.high - item.low < 1 - NEAR]
     if len(items) > MOST_DRAWS or any(not _is_readable(item) for item in items):
         return None
-    reader = _Reader(items, models, models.prompt + new)
+    reader = _PathReader(items, models, models.prompt + new)
     return reader.read(0, models.prompt, (), 1)
 
 
-def _is_readable(item: Drawn) -> bool:
+def _is_readable(item: PathDraw) -> bool:
     if item.together:
         return False
     if item.is_lookup:
@@ -191,10 +191,10 @@ def _is_readable(item: Drawn) -> bool:
     return item.low <= 0 or item.high >= 1 or len(item.widths) > 1
 
 
-class _Reader:
+class _PathReader:
     """Reads one path."""
 
-    def __init__(self, items: Sequence[Drawn], models: Models, final: Tokens) -> None:
+    def __init__(self, items: Sequence[PathDraw], models: Models, final: Tokens) -> None:
         self.items, self.models, self.final = items, models, final
         self.readings = 0
         self.worst = max(WORST, OF_EACH_DRAW * len(items))
@@ -260,7 +260,7 @@ class _Reader:
                 best = Reading((step.words, *rest.words), step.fault or rest.fault, used, cost, rounds)
         return best
 
-    def _next(self, at: int, *, lookup: bool) -> Drawn | None:
+    def _next(self, at: int, *, lookup: bool) -> PathDraw | None:
         item = self.items[at] if at < len(self.items) else None
         return item if item is not None and item.is_lookup == lookup else None
 
@@ -275,7 +275,7 @@ class _Reader:
             cost += LATE
         return cost
 
-    def _rounds(self, at: int, text: Tokens, rejected: tuple[Tokens, ...]) -> Iterator[_Step]:
+    def _rounds(self, at: int, text: Tokens, rejected: tuple[Tokens, ...]) -> Iterator[_Alternative]:
         """Yield every way to read the next draws as one round."""
         certain = UNLIKELY / 10 if _certain(self.p(text)) is not None and not self.asks_draft else 2 * UNLIKELY
         yield from self._without_draft(at, _Round(text, _Drafted((), (), at), rejected, certain))
@@ -284,7 +284,7 @@ class _Reader:
             if drafted.drawn:
                 yield from self._dropped(drafted, text, rejected)
 
-    def _without_draft(self, at: int, now: _Round) -> Iterator[_Step]:
+    def _without_draft(self, at: int, now: _Round) -> Iterator[_Alternative]:
         """Yield the ways to read the next draw as a token of the target."""
         text = now.text
         for token, after, cost, said, place in self._token(at, text, self.p(text), "p", now.rejected):
@@ -300,7 +300,7 @@ class _Reader:
                 after, text, (token,), words, now.cost + cost + more, fault, (text,), None, (), record
             )
 
-    def _dropped(self, drafted: _Drafted, text: Tokens, rejected: tuple[Tokens, ...]) -> Iterator[_Step]:
+    def _dropped(self, drafted: _Drafted, text: Tokens, rejected: tuple[Tokens, ...]) -> Iterator[_Alternative]:
         """Yield the ways to read the last of the drafts as one that is left out, untested."""
         token, number = drafted.tokens[-1], len(drafted.tokens)
         place = f", {drafted.places[-1]}" if drafted.places[-1] else ""
@@ -380,7 +380,7 @@ class _Reader:
             (*drafted.places, place), drawn,
         )  # fmt: skip
 
-    def _decided(self, at: int, now: _Round) -> Iterator[_Step]:
+    def _decided(self, at: int, now: _Round) -> Iterator[_Alternative]:
         """Yield every way to read the tests from that of the next draft on."""
         if now.cost >= self.worst:
             return
@@ -411,7 +411,7 @@ class _Reader:
                 then = then._replace(out=(*now.out, token))
             yield from self._decided(after, then) if accepted else self._replaced(after, then, p, q)
 
-    def _replaced(self, at: int, now: _Round, p: Row, q: Row) -> Iterator[_Step]:
+    def _replaced(self, at: int, now: _Round, p: Row, q: Row) -> Iterator[_Alternative]:
         """Yield every way to read the token in the place of the draft that was rejected last."""
         text, drafts, i = now.text, now.drafted.tokens, len(now.accept) - 1
         here, gone = text + drafts[:i], ((*text, *drafts[: i + 1]),)
@@ -467,7 +467,7 @@ class _Reader:
             expected = f"without a test{as_by}; expected u < {short(bound)} = min(1, p/q)"
             yield at, True, UNDRAWN if max(q) == 1 else NO_TEST, expected, f"accepted {expected}", 1.0
 
-    def _bonus(self, at: int, now: _Round) -> Iterator[_Step]:
+    def _bonus(self, at: int, now: _Round) -> Iterator[_Alternative]:
         """Yield the ways to go on where every draft was accepted."""
         text, drafts = now.text, now.drafted.tokens
         here, words = text + drafts, ", ".join(now.words)
@@ -548,7 +548,7 @@ class _Reader:
         return _sure(token, self.size) if at < len(self.items) else ()
 
     def _by_widths(
-        self, item: Drawn, at: int, here: Tokens, rule: Row, name: str, rejected: tuple[Tokens, ...]
+        self, item: PathDraw, at: int, here: Tokens, rule: Row, name: str, rejected: tuple[Tokens, ...]
     ) -> Iterator[tuple[int, int, float, str, str]]:
         """Yield what a lookup with fewer intervals than tokens draws, from rows that are not the rule's."""
         place, ought = f", {item.place}" if item.place else "", f"expected {name} = {short_row(rule)}"
@@ -567,17 +567,19 @@ class _Reader:
     def _emitted(
         self, at: int, text: Tokens, new: Tokens, words: str, cost: float, fault: str,
         used: tuple[Tokens, ...], all_accepted: Tokens | None, rejected: tuple[Tokens, ...], record: ReadRound,
-    ) -> Iterator[_Step]:  # fmt: skip
+    ) -> Iterator[_Alternative]:  # fmt: skip
         """Yield what is emitted, if the final text has it; a last accepted draft may be missing there."""
         after = text + new
         kept = after[: len(self.final)]
         fits = self.final[: len(after)] == kept
         if fits and (len(after) <= len(self.final) or len(self.final) >= self.end):
-            yield _Step(at, after, words, cost, fault, used, rejected=rejected, round=record)
+            yield _Alternative(at, after, words, cost, fault, used, rejected=rejected, round=record)
         elif all_accepted and self.final == after[:-1] and at == len(self.items):
             said = f"the last accepted draft, {after[-1]}, is missing"
             first = fault or f"all drafts of a round are accepted and {said}"
-            yield _Step(at, self.final, f"{words}, but {said}", cost + LOST, first, used, ended=True, round=record)
+            yield _Alternative(
+                at, self.final, f"{words}, but {said}", cost + LOST, first, used, ended=True, round=record
+            )
 
     def _named_ratio(self, seen: float, here: Tokens, token: int, rejected: tuple[Tokens, ...]) -> str:
         """Return which other rows give this threshold, or nothing; one model's row alone is other, if that does it."""

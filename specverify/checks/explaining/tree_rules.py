@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from typing import NamedTuple
 
-from specverify.checks.explaining.engine_paths import Drawn
+from specverify.checks.explaining.engine_paths import PathDraw
 from specverify.checks.explaining.round_rules import Row, excess, ratio, scaled
 from specverify.reference import Draft, LanguageModel, Tokens
 from specverify.reference.trees import child_pmf, children
@@ -19,7 +19,7 @@ from specverify.reference.trees import child_pmf, children
 NEAR = 1e-6
 
 
-class Level(NamedTuple):
+class TreeLevel(NamedTuple):
     """The children of one node."""
 
     p: Row
@@ -37,21 +37,21 @@ class TreeRound(NamedTuple):
     draft: Draft
     prefix: Tokens
     target: LanguageModel
-    items: tuple[Drawn, ...]
+    items: tuple[PathDraw, ...]
     """Its draws behind the draft, without those that are certain."""
     emitted: Tokens
 
-    def level(self, depth: int, siblings: Sequence[int]) -> Level:
+    def level(self, depth: int, siblings: Sequence[int]) -> TreeLevel:
         """Return the children of the node that so many emitted tokens lead to."""
         p_row = self.target(self.prefix + self.emitted[:depth])
         p = tuple(float(mass) for mass in p_row.tolist())
         rows = tuple(tuple(float(mass) for mass in child_pmf(self.draft, child, p_row).tolist()) for child in siblings)
         tokens = tuple(self.draft.tokens[child] for child in siblings)
-        return Level(p, rows[0] if rows else (), rows, tuple(siblings), tokens)
+        return TreeLevel(p, rows[0] if rows else (), rows, tuple(siblings), tokens)
 
 
-OfChild = Callable[[Level, int], Row]
-Update = Callable[[Level, Row, Row, int], Row]
+OfChild = Callable[[TreeLevel, int], Row]
+Update = Callable[[TreeLevel, Row, Row, int], Row]
 
 Q_RULES: Mapping[str, OfChild] = {
     "": lambda level, i: level.q[i],
@@ -128,5 +128,5 @@ def _follows(one: TreeRound, q_rule: OfChild, residual: Update) -> bool:
     return True
 
 
-def _bound_of(item: Drawn) -> float:
+def _bound_of(item: PathDraw) -> float:
     return item.high if item.low <= 0 else item.low
