@@ -122,8 +122,8 @@ def _follows(one: TreeRound, q_rule: OfChild, residual: Update) -> bool:
         if kept is None:
             law = scaled(left)
             if max(law) > 1 - NEAR:
-                return law[token] > 1 - NEAR
-            return law[token] > NEAR and (not items or items[0].token_from(law, NEAR) == token)
+                return bool(law[token] > 1 - NEAR)
+            return bool(law[token] > NEAR and (not items or items[0].token_from(law, NEAR) == token))
         nodes = (kept,)
     return True
 
