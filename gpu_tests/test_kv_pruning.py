@@ -16,7 +16,7 @@ import torch
 from transformers import DynamicCache
 
 from reference import crop, keep_lengths, tokens_to_feed
-from specverify.engines.huggingface.models import SAMPLED_ARCHITECTURES, build_model
+from specverify.engines.huggingface.tiny_models import SAMPLED_ARCHITECTURES, build_model
 from specverify.engines.huggingface.watch import in_float64
 from test_support.gpu.cache_comparison import VISIBLE
 from test_support.gpu.cache_rounds import DRAFTS, EMITTED, KNOWN

@@ -13,14 +13,29 @@ keeps drafts for what they are.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from .drafters.model import model_drafter
 from .models import draft_model
+from .parameters import exact, parameter
 from .pmf import checked_model
 from .rounds import commit, initial_state
-from .types import Draft, Draws, LanguageModel, Pmf, Site, Task, Tokens, Verified, chain, never
+from .types import (
+    Draft,
+    Drafter,
+    Draws,
+    LanguageModel,
+    Pmf,
+    Site,
+    Task,
+    Tokens,
+    Verified,
+    Verifier,
+    chain,
+    never,
+)
 from .verifiers.speculative_sampling import speculative_sampling
 
 Confidence: TypeAlias = Callable[[Pmf, int], Any]
@@ -64,6 +79,30 @@ def best_slots(budget: int, confidence: Confidence) -> Plan:
     return plan
 
 
+def best_gain(costs: Sequence[tuple[Any, Any]], confidence: Confidence) -> Plan:
+    """Return the plan that verifies the share of the slots, of largest survival, that gains most for its cost.
+
+    ``costs`` holds (share, cost) each: a share is in [0, 1] of all slots, rounded up, and its gain the sum of its
+    survivals. Gains that tie go to the first. Raises ``ValueError`` for a share outside of [0, 1], a cost that is not
+    positive, or no share.
+    """
+    if not costs or any(not 0 <= share <= 1 or not cost > 0 for share, cost in costs):
+        raise ValueError(f"costs are {tuple(costs)}, expected pairs of a share in [0, 1] and a cost > 0, at least one")
+
+    def plan(drafts: Sequence[Draft]) -> list[int]:
+        chances = sorted((chance for draft in drafts for chance in survivals(draft, confidence)), reverse=True)
+        rows = [q for draft in drafts for q in draft.pmfs]
+        counts = [math.ceil(exact(share) * len(chances)) for share, _ in costs]
+        gains = [
+            sum(chances[:count]) / parameter(cost, rows[0])
+            for count, (_, cost) in zip(counts, costs if rows else (), strict=bool(rows))
+        ]
+        best = counts[gains.index(max(gains))] if gains else 0
+        return list(best_slots(best, confidence)(drafts))
+
+    return plan
+
+
 def beginning(draft: Draft, count: int) -> Draft:
     """Return the first ``count`` tokens of a chain."""
     return chain(draft.tokens[:count], draft.pmfs[:count])
@@ -103,12 +142,15 @@ def served_together(
     gamma: int,
     plan: Plan = every_slot,
     commits: Callable[[Sequence[Verified]], list[Tokens]] = apart,
+    *,
+    drafter: Drafter | None = None,
+    verify: Verifier = speculative_sampling,
 ) -> Callable[[Draws], Texts]:
     """Return the program that decodes ``prompts`` in one batch, round by round; its outcome is their new tokens.
 
-    A request that has finished takes no part any more.
+    A request that has finished takes no part any more. ``drafter`` keeps no state; None draws from q.
     """
-    target, drafter = checked_model(task.target, "target"), model_drafter(draft_model(task))
+    target, drafting = checked_model(task.target, "target"), drafter or model_drafter(draft_model(task))
 
     def program(draws: Draws) -> Texts:
         texts = [initial_state(prompt, task).tokens for prompt in prompts]
@@ -116,13 +158,12 @@ def served_together(
         while going := [request for request in range(len(texts)) if left[request]]:
             own = [OfRequest(OfRequest(draws, request), number) for request in going]
             drafts = [
-                drafter.propose(one, None, texts[request], min(gamma, left[request] - 1), never)
+                drafting.propose(one, None, texts[request], min(gamma, left[request] - 1), never)
                 for one, request in zip(own, going, strict=True)
             ]
             kept = [beginning(draft, count) for draft, count in zip(drafts, plan(drafts), strict=True)]
             verified = [
-                speculative_sampling(one, target, texts[request], draft)
-                for one, request, draft in zip(own, going, kept, strict=True)
+                verify(one, target, texts[request], draft) for one, request, draft in zip(own, going, kept, strict=True)
             ]
             for request, tokens in zip(going, commits(verified), strict=True):
                 new, left[request] = commit(tokens, left[request], task.eos)

@@ -15,13 +15,13 @@ def by_values(function: Callable[[Pmf, Pmf, int, int], Answer]) -> Callable[[Pmf
     """Return ``function(p, q, count, option)`` remembering its last 4096 answers; pmfs are 1-D arrays of any kind."""
 
     @lru_cache(maxsize=4096)
-    def answer(p: _Row, q: _Row, count: int, option: int) -> Answer:
+    def answer(p: _RowKey, q: _RowKey, count: int, option: int) -> Answer:
         return function(p.pmf, q.pmf, count, option)
 
-    return lambda p, q, count, option: answer(_Row(p), _Row(q), count, option)
+    return lambda p, q, count, option: answer(_RowKey(p), _RowKey(q), count, option)
 
 
-class _Row:
+class _RowKey:
     """A pmf that is found again by its values."""
 
     def __init__(self, pmf: Pmf) -> None:
@@ -33,4 +33,4 @@ class _Row:
         return self._hash
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Row) and self._key == other._key
+        return isinstance(other, _RowKey) and self._key == other._key

@@ -13,7 +13,7 @@ from transformers.generation import utils
 
 from specverify.base.verdict import Status
 from specverify.checks import Conditions, check_named
-from specverify.checks.draws_are_independent import CHECK, Block, examine
+from specverify.checks.draws_are_independent import CHECK, DecodeBlock, examine
 from specverify.engines.huggingface.generation import assisted_engine
 from specverify.engines.huggingface.programs import PROGRAMS, engine_program
 from specverify.run.verify import Checklist, run_case, run_check
@@ -254,7 +254,7 @@ def assisted():
 
 
 def block_of(program):
-    return Block(program.name, program.open, program.law, whole=True)
+    return DecodeBlock(program.name, program.open, program.law, whole=True)
 
 
 def test_assisted_generation_uses_nothing_twice():

@@ -13,7 +13,7 @@ import torch
 
 from specverify.base.verdict import Status
 from specverify.checks import Conditions, check_named
-from specverify.checks.verifier_calls import Called, rounds_after
+from specverify.checks.verifier_calls import CalledVerifier, rounds_after
 from specverify.laws.rounded_tables import ROUNDED
 from specverify.laws.scenarios import ROUNDING_SCENARIOS
 from specverify.run.verify import Checklist, run_check
@@ -155,7 +155,7 @@ def test_gumbel_noise_of_uniforms_fails_where_one_token_alone_is_possible():
     subject = verifier_subject_of(verify, "verify")
     two_possible = [case for case in CHECK.cases(subject) if case.situation.scenario.shape in ROUNDED]
     heres = [case.situation for case in two_possible]
-    calls = [Called(here, here.variant.intercepted) for here in heres]
+    calls = [CalledVerifier(here, here.variant.intercepted) for here in heres]
     all_at_0 = [came for called in calls for came in rounds_after(called, called.here.prompt, 0.0)]
     assert any(0 in came.new for came in all_at_0)
     assert not any(case.examine(Conditions()).failed for case in two_possible)

@@ -164,7 +164,7 @@ def test_noise_that_is_not_followed_leaves_it_unknown_by_line_with_a_way_out():
     verdict = said(with_normal_noise, "law_is_target")
     line = inspect.getsourcelines(with_normal_noise)[1] + 1
     assert verdict.status is Status.UNKNOWN
-    assert f"erf_inv of JAX at test_verifiers.py:{line}: " in verdict.statement
+    assert f"of JAX at test_verifiers.py:{line}: " in verdict.statement
     assert "only sampled (samples_fit_law, in a test with sampled=True)" in verdict.statement
 
 

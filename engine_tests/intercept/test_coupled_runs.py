@@ -7,12 +7,12 @@ import sys
 import numpy as np
 import pytest
 import torch
-from faults_of_interception import FAULTS
 
 from specverify.checks.coupled_runs import coupled
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.recorded_numbers import ROWS
 from specverify.intercept.symbolic import numbers
+from test_support.intercept.faults_of_interception import FAULTS
 
 PROGRAMS = tuple({fault.program: None for fault in FAULTS})
 CONTROL_RUNS, FAULT_RUNS = 40, 400
@@ -94,8 +94,9 @@ def test_the_recorder_tells_the_first_call_at_which_runs_part():
 
 
 def test_every_answered_call_has_a_row():
+    from specverify.intercept.distributions import spelled
     from specverify.intercept.numpy import LAWS
-    from specverify.intercept.torch.functions import _DRAWN_FROM
 
     assert {("numpy", name) for name in LAWS} <= ROWS.keys()
-    assert {("torch", method.__name__) for method in _DRAWN_FROM} <= ROWS.keys()
+    assert {("torch", name) for name in spelled("torch")} <= ROWS.keys()
+    assert {("random", name) for name in spelled("python")} <= ROWS.keys()

@@ -9,7 +9,7 @@ import torch
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.refusals import NeedsValue
 from specverify.laws.enumeration import program_law
-from specverify.subjects.batches import Row, _read
+from specverify.subjects.batch_call import BatchRow, _read
 from specverify.subjects.emitted import emitted_row, ends_left_open
 
 WEIGHTS = torch.tensor([0.125, 0.0, 0.5, 0.375], dtype=torch.float64)
@@ -111,7 +111,7 @@ def test_what_is_no_race_is_refused_as_it_is_when_it_is_looked_at():
             law_of_row(multiplied, left_open=left_open)
 
 
-ROWS = tuple(Row(np.ones((2, 4)) / 4, np.ones((1, 4)) / 4, (0,)) for _ in range(2))
+ROWS = tuple(BatchRow(np.ones((2, 4)) / 4, np.ones((1, 4)) / 4, (0,)) for _ in range(2))
 
 
 def apart():

@@ -21,7 +21,6 @@ from specverify.laws.law import Law, target_law, total_variation
 from specverify.laws.scenarios import handed_task
 from specverify.subjects.made_engine import models_in
 from specverify.subjects.seeded import seeded
-from test_support.shipped.beside import SMALL
 from test_support.shipped.papers import PAPERS
 from test_support.shipped.released import LAW, subject_of
 
@@ -31,7 +30,9 @@ BOUND = sqrt(log(2 / 1e-6) / (2 * RUNS))
 
 def seen_well(released):
     """Return a scenario, its place among the loop's, and the laws there, which must be far enough apart to be seen."""
-    places = enumerate(released.shapes) if released.loop else [(-1, scenario) for scenario in reversed(SMALL)]
+    places = (
+        enumerate(released.shapes) if released.loop else [(-1, scenario) for scenario in reversed(released.scenarios)]
+    )
     subject = subject_of(released)
     for place, scenario in places:
         law = patches.again(partial(enumerated, subject, released.loop, scenario, place))

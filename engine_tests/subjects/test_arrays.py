@@ -254,7 +254,7 @@ def coin_of_refused_draw(p, q, draft_tokens):
     new = []
     for place, token in enumerate(int(token) for token in draft_tokens):
         ratio = float(p[place][token] / q[place][token])
-        if ratio < 1 and not torch.special.ndtr(torch.randn(())) < ratio:
+        if ratio < 1 and torch._standard_gamma(torch.ones(())).neg().exp() >= ratio:
             left = torch.clamp(p[place] - q[place], min=0)
             return [*new, int(torch.multinomial(left if left.sum() > 0 else p[place], 1))]
         new.append(token)
@@ -268,7 +268,7 @@ def test_a_refusal_in_every_attempt_does_not_choose_arrays_of_numpy():
 def refused_and_of_numpy(p, q, draft_tokens):
     """Is refused in every attempt, and takes arrays of NumPy alone: that is seen where it is not refused."""
     if p[0][int(draft_tokens[0])] < q[0][int(draft_tokens[0])]:
-        torch.randn(()).item()
+        torch._standard_gamma(torch.ones(())).item()
     return [int(draft_tokens[0]), int(p[-1].astype(float).argmax())]
 
 
@@ -278,14 +278,14 @@ def test_a_refusal_wins_over_errors_about_arrays_of_a_kind_that_was_never_answer
     options = {"checks": ["law_is_target"], "gammas": (1,), "on_fail": None}
     for verdict in check_verifier(verify, **options):
         assert verdict.status is Status.UNKNOWN
-        assert "randn" in verdict.statement
+        assert "_standard_gamma" in verdict.statement
         assert "test_arrays.py:" in verdict.statement
 
 
 def test_an_error_that_is_not_about_arrays_is_its_own():
     def verify(p, q, draft_tokens):
         if p[0][int(draft_tokens[0])] < q[0][int(draft_tokens[0])]:
-            torch.randn(()).item()
+            torch._standard_gamma(torch.ones(())).item()
         raise IndexError("its own")
 
     found = check_verifier(verify, checks=["law_is_target"], gammas=(1,), on_fail=None)

@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 from specverify.base.verdict import Status
 from specverify.cli import app
 from specverify.laws.draws import Tape
+from specverify.subjects.batch_call import BatchRow, company_of, emitted, takes_lengths
 from specverify.subjects.batched_logits import arguments_of, batched_logits_subject
-from specverify.subjects.batches import Row, company_of, emitted, takes_lengths
 from specverify.subjects.external import external_subject, verifier_subject_of
 from specverify.testing import UnusableSubject, check_verifier
 from test_support.verifiers import batched_logits, in_scenarios
@@ -80,7 +80,7 @@ def certain(target_logits, draft_logits, draft_tokens, lengths, temperature):
 
 def test_what_it_is_given_is_finite_and_its_neighbours_are_certain_at_the_highest_temperature():
     arguments = arguments_of(certain, (("temperature", 1.5),))
-    rows = company_of(Row(np.zeros((3, 5)), np.zeros((2, 5)), (1, 2)), True, arguments.of_pmfs)
+    rows = company_of(BatchRow(np.zeros((3, 5)), np.zeros((2, 5)), (1, 2)), True, arguments.of_pmfs)
     found = emitted(certain, rows, Tape(0), lambda draws: nullcontext(), arguments)
     assert found == ((4, 4, 4, 0), (4,), (1, 2, 3), (0,))
 

@@ -16,8 +16,8 @@ from specverify.cli import app
 from specverify.laws.draws import Tape
 from specverify.laws.scenarios import Scenario
 from specverify.run.verify import Checklist, run_check
+from specverify.subjects.batch_call import PROBABILITIES, accepted_whole, emitted, rejected_at_once, takes_lengths
 from specverify.subjects.batched_verifier import batched_subject
-from specverify.subjects.batches import PROBABILITIES, accepted_whole, emitted, rejected_at_once, takes_lengths
 from specverify.subjects.external import external_subject
 from specverify.subjects.verifier import verifier_subject
 from specverify.testing import UnusableSubject, check_verifier

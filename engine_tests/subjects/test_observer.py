@@ -10,8 +10,8 @@ from specverify.base.verdict import Status
 from specverify.checks import check_named
 from specverify.engines.huggingface import ENGINE
 from specverify.engines.huggingface.generation import GenerateCall
-from specverify.engines.huggingface.models import ASSISTANT_SEED, TARGET_SEED, build_model
 from specverify.engines.huggingface.situations import with_a_counting_processor, with_arguments
+from specverify.engines.huggingface.tiny_models import ASSISTANT_SEED, TARGET_SEED, build_model
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.engine import engine_subject
 from specverify.subjects.observer import Observer

@@ -10,10 +10,10 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
+from specverify.base.default_limits import EDGE
 from specverify.base.edges import edge_lines, edge_of, merged_edges, once_in
 from specverify.base.figures import merged_figures
 from specverify.base.identifier import Replay, pack_replay, unpack_replay
-from specverify.base.limits import EDGE
 from specverify.base.verdict import Evidence, Status, Verdict, is_edge, word_of
 from specverify.cli import app
 from specverify.cli.subject_commands import exit_status

@@ -26,7 +26,7 @@ from specverify import proof
 from specverify.proof.certificate import written_option
 from specverify.proof.contradiction import Contradictions
 from specverify.proof.polynomial import Polynomial
-from specverify.proof.solver import Condition as SignCondition
+from specverify.proof.solver import SignCondition
 
 PROVED, REFUTED, UNKNOWN = proof.ProofStatus
 

@@ -87,7 +87,7 @@ def test_where_the_time_went_is_told_also_of_a_check_that_was_not_asked_for(monk
     subject = verifier_subject(goes_on, "goes_on")
     grounds, asked = verify_subject(subject, Checklist(checks_named({"law_is_target"}), seconds=0.2))
     assert (grounds.check, grounds.status) == ("program_is_its_draws", Status.UNKNOWN)
-    assert re.match(r"not finished after 0\.\d+ s: it was .*at test_time_limits\.py:\d+", grounds.statement), grounds
+    assert re.match(r"not finished after 0\.\d+ s: it was .*at test_limit\.py:\d+", grounds.statement), grounds
     assert asked.statement == "not reached: the 0.2 s for the subject were over in program_is_its_draws"
 
 

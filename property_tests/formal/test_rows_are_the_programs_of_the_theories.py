@@ -295,6 +295,7 @@ PROGRAMS = {
     "block-verification": ({"gamma": 2}, block),
     "hierarchical": ({"gamma": 2}, hierarchical),
     "sample-and-match": ({"gamma": 2}, lambda p, q: own_draws(p, sampled_drafts(q, 2))),
+    "token-timing": ({"gamma": 2}, lambda p, q: own_draws(p, sampled_drafts(q, 2))),
     "edge-cloud-match": (
         {"gamma": 2},
         lambda p, q: chain(p, q, 2, lambda target, draft, d: theory.match_rule(target, d)),

@@ -227,13 +227,14 @@ np.spacing(rng.random(1)) -> np.spacing ;; np.array([u], dtype=float) -> __float
 np.zeros(1).__setitem__(0, u) -> float ;; np.maximum(u, 0.2) < 0.2 -> clamped at 0.2
 u * (1 - u) == 0 -> joined, and compared for equality ;; 1 / (u - 0.5) -> unknown sign
 np.log(u - 0.5) -> unknown sign ;; (u - 0.5) / 0 -> unknown sign ;; np.searchsorted(rng.random(1), 0.5) -> among random
-CDF.searchsorted(rng.random(2)) -> second race ;; rng.normal() -> default_rng.0..normal ;; rng.bytes(3) -> bytes
-rng.standard_normal(3) -> standard_normal ;; np.random.randn(2) -> np.random.randn
+CDF.searchsorted(rng.random(2)) -> second race ;; rng.gamma(2) -> default_rng.0..gamma ;; rng.bytes(3) -> bytes
+rng.standard_gamma(3) -> standard_gamma ;; np.random.zipf(2) -> np.random.zipf
 np.random.RandomState(0).beta(2, 3) -> beta ;; rng.bit_generator.random_raw() -> random_raw
 int(rng.integers(20000)) -> 20000 outcomes ;; rng.integers([1], [3]) -> arrays ;; np.random.choice(10**9) -> choice has
 np.random.permutation(9) -> permutation of 9 ;; np.random.binomial(1000, 0.5) -> binomial of 1000
 rng.choice(3, 2, replace=False, shuffle=False) -> not random ;; rng.random(out=np.empty(3)) -> written
-random.gauss(0, 1) -> random.gauss ;; BEFORE.betavariate(2, 3) -> random.betavariate ;; random.randbytes(2) -> randbytes
+random.vonmisesvariate(0, 1) -> vonmisesvariate
+BEFORE.betavariate(2, 3) -> random.betavariate ;; random.randbytes(2) -> randbytes
 rng.integers(2**40) % 3 -> rest of a division ;; rng.random() % rng.random() -> rest of a division
 """
 

@@ -33,11 +33,11 @@ def abandoned(start, refused=True):
             thread = start(decide)
             drawn.wait(10)
             if refused:
-                RNG.normal()
+                RNG.gamma(2)
         return thread
 
     if refused:
-        with pytest.raises(NeedsValue, match="normal"):
+        with pytest.raises(NeedsValue, match="gamma"):
             path()
     else:
         path()
@@ -75,5 +75,5 @@ def test_an_error_of_a_thread_on_a_path_that_is_followed_is_told():
 
 
 def test_a_refusal_in_a_thread_is_the_refusal_of_the_run():
-    with pytest.raises(NeedsValue, match="normal"), answered_everywhere(Tape(0)):
-        as_thread(RNG.normal).join(10)
+    with pytest.raises(NeedsValue, match="gamma"), answered_everywhere(Tape(0)):
+        as_thread(lambda: RNG.gamma(2)).join(10)

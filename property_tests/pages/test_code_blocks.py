@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = ("README.md", "docs/check-your-code.md", "docs/api/reference.md", "docs/checks.md", "docs/glossary.md")
 DEFINED_ALONE = {
     "def test_my_rejection_sampler": "a right sampler takes tens of seconds: the page of shipped verifiers counts them",
+    "def test_verify": "called in test_readme.py, with its message",
     "def make(scenario)": "MyEngine is the reader's; property_tests/subjects/test_made_engine.py makes engines so",
     "def test_my_server": "called in test_readme.py, with what it prints",
     "def one_round": "called in test_readme.py, with what it prints",

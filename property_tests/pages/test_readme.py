@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from typer.testing import CliRunner
 from specverify.checks import Conditions
 from specverify.checks.samples_fit_law import fit_rows
 from specverify.cli import app
-from specverify.report.statistics import cells
+from specverify.report.statistics_text import cells
 from specverify.run.stats import USUAL, plan_statistics
 from specverify.subjects.subject import Method
 from specverify.testing import SpeculationRefuted
@@ -40,6 +41,22 @@ def test_the_readme_is_short_and_shows_what_a_page_of_findings_shows():
     assert len(page("README.md").splitlines()) < 120
     (shown,) = [block for block in blocks("README.md") if block.startswith("Let ")]
     assert shown.rstrip() in page("docs/findings/tree-verifiers.md")
+
+
+def test_the_first_example_fails_as_shown(tmp_path, monkeypatch):
+    (example,) = blocks("README.md", "python")
+    (tmp_path / "test_sampler.py").write_text(example, "utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(SpeculationRefuted) as raised:
+        importlib.import_module("test_sampler").test_verify()
+    (shown,) = [block for block in blocks("README.md") if block.startswith("test_sampler:")]
+    assert str(raised.value).splitlines()[0] == shown.strip()
+
+
+def test_every_figure_of_the_comparison_is_that_of_the_kill_matrix():
+    totals = re.findall(r"(\d+) of 294", page("docs/kill-matrix.md").split("| all 294 |")[1].splitlines()[0])
+    table = page("README.md").split("## Comparison")[1].split("## What it")[0]
+    assert re.findall(r"\d+", " ".join(re.findall(r"\| ([\d, ]+) \|$", table, re.MULTILINE))) == totals
 
 
 def test_every_page_that_the_readme_names_exists():

@@ -16,7 +16,8 @@ from specverify.cli import app
 pytest.importorskip("z3", reason='proofs need z3: pip install "specverify-suite[proof]"')
 
 from specverify import proof
-from specverify.proof import cache, search
+from specverify.proof import kept_proofs as cache
+from specverify.proof import search
 from specverify.proof.linear import GRID
 
 PROVED, REFUTED, UNKNOWN = proof.ProofStatus
@@ -99,7 +100,7 @@ def test_a_question_that_makes_no_sense_is_refused_in_one_sentence(arguments, me
 
 def test_a_proof_is_kept_until_a_source_changes(tmp_path, monkeypatch):
     first = proof.prove("resample-from-target", 2, 1, cache=tmp_path)
-    monkeypatch.setattr(proof, "Search", None)
+    monkeypatch.setattr(proof, "ProofSearch", None)
     assert proof.prove("resample-from-target", 2, 1, cache=tmp_path) == first
     source = Path(search.__file__).read_bytes()
     read = Path.read_bytes

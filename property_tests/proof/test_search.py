@@ -14,9 +14,9 @@ pytest.importorskip("z3", reason='proofs need z3: pip install "specverify-suite[
 
 from specverify import proof
 from specverify.proof import search, sums
-from specverify.proof.search import Search
+from specverify.proof.proved_subject import ProofSubject, find_rule
+from specverify.proof.search import ProofSearch
 from specverify.proof.statements import STATEMENTS
-from specverify.proof.subject import ProofSubject, find_rule
 from specverify.proof.text import proof_text
 
 PROVED, REFUTED, UNKNOWN = proof.ProofStatus
@@ -174,14 +174,14 @@ def rule_of(verify):
 
 def attempt(rule, what, seconds=60):
     """Return what becomes of a statement about a rule of one's own, V = 2."""
-    return Search(STATEMENTS[what], rule, 2, 1, seconds).run(what)
+    return ProofSearch(STATEMENTS[what], rule, 2, 1, seconds).run(what)
 
 
 def test_token_verification_does_not_accept_more_than_block_verification():
     """The control of "longer": with its sides exchanged it is false."""
     longer = STATEMENTS["longer"]
     shorter = longer._replace(left=longer.right, right=longer.left)
-    found = Search(shorter, find_rule("block-verification", 2), 2, 2, 60).run("shorter")
+    found = ProofSearch(shorter, find_rule("block-verification", 2), 2, 2, 60).run("shorter")
     assert found.status is REFUTED
     assert Fraction(found.figures["mass"]) < Fraction(found.figures["expected"])
 

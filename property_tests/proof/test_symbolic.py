@@ -17,14 +17,14 @@ from specverify.laws.paths import paths
 z3 = pytest.importorskip("z3", reason='proofs need z3: pip install "specverify-suite[proof]"')
 
 from specverify import proof  # noqa: E402 - after the skip
-from specverify.proof.paths import PathDraws, guarded_paths  # noqa: E402
 from specverify.proof.polynomial import ONE, Polynomial, common_monomial, primitive, quotient  # noqa: E402
-from specverify.proof.solver import Condition, Feasibility, spoken  # noqa: E402
+from specverify.proof.proved_subject import find_rule  # noqa: E402
+from specverify.proof.solver import Feasibility, SignCondition, spoken  # noqa: E402
 from specverify.proof.statements import STATEMENTS, RoundStart  # noqa: E402
-from specverify.proof.subject import find_rule  # noqa: E402
 from specverify.proof.sums import BELOW_ZERO, ConditionalWeight, decide_sign  # noqa: E402
 from specverify.proof.symbolic import NEGATIVE, POSITIVE, ZERO, NeedsNumber, Real  # noqa: E402
-from specverify.proof.tables import DRAFT, TARGET, UnknownTables, UnknownWorld, any_model  # noqa: E402
+from specverify.proof.symbolic_paths import PathDraws, guarded_paths  # noqa: E402
+from specverify.proof.symbolic_tables import DRAFT, TARGET, UnknownTables, UnknownWorld, any_model  # noqa: E402
 
 PROVED, REFUTED, UNKNOWN = proof.ProofStatus
 
@@ -184,7 +184,7 @@ def test_a_condition_that_matters_is_not_dropped():
     """``1 where x > 0`` is not 1, ``x where x > 0`` is x: only the first needs a cell of its own."""
     tables, solver = asked()
     x = tables.row(TARGET, (0,)).entries[0]
-    drawn = Condition(x, frozenset({POSITIVE}))
+    drawn = SignCondition(x, frozenset({POSITIVE}))
 
     def differs(weight, expected):
         terms = [
@@ -203,7 +203,7 @@ def test_a_quotient_without_a_value_keeps_its_condition():
     """``x/(x y)`` cancels to 1/y, so ``y > 0`` still matters although it was a factor once."""
     tables, solver = asked()
     x, y = tables.row(TARGET, (0,)).entries[0], tables.row(DRAFT, (0,)).entries[0]
-    drawn = tuple(Condition(item, frozenset({POSITIVE})) for item in (x, y))
+    drawn = tuple(SignCondition(item, frozenset({POSITIVE})) for item in (x, y))
     terms = [ConditionalWeight(Real(None, x, (y,)), drawn, drawn)]
     shifted = [*terms, ConditionalWeight(Real(None, x.times(-1), (y,)), drawn, drawn)]
     assert decide_sign(shifted, solver).failure is None
@@ -213,7 +213,7 @@ def test_a_quotient_without_a_value_keeps_its_condition():
 def test_cells_cover_everything_and_inequalities_are_decided():
     tables, solver = asked()
     x, y = tables.row(TARGET, (0,)).entries[0], tables.row(DRAFT, (0,)).entries[0]
-    more, less = (Condition(x - y, signs) for signs in (frozenset({POSITIVE}), frozenset({NEGATIVE, ZERO})))
+    more, less = (SignCondition(x - y, signs) for signs in (frozenset({POSITIVE}), frozenset({NEGATIVE, ZERO})))
     larger = [ConditionalWeight(Real(None, x), (more,)), ConditionalWeight(Real(None, y), (less,))]
     assert decide_sign([*larger, ConditionalWeight(Real(None, x.times(-1)))], solver, BELOW_ZERO).failure is None
     assert decide_sign([*larger, ConditionalWeight(Real(None, x.times(-1)))], solver).failure.point is not None

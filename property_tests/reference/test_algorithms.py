@@ -101,7 +101,14 @@ def test_an_output_ends_at_its_first_eos_or_at_the_horizon(row, task, prompt, da
     assert ends or len(new) == task.horizon
 
 
-WITHOUT_A_BONUS = {"reward-guided", "bild-released", "edge-cloud-timeout", "spec-rl", "lockstep-batch"}
+WITHOUT_A_BONUS = {
+    "reward-guided",
+    "bild-released",
+    "edge-cloud-timeout",
+    "spec-rl",
+    "lockstep-batch",
+    "self-speculative-diffusion",
+}
 """Drafts may end a round of these: no token of the target has to follow them."""
 
 

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from reference import Round
 from specverify.report import pictures
-from specverify.report.pictures.acceptance import draw_weights
+from specverify.report.pictures.acceptance_bars import draw_weights
 
 P = np.array([Fraction(1, 5), Fraction(3, 10), Fraction(1, 2)])
 Q = np.array([Fraction(3, 5), Fraction(3, 10), Fraction(1, 10)])

@@ -20,7 +20,7 @@ from specverify.run.verify import Checklist, run_check
 from specverify.subjects.requests import AT_ONCE, IN_TURN
 from specverify.subjects.verifier import verifier_subject
 from specverify.testing import SpeculationRefuted, check_engine, check_verifier
-from specverify.trust.quick import RIGHT, as_toml, page_of, plan_of
+from specverify.trust.quick_power import RIGHT, as_toml, page_of, plan_of
 
 LAW = check_named("law_is_target")
 

@@ -13,7 +13,7 @@ from specverify.checks.samples_fit_law import FitRow
 from specverify.cli import app
 from specverify.report.statistics_plot import write_plot
 from specverify.run import stats
-from specverify.run.stats import CONTROLS, QUICK, THOROUGH, USUAL, in_order, plan_statistics, run_statistics
+from specverify.run.stats import CONTROLS, DENSE, QUICK, THOROUGH, USUAL, in_order, plan_statistics, run_statistics
 from specverify.subjects.subject import Method, UnusableSubject
 
 HOLDS, REFUTED, UNUSABLE, UNKNOWN = 0, 1, 2, 3
@@ -37,6 +37,13 @@ def test_every_row_is_looked_at_finely_and_a_few_run_by_run():
     assert [item.subject for item in controls] == [f"reference:{name}" for name in CONTROLS]
     assert {item.setting.method for item in controls} == {Method.PLAIN}
     assert len(divided) + len(controls) == len(plan.settings)
+
+
+def test_dense_rows_take_the_peaked_size():
+    dense = {f"reference:{name}" for name in DENSE}
+    named = [item.setting.name for item in plan_statistics(1e-6, 0, PLAIN).settings if item.subject in dense]
+    assert len(named) == len(DENSE)
+    assert all(name.startswith("V=8 T=0.5 horizon=3") for name in named)
 
 
 def test_the_controls_are_of_every_size_and_kind_of_draft():

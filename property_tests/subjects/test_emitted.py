@@ -43,7 +43,7 @@ def test_what_a_verifier_was_given_when_it_raised_is_told_unless_it_is_much():
     verdict = verdict_of(strict, "law_is_target", "row")
     assert verdict.status is Status.UNUSABLE
     place, given = (
-        r"ArithmeticError: no \(test_calls_of_verifiers\.py:\d+\)",
+        r"ArithmeticError: no \(test_emitted\.py:\d+\)",
         r"p = \[.*\], q = \[.*\], draft_tokens = \[\d\]",
     )
     assert re.fullmatch(f"{place}, given {given}", verdict.statement)

@@ -86,7 +86,7 @@ def test_the_page_tells_of_every_row_and_of_what_no_check_kills(rows):
 
 
 def test_the_committed_page_holds_every_bug_and_says_of_a_few_what_is_computed_now(rows):
-    """The whole of it is `nox -s kills`, which must leave no difference."""
+    """The whole of it is `nox -s pages -- kills`, which must leave no difference."""
     page = PAGE.read_text("utf-8")
     found = {line.split(" | ")[0].removeprefix("| ") for line in page.splitlines() if line.startswith("| ")}
     assert {item.name for item in (*mutants(), *suspects())} <= found

@@ -9,7 +9,7 @@ from reference import Decoder, Round, State, Task, softmax
 from specverify.checks import Conditions
 from specverify.run.catalogue import find_subject
 from specverify.trust import kills, peer_rounds, peers
-from specverify.trust.peer_rounds import CANNOT_BE_DRAWN, LOOKS, Rounds, rounds_of
+from specverify.trust.peer_rounds import CANNOT_BE_DRAWN, LOOKS, PeerRounds, rounds_of
 from specverify.trust.peers import FIRST, PEERS
 
 P, Q = np.array([0.5, 0.3, 0.2]), np.array([0.2, 0.2, 0.6])
@@ -136,7 +136,7 @@ def in_parts(counts, order, told):
             told.append(settled({(int(token),): int(counts[token]) for token in order[:end]}))
         return {(token,): int(count) for token, count in enumerate(counts) if count}
 
-    return Rounds(draw, independent=True)
+    return PeerRounds(draw, independent=True)
 
 
 def test_chi_square_is_never_settled_where_the_whole_sample_is_accepted():
@@ -160,7 +160,7 @@ def test_chi_square_ends_when_it_is_settled():
         drawn.append(settled({(0,): number // 2}))
         return {(0,): number // 2}
 
-    assert not STATISTICS["vLLM V2 wide"].accepts(Rounds(draw, True), p, 40_960, np.random.default_rng(0))
+    assert not STATISTICS["vLLM V2 wide"].accepts(PeerRounds(draw, True), p, 40_960, np.random.default_rng(0))
     assert drawn == [True]
 
 
@@ -193,7 +193,7 @@ def test_most_of_five_million_rounds_are_drawn_only_if_they_may_matter(cosine, i
         drawn.append(number)
         return {(token,): int(count) for token, count in enumerate(rng.multinomial(number, law))}
 
-    assert flashinfer.accepts(Rounds(draw, independent), WIDE, flashinfer.samples, rng) == (cosine > 0.99)
+    assert flashinfer.accepts(PeerRounds(draw, independent), WIDE, flashinfer.samples, rng) == (cosine > 0.99)
     assert len(drawn) == goes
     assert sum(drawn) == (flashinfer.samples if goes == 2 or not independent else flashinfer.samples // FIRST)
 
@@ -207,7 +207,7 @@ def test_a_token_of_probability_0_is_waited_for():
         late = int(len(drawn) == 2)
         return {(0,): number // 2, (1,): number - number // 2 - late, (2,): late}
 
-    assert not STATISTICS["FlashInfer"].accepts(Rounds(draw, True), p, 5_000_000, np.random.default_rng(0))
+    assert not STATISTICS["FlashInfer"].accepts(PeerRounds(draw, True), p, 5_000_000, np.random.default_rng(0))
     assert sum(drawn) == 5_000_000
 
 

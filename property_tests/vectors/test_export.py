@@ -10,14 +10,14 @@ import jsonschema
 import pytest
 
 from reference import warped
-from specverify.vectors.catalogue import KINDS, all_vectors
+from specverify.vectors.all_vectors import KINDS, all_vectors
 from specverify.vectors.conventions import FAMILIES, FLAGS, family_of
 from specverify.vectors.export import exported
 from specverify.vectors.given import FINEST
+from specverify.vectors.json_models import row_pairs
 from specverify.vectors.kinds import boundary, cache_lengths, law_of_round, stop, tree, verify_chain, warp
 from specverify.vectors.notes import NOTES
-from specverify.vectors.tables import row_pairs
-from specverify.vectors.vector import Result
+from specverify.vectors.vector import VectorResult
 
 pytestmark = pytest.mark.xdist_group("vectors")
 
@@ -81,7 +81,7 @@ def test_flags_and_notes_are_explained_and_used():
 
 def test_the_branches_of_an_acceptable_vector_are_one_choice():
     for vector in all_vectors().values():
-        if vector.result is Result.ACCEPTABLE:
+        if vector.result is VectorResult.ACCEPTABLE:
             assert len({family_of(branch.flag) for branch in vector.expected}) == 1
             assert len({json.dumps(branch.answer) for branch in vector.expected}) > 1
 
@@ -161,7 +161,7 @@ def test_temperatures_are_those_of_the_reference():
     import numpy as np
 
     for vector in warp.vectors():
-        if set(vector.inputs) == {"pmf", "temperature"} and vector.result is Result.VALID:
+        if set(vector.inputs) == {"pmf", "temperature"} and vector.result is VectorResult.VALID:
             pmf = np.array([float(Fraction(mass)) for mass in vector.inputs["pmf"]])
             with np.errstate(divide="ignore"):
                 found = warped(

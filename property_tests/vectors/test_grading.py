@@ -12,11 +12,11 @@ import pytest
 from typer.testing import CliRunner
 
 from specverify.cli import app
-from specverify.vectors.catalogue import all_vectors, kind_of
+from specverify.vectors.all_vectors import all_vectors, kind_of
 from specverify.vectors.grading import grade
 from specverify.vectors.judging import equal_laws
-from specverify.vectors.sampled import judged_counts
-from specverify.vectors.vector import Outcome, Result
+from specverify.vectors.sample_counts import judged_counts
+from specverify.vectors.vector import Outcome, VectorResult
 from test_support.vectors.answering import in_group, results, right
 
 pytestmark = pytest.mark.xdist_group("vectors")
@@ -82,7 +82,7 @@ def test_every_changed_answer_fails():
 
 def test_what_must_not_come_out_fails_and_a_refusal_passes():
     for vector in in_group():
-        if vector.result is Result.INVALID:
+        if vector.result is VectorResult.INVALID:
             for answer in vector.must_not or ({"accepted": 0, "tokens": [0]},):
                 whole = {"accepted": 7, "tokens": [7]} | dict(answer)
                 assert kind_of(vector).judge(vector, whole).outcome is Outcome.FAILED, vector.id
@@ -133,7 +133,7 @@ def test_one_convention_of_each_choice_passes(flags):
 
 def test_two_conventions_are_told(check):
     vectors = in_group("warp/top-k")
-    tied = [vector for vector in vectors if vector.result is Result.ACCEPTABLE]
+    tied = [vector for vector in vectors if vector.result is VectorResult.ACCEPTABLE]
     answers = {vector.id: right(vector, ("ties-kept",)) for vector in vectors}
     answers[tied[-1].id] = right(tied[-1], ("ties-highest-id",))
     found = check(results(answers), "--only", "warp/top-k")

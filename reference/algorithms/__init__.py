@@ -117,6 +117,11 @@ FILES = (
     "lockstep_batch",
     "constrained_decoding",
     "watermarked",
+    "sjd_pac",
+    "token_timing",
+    "d_cut",
+    "spiffy",
+    "self_speculative_diffusion",
     "swift",
 )
 """The modules whose ``ALGORITHM`` is a row, in the order of the registry."""

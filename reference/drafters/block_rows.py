@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..parameters import parameter
+from ..pmf import argmax
 from ..types import Draft, Drafter, Draws, LanguageModel, Pmf, Tokens, chain
 from .heads import stand_in_head
 from .model import stateless
@@ -22,6 +23,12 @@ def biased_row(row: Pmf, bias: Pmf) -> Pmf:
     product = row * bias
     mass = product.sum()
     return product / mass if mass > 0 else row
+
+
+def argmaxes_of_rows(draft: LanguageModel, prefix: Tokens, count: int) -> Draft:
+    """Return the argmax of each of ``count`` rows that are blind to each other, each with its row as its pmf."""
+    rows = tuple(stand_in_head(draft, slot)(prefix) for slot in range(count))
+    return chain(tuple(argmax(row) for row in rows), rows)
 
 
 def block_rows_drafter(draft: LanguageModel, block: int, markov: bool, least: Any = 0) -> Drafter:

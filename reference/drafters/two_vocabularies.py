@@ -61,6 +61,18 @@ def respelling_drafter(draft: LanguageModel, pieces: Pieces) -> Drafter:
     return Drafter(init=stateless, propose=propose, observe=stateless)
 
 
+def respelled_sample_drafter(draft: LanguageModel, pieces: Pieces) -> Drafter:
+    """Draft a sampled text, spelled in the target's tokens and cut at gamma of these; each declares its point mass."""
+
+    def propose(draws: Draws, _: object, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
+        text: Tokens = ()
+        while len(text) < gamma:
+            text += spelled(pieces, draws.categorical(draft(prefix + text), ("draft", len(text))))
+        return chain(text[: max(gamma, 0)], (None,) * len(text[: max(gamma, 0)]))
+
+    return Drafter(init=stateless, propose=propose, observe=stateless)
+
+
 def string_law_drafter(draft: LanguageModel, pieces: Pieces) -> Drafter:
     """Draft the target's tokens from the law of the drafter's text: every way to spell it is added up.
 

@@ -9,8 +9,8 @@ import zlib
 from typing import NamedTuple
 
 from specverify.base.arguments import check_seed, shown
+from specverify.base.default_limits import EDGE
 from specverify.base.edges import check_edge
-from specverify.base.limits import EDGE
 
 LONGEST = 1_000_000
 """Characters that an identifier unfolds to at most."""

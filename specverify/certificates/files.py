@@ -1,4 +1,4 @@
-"""``check_certificate``: read a certificate of a proof and accept it, or name the place that does not hold."""
+"""``check_certificate``: read a certificate and accept it, or name the place that does not hold."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from specverify.certificates.checker import CertificateRefused, Polynomial, Ratio, Tables, check_place, key, require
+from specverify.certificates.enumerations import ENUMERATION, check_enumerations
 from specverify.certificates.runs import check_refutation, run_beside
 
 FORMAT = "specverify certificate of a proof, 1"
@@ -37,7 +38,7 @@ def check_certificate(file: Path, tables: int = RANDOM_TABLES) -> Checked:
     second is a sample: it notices the tree of another program where one of the tables tells them apart.
 
     Args:
-        file: What ``specverify prove NAME --certificate FILE`` wrote.
+        file: What ``specverify prove NAME --certificate FILE`` or ``specverify verify NAME --certificate FILE`` wrote.
         tables: Random tables per place on which the algorithm is run beside the tree; 0 leaves the algorithm out.
 
     Returns:
@@ -51,9 +52,12 @@ def check_certificate(file: Path, tables: int = RANDOM_TABLES) -> Checked:
         data = json.loads(file.read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise ValueError(f"{file} cannot be read as a certificate: {error}") from error
-    if not isinstance(data, dict) or data.get("format") != FORMAT:
-        raise ValueError(f"{file} is no certificate, expected JSON with the format {FORMAT!r}")
+    if not isinstance(data, dict) or data.get("format") not in {FORMAT, ENUMERATION}:
+        raise ValueError(f"{file} is no certificate, expected JSON with the format {FORMAT!r} or {ENUMERATION!r}")
     try:
+        if data["format"] == ENUMERATION:
+            statement, figures = check_enumerations(data)
+            return Checked(statement, dict(figures))
         return _check(data, tables)
     except (KeyError, IndexError, TypeError, ValueError, ZeroDivisionError, AttributeError, RecursionError) as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())

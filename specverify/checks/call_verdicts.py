@@ -139,7 +139,7 @@ def compared(law: CallLaw, rows: Rows, dtype: str) -> tuple[Finding, dict[str, f
     return Finding(_too_coarse(fine, coarse, seen), unknown=True), figures
 
 
-class _Outside(NamedTuple):
+class _ExcessLaw(NamedTuple):
     """How far a law is outside its bounds."""
 
     total: float
@@ -154,7 +154,7 @@ class _Outside(NamedTuple):
     """The worst of it."""
 
 
-def _outside(law: CallLaw, rows: Rows, floats: Floats) -> _Outside:
+def _outside(law: CallLaw, rows: Rows, floats: Floats) -> _ExcessLaw:
     total = gross = slack = distance = worst = 0.0
     told, exact, reference = "", _scaled(rows), 1.0
     for part in _parts(law, rows, floats):
@@ -176,7 +176,7 @@ def _outside(law: CallLaw, rows: Rows, floats: Floats) -> _Outside:
         if part.is_draft:
             reference *= float(expected)
         distance += part.weight * float(np.abs(part.found - expected).sum()) / (1 if part.is_draft else 2)
-    return _Outside(total, gross, min(distance, 1.0), min(slack, 1.0), told)
+    return _ExcessLaw(total, gross, min(distance, 1.0), min(slack, 1.0), told)
 
 
 def _parts(law: CallLaw, rows: Rows, floats: Floats) -> Iterator[Part]:
@@ -242,7 +242,7 @@ def _computed_in(law: CallLaw, rows: Rows, dtype: str) -> bool:
     return True
 
 
-def _too_coarse(fine: _Outside, coarse: _Outside, epsilon: float) -> str:
+def _too_coarse(fine: _ExcessLaw, coarse: _ExcessLaw, epsilon: float) -> str:
     if coarse.total > NOISE:
         return (
             f"{coarse.told}: more than rounding, too little ({readable(coarse.total)} in all) to tell a defect from "

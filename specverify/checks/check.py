@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from functools import lru_cache, partial
 from typing import Any, NamedTuple, TypeVar
 
-from specverify.base.limits import EDGE, MOST_PROGRAMS
+from specverify.base.default_limits import EDGE, MOST_PROGRAMS
 from specverify.base.verdict import Evidence, Examination
 from specverify.laws.certain_tables import is_certain
 from specverify.laws.deep_scenarios import ONE_ROW_SCENARIOS

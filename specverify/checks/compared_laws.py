@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
-from specverify.base.limits import MOST_PROGRAMS
+from specverify.base.default_limits import MOST_PROGRAMS
 from specverify.base.parallel import in_parallel
 from specverify.base.verdict import Counterexample, Examination
 from specverify.checks.check import Conditions, in_deep_scenarios, in_scenarios, law_in

@@ -48,7 +48,7 @@ them tells first where it is far off."""
 MEANT = "If it is meant so, say so by expected_failures; what it does to the law, samples tell (sampled=True)"
 
 
-class Block(NamedTuple):
+class DecodeBlock(NamedTuple):
     """A whole decode that is followed as one block."""
 
     where: str
@@ -86,14 +86,18 @@ def cases(subject: Subject) -> Iterator[Case]:
             twice = partial(_put_twice, here) if here.scenario.shape == "point_draft" else None
             declared, lossless = here.variant.declared_law, Claim.LOSSLESS in subject.claims
             law = partial(declared or target_law, here.task, here.prompt) if declared or lossless else None
-            block = Block(described(here), partial(_opened, here), law, roles=partial(_role, here))
+            block = DecodeBlock(described(here), partial(_opened, here), law, roles=partial(_role, here))
             yield Case(subject, here, partial(examine, block, twice=twice))
     for program in subject.programs:
-        block = Block(described(program), program.open, program.law, whole=True, roles=partial(_shared_by, program))
+        block = DecodeBlock(
+            described(program), program.open, program.law, whole=True, roles=partial(_shared_by, program)
+        )
         yield Case(subject, program, partial(examine, block))
 
 
-def examine(block: Block, conditions: Conditions, twice: Callable[[frozenset[str]], str] | None = None) -> Examination:
+def examine(
+    block: DecodeBlock, conditions: Conditions, twice: Callable[[frozenset[str]], str] | None = None
+) -> Examination:
     """Follow paths with the audit on until reuse is found, unless the enumeration of a law already followed them.
 
     If reuse is found, the law decides. ``twice(known)`` describes further reuse when a call is made twice, or "".
@@ -114,7 +118,9 @@ def examine(block: Block, conditions: Conditions, twice: Callable[[frozenset[str
     return by_law or _nothing_twice(runs, draws)
 
 
-def _by_its_law(block: Block, found: list[Reuse], conditions: Conditions, refusal: NeedsValue | None) -> Examination:
+def _by_its_law(
+    block: DecodeBlock, found: list[Reuse], conditions: Conditions, refusal: NeedsValue | None
+) -> Examination:
     """Judge a block with the reuse ``found`` by its law.
 
     An engine is refuted only by a wrong law: its drafting and its decisions may be coupled on purpose, and its law with
@@ -176,7 +182,7 @@ def _shared_by(program: EngineProgram, reuse: Reuse) -> str:
     )
 
 
-def _compared(block: Block, conditions: Conditions) -> Comparison | NeedsValue:
+def _compared(block: DecodeBlock, conditions: Conditions) -> Comparison | NeedsValue:
     """Return how the law of a block compares with the expected one, or why it cannot be enumerated."""
     if block.promised is None:
         return NeedsValue("no-promise", "no law is promised")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from specverify.base.verdict import Evidence, Examination
 from specverify.checks.check import Case, Check, Conditions
 from specverify.checks.observed_runs import Observable, Run, Seen, examine_runs, needs_told, watched_cases
-from specverify.checks.verifier_calls import Called, after_calls, call_cases, examine_calls, needs_calls
+from specverify.checks.verifier_calls import CalledVerifier, after_calls, call_cases, examine_calls, needs_calls
 from specverify.subjects.subject import EngineProgram, Subject
 
 HOLDS = "the caller's objects are unchanged, but for what is documented to change"
@@ -36,7 +36,7 @@ def fault(_: Seen, run: Run, observable: Observable) -> str | None:
     return f"one call changes {' and '.join(changed)}" if changed else None
 
 
-def examine(called: Called, _: Conditions) -> Examination:
+def examine(called: CalledVerifier, _: Conditions) -> Examination:
     """Compare the arguments of every call of a verifier with their values before it."""
     after = after_calls(called)
     return examine_calls(after, after.changed, "the arguments are what they were")

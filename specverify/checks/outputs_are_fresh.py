@@ -10,10 +10,10 @@ from __future__ import annotations
 from specverify.base.verdict import Evidence, Examination
 from specverify.checks.check import Check, Conditions
 from specverify.checks.inputs_unchanged import SHAPES
-from specverify.checks.verifier_calls import Called, after_calls, call_cases, examine_calls, needs_calls
+from specverify.checks.verifier_calls import CalledVerifier, after_calls, call_cases, examine_calls, needs_calls
 
 
-def examine(called: Called, _: Conditions) -> Examination:
+def examine(called: CalledVerifier, _: Conditions) -> Examination:
     """Compare every answer in a scenario again after the last call."""
     after = after_calls(called)
     holds = "every answer is afterwards what it was"

@@ -24,7 +24,7 @@ from specverify.checks.graded_edges import WIDEST, Look, at_an_edge, holds_besid
 from specverify.checks.observed_runs import refuted
 from specverify.checks.verifier_calls import (
     ORDINARY,
-    Called,
+    CalledVerifier,
     Came,
     call_cases,
     described_call,
@@ -156,19 +156,19 @@ def _probability_in(program: EngineProgram, end: float, runs: int) -> float:
     return probability_of(lambda apart: widest if apart == WIDEST else look(apart), least)
 
 
-class Rows(NamedTuple):
+class BoundaryCalls(NamedTuple):
     """A verifier after a text, some of its random numbers at an end."""
 
-    called: Called
+    called: CalledVerifier
     start: Tokens
     end: float
 
 
-def examine_calls_at_ends(called: Called, conditions: Conditions) -> Examination:
+def examine_calls_at_ends(called: CalledVerifier, conditions: Conditions) -> Examination:
     """Give one uniform of a call its smallest value, then its largest."""
     runs, edges, edge = 0, dict[float, Any](), conditions.edge
     for end, start in product(BOUNDARIES, starting_texts(called.here)[:: conditions.apart]):
-        rows = Rows(called, start, end)
+        rows = BoundaryCalls(called, start, end)
         seen = [(came, fault) for came, fault in _rounds(rows)]
         runs += len(seen)
         faulty = [came for came, fault in seen if fault]
@@ -222,7 +222,7 @@ def _look_at_place(opened: OpenedCall, end: float, place: int, apart: float) -> 
 
 
 def _rounds(
-    rows: Rows, only: int | None = None, apart: float = 0.0, first: tuple[int, ...] = ()
+    rows: BoundaryCalls, only: int | None = None, apart: float = 0.0, first: tuple[int, ...] = ()
 ) -> Iterator[tuple[Came, str]]:
     """Yield the rounds after a text, each with its fault, or ""."""
     called, start, end = rows
@@ -233,20 +233,20 @@ def _rounds(
         yield came, fault
 
 
-def _look(rows: Rows, only: int | None, drafts: tuple[int, ...], apart: float) -> Look:
+def _look(rows: BoundaryCalls, only: int | None, drafts: tuple[int, ...], apart: float) -> Look:
     """Examine rounds with the numbers, or the ``only`` one, at a distance from their end."""
     seen = list(_rounds(rows, only, apart, drafts))
     return Look(any(fault for _, fault in seen), max(came.boundary.closer for came, _ in seen))
 
 
-def _by_one_number(rows: Rows, numbers: int, *, each_place_once: bool) -> Iterator[tuple[int, Came, str]]:
+def _by_one_number(rows: BoundaryCalls, numbers: int, *, each_place_once: bool) -> Iterator[tuple[int, Came, str]]:
     """Yield the faults with one number at its end and the others near it: its index, the round, the fault."""
     for place in range(numbers):
         faults = ((place, came, fault) for came, fault in _rounds(rows, place) if fault)
         yield from islice(faults, 1) if each_place_once else faults
 
 
-def _accepted_at_zero(called: Called, came: Came) -> str:
+def _accepted_at_zero(called: CalledVerifier, came: Came) -> str:
     """Return the sentence about an impossible draft accepted at u = 0, as by ``u <= p/q``; "" if there is none."""
     propose, value = called.here.decoder.propose, came.boundary.value
     if came.error is not None or propose is None or value != 0:
@@ -262,7 +262,7 @@ def _accepted_at_zero(called: Called, came: Came) -> str:
     return ""
 
 
-def _empty_residual(called: Called, came: Came, fault: str) -> str:
+def _empty_residual(called: CalledVerifier, came: Came, fault: str) -> str:
     """Return the sentence about an error after a rejection with an empty residual; "" if there is none."""
     propose, boundary = called.here.decoder.propose, came.boundary
     if came.error is None or isinstance(came.error, UnusableSubject) or propose is None:
@@ -279,7 +279,7 @@ def _empty_residual(called: Called, came: Came, fault: str) -> str:
 
 
 @lru_cache(maxsize=1)
-def _is_ordinary(called: Called, start: Tokens) -> bool:
+def _is_ordinary(called: CalledVerifier, start: Tokens) -> bool:
     """Return whether a verifier also raises at ordinary numbers, as it may on float32, which it need not accept.
 
     Raises the error if the rows are of the documented kind: then the verifier is unusable, not wrong.

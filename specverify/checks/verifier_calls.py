@@ -32,14 +32,14 @@ SAID = (NeedsValue, NotAFunctionOfItsDraws)
 """Errors that are not the verifier's own."""
 
 
-class Called(NamedTuple):
+class CalledVerifier(NamedTuple):
     """A verifier in a scenario, called by the check with random numbers of given values."""
 
     here: InScenario
     intercepted: Intercepted
 
 
-ExamineCalls = Callable[[Called, Conditions], Examination]
+ExamineCalls = Callable[[CalledVerifier, Conditions], Examination]
 
 
 class Came(NamedTuple):
@@ -77,12 +77,12 @@ def call_cases(keep: Callable[[Scenario], bool], examine: ExamineCalls) -> Calla
         rows = [variant for variant in verifiers if variant not in others]
         for here in in_scenarios(two_drafts)(subject._replace(variants=(*rows[-1:], *others))):
             if here.variant.intercepted is not None:
-                yield Case(subject, here, partial(examine, Called(here, here.variant.intercepted)))
+                yield Case(subject, here, partial(examine, CalledVerifier(here, here.variant.intercepted)))
 
     return cases
 
 
-def rounds_at(called: Called, uniforms: Iterable[float]) -> Iterator[Came]:
+def rounds_at(called: CalledVerifier, uniforms: Iterable[float]) -> Iterator[Came]:
     """Yield the rounds after a few texts in which every uniform has one of these values."""
     for uniform in uniforms:
         for start in starting_texts(called.here):
@@ -95,7 +95,7 @@ def starting_texts(here: InScenario) -> tuple[Tokens, ...]:
 
 
 def rounds_after(
-    called: Called,
+    called: CalledVerifier,
     start: Tokens,
     end: float,
     only: int | None = None,
@@ -183,7 +183,7 @@ class After(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def after_calls(called: Called) -> After:
+def after_calls(called: CalledVerifier) -> After:
     """Make the calls in a scenario at ordinary numbers and compare arguments and answers afterwards.
 
     Two checks share the result. Answers are compared after the last call, and again after their arguments have been

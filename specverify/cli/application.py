@@ -101,12 +101,12 @@ def prove(
 
 @app.command("check-certificate")
 def check_certificate_command(
-    file: Annotated[Path, typer.Argument(help="What prove --certificate FILE wrote.")],
+    file: Annotated[Path, typer.Argument(help="What prove or verify --certificate FILE wrote.")],
     tables: Annotated[
         int, option("Random tables per place to run the algorithm on.", "--tables", check_count, "the tables", 0)
     ] = 50,
 ) -> None:
-    """Check a certificate of a proof by exact arithmetic alone, and run its algorithm beside it."""
+    """Check a certificate of a proof or of enumerations by exact arithmetic, and run the algorithm of a proof."""
     from specverify.certificates import CertificateRefused, check_certificate
 
     try:

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from specverify.base.verdict import Verdict
-    from specverify.run.black_boxes import Wanted
-    from specverify.run.samplers import SamplingPlan
+    from specverify.run.black_boxes import SampleRequest
+    from specverify.run.sequential_samples import SamplingPlan
 
 PER_TOKEN = 0.01
 """Relative error of a probability that an engine tells: a forward pass of bfloat16 in another batch differs by that."""
@@ -124,8 +124,8 @@ def sample_command(
     from specverify.foreign.lines import Limits
     from specverify.report.data import as_data
     from specverify.report.terminal import print_failures, print_subject, print_summary
-    from specverify.run.black_boxes import Wanted
-    from specverify.run.samplers import SamplingPlan
+    from specverify.run.black_boxes import SampleRequest
+    from specverify.run.sequential_samples import SamplingPlan
 
     if sum((law is not None, reference is not None, logprobs)) != 1:
         stop("a sample is judged by something: expected exactly one of --law, --reference and --logprobs")
@@ -135,7 +135,7 @@ def sample_command(
         stop("--set-reference needs a reference, expected --reference")
     tempered = 1.0 if logprobs and temperature is None else temperature
     options = sampling_options(settings or (), "--set")
-    wanted = Wanted(_ids_or_text(prompt), max_tokens, tempered, model, _id_or_word(eos), logprobs, options)
+    wanted = SampleRequest(_ids_or_text(prompt), max_tokens, tempered, model, _id_or_word(eos), logprobs, options)
     theirs = options | sampling_options(reference_settings or (), "--set-reference")
     usual = PER_TOKEN * max_tokens if logprobs else PER_TOKEN if reference else 1e-6
     plan = SamplingPlan(tv, alarm, most_samples, largest_call, usual if rounding is None else rounding, seed)
@@ -159,8 +159,8 @@ def _judged(
     subject: str,
     file: Path | None,
     reference: str | None,
-    wanted: Wanted,
-    of_reference: Wanted,
+    wanted: SampleRequest,
+    of_reference: SampleRequest,
     plan: SamplingPlan,
     limits: Any,
 ) -> Sequence[Verdict]:

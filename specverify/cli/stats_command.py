@@ -56,7 +56,7 @@ def stats_command(
     scheduler: SchedulerOption = None,
 ) -> None:
     """Sample every algorithm and engine beyond enumerable sizes; print each row as it is judged, then one table."""
-    from specverify.report.statistics import row_line, statistics_csv, statistics_data, statistics_table
+    from specverify.report.statistics_text import row_line, statistics_csv, statistics_data, statistics_table
     from specverify.run import stats
     from specverify.subjects.subject import UnusableSubject
 
@@ -116,7 +116,7 @@ def _judged(plan: StatisticsPlan, jobs: int) -> list[JudgedSetting]:
 
 
 def _print_row(row: FitRow, progress: Progress) -> None:
-    from specverify.report.statistics import row_line
+    from specverify.report.statistics_text import row_line
 
     line = f"{progress.elapsed:5.0f} s  {progress.left or 'the last':>18}  {row_line(row)}"
     say(console, line, style="" if row.as_expected else "bold red")

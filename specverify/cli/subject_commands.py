@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from specverify.base.limits import EDGE as LEAST_EDGE
-from specverify.base.limits import SECONDS
+from specverify.base.default_limits import EDGE as LEAST_EDGE
+from specverify.base.default_limits import SECONDS
 from specverify.cli.options import (
     EDGE,
     HOLDS,
@@ -65,6 +66,9 @@ def verify_command(
     backend: BackendOption = "loky",
     scheduler: SchedulerOption = None,
     quick: Annotated[bool, typer.Option("--quick", help="Exact checks alone, on the cases of the quick plan.")] = False,
+    certificate: Annotated[
+        Path | None, typer.Option(help="A file for the trees of draws of one subject, which check-certificate adds up.")
+    ] = None,
 ) -> None:
     """Examine subjects and say what holds, how strongly, and what does not."""
     from specverify.base.verdict import Evidence
@@ -79,9 +83,8 @@ def verify_command(
     from specverify.run.worker import Loaded
     from specverify.statistics import divide_alarm
 
-    if json_file is not None and json_file == markdown:
-        stop(f"--json and --markdown both name {str(json_file)!r}, expected two files")
     names, checks = _names(subjects or (), every), _checks(check, quick)
+    _refuse_files(json_file, markdown, certificate, names)
     with shared(backend, scheduler, jobs) as number, Workers(processes(jobs), timeout) as workers:
         with progress_shown("loading", console=errors):
             listed = _listed(workers, names)
@@ -106,6 +109,8 @@ def verify_command(
     print_summary(console, verdicts, alarm, tests, seed)
     for file in workers.printed:
         say(errors, f"what was printed meanwhile is in {file}")
+    if certificate is not None and not interrupted:
+        _certify(names[0], certificate)
     if json_file is not None:
         write_report(json_file, json.dumps(as_data(verdicts, alarm, seed, made()), indent=2), "the file of --json")
     if markdown is not None:
@@ -117,6 +122,30 @@ def verify_command(
         say(errors, f"specverify: interrupted, {stopped} of the checks have no verdict")
         raise typer.Exit(exit_status(verdicts) or UNKNOWN)
     raise typer.Exit(exit_status(verdicts))
+
+
+def _refuse_files(
+    json_file: Path | None, markdown: Path | None, certificate: Path | None, names: Sequence[str]
+) -> None:
+    """Refuse files that would be written twice, and one certificate of several subjects."""
+    if json_file is not None and json_file == markdown:
+        stop(f"--json and --markdown both name {str(json_file)!r}, expected two files")
+    if certificate is not None and len(names) != 1:
+        stop(f"--certificate names a file for one subject, and there are {len(names)}")
+
+
+def _certify(name: str, file: Path) -> None:
+    """Write the certificates of a subject into a file."""
+    from specverify.run.catalogue import find_subject
+    from specverify.run.certified import NothingToCertify, write_certificates
+    from specverify.run.verify import warmed_up
+
+    try:
+        number = write_certificates(file, warmed_up(find_subject(name)))
+    except (NothingToCertify, OSError) as reason:
+        say(errors, f"specverify: no certificate: {reason}")
+    else:
+        say(errors, f"{number} certificates are in {file}")
 
 
 def replay_command(identifier: IdentifierArgument) -> None:

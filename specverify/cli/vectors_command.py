@@ -39,7 +39,7 @@ vectors_app = typer.Typer(
 
 def _check_groups(names: list[str]) -> None:
     from specverify.base.arguments import nearest
-    from specverify.vectors.catalogue import KINDS, groups
+    from specverify.vectors.all_vectors import KINDS, groups
 
     known = (*(kind.name for kind in KINDS), *groups())
     for name in names:
@@ -55,7 +55,7 @@ def export_command(
     ],
 ) -> None:
     """Write the vectors as JSON files, one a kind, and their schemas. The same every time."""
-    from specverify.vectors.catalogue import all_vectors
+    from specverify.vectors.all_vectors import all_vectors
     from specverify.vectors.export import export
 
     try:
@@ -74,9 +74,9 @@ def check_command(
     json_file: JsonOption = None,
 ) -> None:
     """Grade the answers of another program. Exit 0 if all are right, 1 if one is wrong, 3 if one is missing."""
-    from specverify.vectors.catalogue import all_vectors
+    from specverify.vectors.all_vectors import all_vectors
+    from specverify.vectors.grade_report import grades_data
     from specverify.vectors.grading import grade
-    from specverify.vectors.told import grades_data
 
     result = _results(results)
     wanted = [vector for vector in all_vectors().values() if _is_wanted(vector, only)]
@@ -92,7 +92,7 @@ def _is_wanted(vector: Vector, only: list[str] | None) -> bool:
 
 
 def _results(file: Path) -> Results:
-    from specverify.vectors.catalogue import all_vectors
+    from specverify.vectors.all_vectors import all_vectors
     from specverify.vectors.results import results_of
 
     try:
@@ -116,7 +116,7 @@ def _print(grades: Grades) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from specverify.vectors.told import (
+    from specverify.vectors.grade_report import (
         COLUMNS,
         convention_lines,
         summary,

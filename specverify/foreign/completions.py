@@ -120,7 +120,7 @@ class UnusableAnswer(Exception):  # noqa: N818 - reads as the sentence it is
     """The answer of the server cannot be used; the message is the reason."""
 
 
-class Refusal(NamedTuple):
+class HttpRefusal(NamedTuple):
     """An answer with a status other than 200."""
 
     status: int
@@ -211,7 +211,7 @@ def _choices(server: Server, question: Mapping[str, Any]) -> tuple[list[Any], in
         limits = {name: most for name, most in server.most.items() if name in question}
         asked = {**question, **{name: min(question[name], most) for name, most in limits.items()}}
         answer = post_json(server.url, body_of(server, asked))
-        if not isinstance(answer, Refusal):
+        if not isinstance(answer, HttpRefusal):
             choices = choices_in(answer)
             if choices is None:
                 raise UnusableAnswer(f"it answered {_short(answer)}, and no samples are in it")
@@ -264,7 +264,7 @@ def _optional(server: Server, question: Mapping[str, Any]) -> dict[str, Any]:
     return {place: value for place, value in fields.items() if place.rpartition(".")[2] not in server.refused}
 
 
-def _adapt(server: Server, question: Mapping[str, Any], refusal: Refusal) -> bool:
+def _adapt(server: Server, question: Mapping[str, Any], refusal: HttpRefusal) -> bool:
     """Record the limit that a refusal reports; return whether another request can succeed."""
     if refusal.status not in ADAPTABLE:
         return False
@@ -315,7 +315,7 @@ def post_json(url: str, body: Mapping[str, Any]) -> Any:
         with urlopen(request, timeout=WAIT) as response:  # noqa: S310 - as above
             text = response.read(LARGEST)
     except HTTPError as error:
-        return Refusal(error.code, _message(error.read(2**16).decode("utf-8", "replace")))
+        return HttpRefusal(error.code, _message(error.read(2**16).decode("utf-8", "replace")))
     except (URLError, OSError, ValueError, HTTPException) as error:
         reason = getattr(error, "reason", error)
         raise UnusableAnswer(f"it cannot be asked: {getattr(reason, 'strerror', None) or reason}") from None
@@ -352,7 +352,7 @@ def _title(text: str) -> str:
     return "a page of HTML" + (f" ({' '.join(title[1].split())[:80]!r})" if title else "")
 
 
-def _sentence(refusal: Refusal) -> str:
+def _sentence(refusal: HttpRefusal) -> str:
     said = f"it answered with status {refusal.status}: {refusal.message or 'nothing more'}"
     ways = {
         401: f"; put the key of the server into the environment variable {KEY}",

@@ -41,7 +41,7 @@ class Guarded(NamedTuple, Generic[Result]):
     """How it ended the process, or would have."""
 
 
-class _Refused(BaseException):
+class _RefusedCall(BaseException):
     """A call that would end the process; the message names it."""
 
 
@@ -87,7 +87,7 @@ def _endings_refused(refused: list[str]) -> Iterator[None]:
                 return library(*args, **kwargs)  # what another process does is its own affair
             place = place_of_frame(sys._getframe(1))  # noqa: SLF001 - whoever called
             refused.append(f"calls {name}({', '.join(map(repr, args))}) ({place})")
-            raise _Refused(refused[-1])
+            raise _RefusedCall(refused[-1])
 
         return call
 
@@ -111,7 +111,7 @@ def _copies_ended(refused: list[str]) -> Iterator[None]:
     def fork() -> int:
         refuse_what_came_back()
         if refused:
-            raise _Refused(refused[-1])
+            raise _RefusedCall(refused[-1])
         copy = library()
         if copy:
             copies.append((copy, place_of_frame(sys._getframe(1))))  # noqa: SLF001 - whoever called

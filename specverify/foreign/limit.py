@@ -57,7 +57,7 @@ def time_limit(seconds: float, *, watch_loops: bool = False) -> Iterator[None]:
 
     With ``watch_loops``, raise ``LoopsWithoutDrawing`` as soon as a loop has made too many turns without a draw.
     """
-    observer = _Observer(seconds)
+    observer = _ActivityWatcher(seconds)
     main = threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer")
     if watch_loops and (main or MONITORED):
         observer.watch_loops(threading.get_ident())
@@ -74,7 +74,7 @@ def time_limit(seconds: float, *, watch_loops: bool = False) -> Iterator[None]:
         raise observer.reason()
 
 
-class _Observer:
+class _ActivityWatcher:
     """The activity of the subject in the last quarter of its time, sampled and summarised in one sentence."""
 
     def __init__(self, seconds: float) -> None:
@@ -161,7 +161,7 @@ class _Observer:
 
 
 @contextmanager
-def _by_signal(observer: _Observer) -> Iterator[None]:
+def _by_signal(observer: _ActivityWatcher) -> Iterator[None]:
     left = False
 
     def tick(_: int, frame: FrameType | None) -> None:
@@ -190,7 +190,7 @@ def _by_signal(observer: _Observer) -> Iterator[None]:
 
 
 @contextmanager
-def _by_exception(observer: _Observer) -> Iterator[None]:
+def _by_exception(observer: _ActivityWatcher) -> Iterator[None]:
     thread, left, planting = threading.get_ident(), threading.Event(), threading.Lock()
 
     def watch() -> None:

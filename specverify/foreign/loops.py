@@ -51,7 +51,7 @@ Turn = Callable[[FrameType, int, int], None]
 """``turn(frame, source, head)``: a frame jumps back from one offset in its code to another."""
 
 
-class _Count(NamedTuple):
+class _TurnCount(NamedTuple):
     """The counted turns of a run between two of its draws.
 
     The value is immutable and replaced as a whole, because a signal may arrive in the middle of a turn.
@@ -72,7 +72,7 @@ class LoopWatch:
         self.next = monotonic() + QUIET / LOOKS
         """When to look next."""
         self._stop = stop
-        self._count = _Count(None, None, {})
+        self._count = _TurnCount(None, None, {})
         self._quiet_since = process_time()
         self._counter: _Counter | None = None
 
@@ -87,18 +87,18 @@ class LoopWatch:
         if importing or run is not self._count.run or draws != self._count.draws or _others_run(thread):
             self._quiet_since = process_time()
             self.end()
-            self._count = _Count(run, draws, {})
+            self._count = _TurnCount(run, draws, {})
         elif process_time() - self._quiet_since >= QUIET:
             frames = [running for running, _ in walk_stack(frame) if is_foreign(file_of(running))]
             left = self._count.left
-            self._count = _Count(run, draws, {running: left.get(running, {}) for running in frames})
+            self._count = _TurnCount(run, draws, {running: left.get(running, {}) for running in frames})
             self._counter = self._counter or _counter(self._turned)
             if self._counter is not None:
                 self._counter.count_in(frames)
 
     def end(self) -> None:
         """Stop counting."""
-        self._count = _Count(None, None, {})
+        self._count = _TurnCount(None, None, {})
         counter, self._counter = self._counter, None
         if counter is not None:
             counter.end()

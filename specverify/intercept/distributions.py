@@ -10,16 +10,18 @@ return. It was found out by giving the generators states from which they return 
                                            and 36.7, cast to the dtype
     Gumbel         NumPy                   -3.6 and 36.7: it draws again where it would be infinite
 
-**Laws** that are a monotone function of one uniform or one exponential number: one row each, for every library. Images
-are written with NumPy's functions, which take numbers, arrays of them, and random numbers without a value.
+**Laws** that are a monotone function of one uniform or one exponential number, and laws of whole numbers: one row each,
+with the methods of every library that draws from them. An image is written in operations of the table of primitives, so
+it serves numbers, symbolic numbers and noise vectors. What a call consumes of a generator is what the library consumes:
+front ends move the real generator on by the real call.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -27,6 +29,7 @@ from specverify.intercept.caller import caller
 from specverify.intercept.cpython.patches import full
 from specverify.intercept.refusals import NeedsValue
 from specverify.intercept.symbolic.continuous import MOST_OUTCOMES
+from specverify.intercept.symbolic.primitives import applied, result
 from specverify.intercept.symbolic.uniform import refusal
 from specverify.laws import rounding
 from specverify.reference import Draws, Site
@@ -179,43 +182,219 @@ def boundary_of(forced: Forced) -> Boundary | None:
 # Laws
 
 
-class Distribution(NamedTuple):
-    """``image(noise, *parameters)``, of an exponential of rate 1 or of a uniform."""
+Apply: TypeAlias = Callable[..., Any]
+"""``apply(name, *operands)`` computes an operation of the table: of numbers and random ones, or of noise vectors."""
+REQUIRED = object()
+"""In the place of the default of a parameter that has none."""
+Parameters: TypeAlias = Mapping[str, Any]
+"""Names in a library, in their order, and defaults."""
 
-    exponential: bool
+
+class Distribution(NamedTuple):
+    """A law that is a monotone function of one uniform or exponential number, for every library."""
+
     image: Callable[..., Any]
+    """``image(apply, noise, *parameters)``."""
+    exponential: bool = False
+    """Whether the noise is an exponential of rate 1, else uniform."""
+    standard: tuple[float, ...] | None = None
+    """Parameters with which libraries draw it before they move and scale it; None where they do not."""
+    whole: bool = False
+    """Whether its numbers are whole."""
+    in_pairs: bool = False
+    """Whether the older generators make two at once and keep one."""
+    numpy: Mapping[str, Parameters] = {}
+    torch: Mapping[str, Parameters] = {}
+    """Methods of tensors."""
+    python: Mapping[str, Parameters] = {}
+    """Methods of ``random``."""
 
 
 MOST_WHOLE = 2.0**62
+"""The largest whole number at an end."""
 
 
-def _trials(drawn: Any, chance: Any) -> Any:
-    with np.errstate(divide="ignore"):
-        result = np.floor(drawn / -np.log1p(-chance)) + 1
-    valued = isinstance(result, np.floating | np.ndarray) and result.dtype.kind == "f"
-    return np.minimum(result, MOST_WHOLE).astype(np.int64) if valued else result
-
-
-def _logit(u: Any, loc: Any, scale: Any) -> Any:
+def _logit(apply: Apply, u: Any) -> Any:
     """Return ``log(u / (1 - u))``; the ends of what a library returns are those of u."""
-    return scale * -np.log(1 / np.maximum(u, SMALLEST) - 1) + loc
+    odds = apply("subtract", apply("reciprocal", apply("maximum", u, SMALLEST)), 1.0)
+    return apply("negative", apply("log", odds))
 
 
-def _beta(u: Any, a: Any, b: Any) -> Any:
+def _moved(apply: Apply, noise: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
+    if np.ndim(scale) == 0 and scale == 0:
+        return loc
+    return apply("add", apply("multiply", noise, scale), loc)
+
+
+def _of_logistic(law: str) -> Callable[..., Any]:
+    """Return the image of a law that is made of a logistic number: see ``steps.RULES``."""
+
+    def image(apply: Apply, u: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
+        return _moved(apply, apply(f"{law}_of_logistic", _logit(apply, u)), loc, scale)
+
+    return image
+
+
+_normal = _of_logistic("normal")
+
+
+def _beta(apply: Apply, u: Any, a: Any, b: Any) -> Any:
     """Return a power of a uniform: one of the parameters is 1."""
-    return u ** (1 / a) if b == 1 else 1 - u ** (1 / b)
+    if 1 not in (a, b):
+        raise refusal("parameters", "a beta law is answered where one of its parameters is 1 and both are numbers")
+    return apply("power", u, 1 / a) if b == 1 else apply("subtract", 1.0, apply("power", u, 1 / b))
 
 
+def _trials(apply: Apply, drawn: Any, chance: Any) -> Any:
+    with np.errstate(divide="ignore"):
+        waits = apply("divide", drawn, -np.log1p(-chance))
+    return apply("add", apply("floor", waits), 1.0)
+
+
+def _triangular(apply: Apply, u: Any, left: Any, mode: Any, right: Any) -> Any:
+    """Return one of two roots; on which side of the mode it is, is drawn."""
+    if apply is not applied or not left <= mode <= right or left == right:
+        raise refusal("parameters", "a triangular law is answered one by one, and where left <= mode <= right")
+    width = right - left
+    if result("less", u, (mode - left) / width):
+        return _moved(apply, apply("sqrt", u), left, math.sqrt(width * (mode - left)))
+    return _moved(apply, apply("sqrt", apply("subtract", 1.0, u)), right, -math.sqrt(width * (right - mode)))
+
+
+_LOC: Parameters = {"loc": 0.0, "scale": 1.0}
 DISTRIBUTIONS: dict[str, Distribution] = {
-    "logistic": Distribution(exponential=False, image=_logit),
-    "beta": Distribution(exponential=False, image=_beta),
-    "geometric": Distribution(exponential=True, image=_trials),
-    "pareto": Distribution(exponential=True, image=lambda drawn, a: np.expm1(drawn / a)),
-    "power": Distribution(exponential=True, image=lambda drawn, a: np.exp(-drawn / a)),
-    "rayleigh": Distribution(exponential=True, image=lambda drawn, scale: scale * np.sqrt(2 * drawn)),
-    "weibull": Distribution(exponential=True, image=lambda drawn, a: drawn ** (1 / a)),
+    "logistic": Distribution(
+        lambda apply, u, loc, scale: _moved(apply, _logit(apply, u), loc, scale),
+        standard=(0.0, 1.0),
+        numpy={"logistic": _LOC},
+    ),
+    "laplace": Distribution(_of_logistic("laplace"), standard=(0.0, 1.0), numpy={"laplace": _LOC}),
+    "cauchy": Distribution(
+        _of_logistic("cauchy"),
+        standard=(),
+        in_pairs=True,
+        numpy={"standard_cauchy": {}},
+        torch={"cauchy_": {"median": 0.0, "sigma": 1.0}},
+    ),
+    "normal": Distribution(
+        _normal,
+        standard=(0.0, 1.0),
+        in_pairs=True,
+        numpy={"normal": _LOC, "standard_normal": {}, "randn": {}},
+        torch={"normal_": {"mean": 0.0, "std": 1.0}},
+        python={"gauss": {"mu": 0.0, "sigma": 1.0}, "normalvariate": {"mu": 0.0, "sigma": 1.0}},
+    ),
+    "lognormal": Distribution(
+        lambda apply, u, mean, sigma: apply("exp", _normal(apply, u, mean, sigma)),
+        standard=(0.0, 1.0),
+        in_pairs=True,
+        numpy={"lognormal": {"mean": 0.0, "sigma": 1.0}},
+        torch={"log_normal_": {"mean": 1.0, "std": 2.0}},
+        python={"lognormvariate": {"mu": 0.0, "sigma": 1.0}},
+    ),
+    "beta": Distribution(
+        _beta,
+        numpy={"beta": {"a": REQUIRED, "b": REQUIRED}},
+        python={"betavariate": {"alpha": REQUIRED, "beta": REQUIRED}},
+    ),
+    "triangular": Distribution(
+        _triangular,
+        numpy={"triangular": {"left": REQUIRED, "mode": REQUIRED, "right": REQUIRED}},
+        python={"triangular": {"low": 0.0, "high": 1.0, "mode": None}},
+    ),
+    "geometric": Distribution(
+        _trials,
+        exponential=True,
+        whole=True,
+        numpy={"geometric": {"p": REQUIRED}},
+        torch={"geometric_": {"p": REQUIRED}},
+    ),
+    "pareto": Distribution(
+        lambda apply, drawn, a: apply("expm1", apply("divide", drawn, a)),
+        exponential=True,
+        numpy={"pareto": {"a": REQUIRED}},
+    ),
+    "power": Distribution(
+        lambda apply, drawn, a: apply("exp", apply("divide", apply("negative", drawn), a)),
+        exponential=True,
+        numpy={"power": {"a": REQUIRED}},
+    ),
+    "rayleigh": Distribution(
+        lambda apply, drawn, scale: apply("multiply", apply("sqrt", apply("multiply", drawn, 2.0)), scale),
+        exponential=True,
+        numpy={"rayleigh": {"scale": 1.0}},
+    ),
+    "weibull": Distribution(
+        lambda apply, drawn, a: apply("power", drawn, 1 / a), exponential=True, numpy={"weibull": {"a": REQUIRED}}
+    ),
 }
-"""By their names in NumPy."""
+"""By name. The names of parameters, and their defaults, are those of each library."""
+
+
+def spelled(library: str) -> dict[str, tuple[Distribution, Parameters]]:
+    """Return the laws by the names of the methods of a library that draw from them, with their parameters."""
+    return {
+        method: (law, parameters)
+        for law in DISTRIBUTIONS.values()
+        for method, parameters in getattr(law, library).items()
+    }
+
+
+def bound(parameters: Parameters, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[list[Any], tuple[Any, ...]]:
+    """Return the values of parameters, in their order, and the arguments behind them. Raises ``TypeError``."""
+    given = dict(parameters) | dict(zip(parameters, args, strict=False)) | dict(named)
+    if given.keys() != parameters.keys() or REQUIRED in given.values():
+        raise TypeError(f"expected {', '.join(parameters) or 'no parameters'}, got {', '.join(given)}")
+    return list(given.values()), args[len(parameters) :]
+
+
+def _until_nothing(term: float, ratio: Callable[[int], float]) -> Any:
+    """Return probabilities, the first of them ``term``, up to where float64 shows nothing more of their sum."""
+    masses = [term]
+    while masses[-1] > _NOTHING or ratio(len(masses)) >= 1:
+        masses.append(masses[-1] * ratio(len(masses)))
+        if len(masses) > MOST_OUTCOMES:
+            raise refusal("too-many-outcomes", "a whole number has more outcomes than can be enumerated")
+    return np.array(masses) / math.fsum(masses)
+
+
+_NOTHING = 2.0**-56
+_MOST_EXPECTED = 500.0
+
+
+def _poisson(lam: float) -> Any:
+    if not 0 <= lam <= _MOST_EXPECTED:
+        raise refusal("parameters", f"a Poisson law is answered up to an expectation of {_MOST_EXPECTED:g}")
+    return _until_nothing(math.exp(-lam), lambda k: lam / k)
+
+
+def _failures(successes: float, chance: float) -> Any:
+    if not (successes > 0 and 0 < chance <= 1 and chance**successes > 0):
+        raise refusal("parameters", "a number of failures is answered for n > 0 and 0 < p <= 1")
+    return _until_nothing(chance**successes, lambda k: (successes + k - 1) / k * (1 - chance))
+
+
+def _logarithmic(chance: float) -> Any:
+    if not 0 < chance < 1:
+        raise refusal("parameters", "a logarithmic law is answered for 0 < p < 1")
+    return _until_nothing(-chance / math.log1p(-chance), lambda k: chance * k / (k + 1))
+
+
+class FiniteLaw(NamedTuple):
+    """A law of whole numbers, cut where float64 shows nothing more of it."""
+
+    pmf: Callable[..., Any]
+    first: int = 0
+    numpy: Mapping[str, Parameters] = {}
+    torch: tuple[str, ...] = ()
+
+
+FINITE: dict[str, FiniteLaw] = {
+    "poisson": FiniteLaw(_poisson, numpy={"poisson": {"lam": 1.0}}, torch=("poisson",)),
+    "negative_binomial": FiniteLaw(_failures, numpy={"negative_binomial": {"n": REQUIRED, "p": REQUIRED}}),
+    "logseries": FiniteLaw(_logarithmic, 1, numpy={"logseries": {"p": REQUIRED}}),
+}
+"""By name."""
 
 
 # Finite draws

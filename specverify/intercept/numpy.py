@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from types import MethodType
 from typing import Any
@@ -25,14 +25,19 @@ import numpy as np
 from specverify.intercept.caller import caller
 from specverify.intercept.cpython.patches import count_nonzero, methods_replaced, once, own_methods, replaced
 from specverify.intercept.distributions import (
-    DISTRIBUTIONS,
+    FINITE,
     FOLLOWED_AT_ONCE,
     FOLLOWED_IN_ARRAYS,
     LATEST,
+    MOST_WHOLE,
     ONE_BELOW_ONE,
     TAIL,
     Boundary,
+    Distribution,
+    FiniteLaw,
     Forced,
+    Parameters,
+    bound,
     check_shuffled,
     counts,
     drawn_out,
@@ -43,16 +48,18 @@ from specverify.intercept.distributions import (
     one_of,
     seed_name,
     shuffled,
+    spelled,
 )
 from specverify.intercept.recorder import Recorder
-from specverify.intercept.refusals import in_housekeeping
+from specverify.intercept.refusals import RuleDeclined, in_housekeeping
 from specverify.intercept.run import PROCESS
-from specverify.intercept.streams import Answers, Call, answering, answers_of
-from specverify.intercept.symbolic.arrays import SymbolicArray, as_array
+from specverify.intercept.streams import Answers, AnswersOf, Call, answering, nobody_answers
+from specverify.intercept.symbolic.arrays import SymbolicArray, VectorArray, as_array, taken_out
 from specverify.intercept.symbolic.buffers import Buffer
 from specverify.intercept.symbolic.continuous import MOST_OUTCOMES, Continuous
 from specverify.intercept.symbolic.large import MANY, check_numbers, check_outcomes, large
-from specverify.intercept.symbolic.numbers import SymbolicFloat, SymbolicInt, settled
+from specverify.intercept.symbolic.numbers import SymbolicFloat, SymbolicInt, asked, opened, settled, wrapped
+from specverify.intercept.symbolic.primitives import applied, applied_to_many
 from specverify.intercept.symbolic.uniform import refusal
 from specverify.intercept.symbolic.vectors import uniforms
 from specverify.reference import Draws, Site
@@ -62,41 +69,56 @@ from specverify.reference import Draws, Site
 # Laws
 
 
-def _logistic(generator: NumpyGenerator, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
-    u = generator.uniforms("logistic", shape_of(size, loc, scale), parameters=(0.0, 1.0))
-    return DISTRIBUTIONS["logistic"].image(u, loc, scale)
+def _of_row(method: str, law: Distribution, parameters: Parameters) -> Callable[..., Any]:
+    """Return the answer to a method that draws from one of ``DISTRIBUTIONS``."""
+
+    def answer(generator: NumpyGenerator, *args: Any, size: Any = None, out: Any = None, dtype: Any = np.float64,
+               **named: Any) -> Any:  # fmt: skip
+        given, rest = bound(parameters, args, named)
+        size, digits = _of_out(out, rest[0] if rest else size), np.dtype(dtype).name
+        return _into(out, generator.law(method, law, parameters, given, size, digits))
+
+    return answer
 
 
-def _beta(generator: NumpyGenerator, a: Any, b: Any, size: Any = None) -> Any:
-    """Answer where one of the parameters is 1."""
-    if np.ndim(a) or np.ndim(b) or 1 not in (a, b):
-        raise refusal("parameters", "a beta law is answered where one of its parameters is 1 and both are numbers")
-    return DISTRIBUTIONS["beta"].image(generator.uniforms("beta", size, parameters=(a, b)), a, b)
-
-
-def _of_one_parameter(function: str, default: Any = None) -> Callable[..., Any]:
-    """Return the answer to a function of one parameter."""
-
-    def answer(generator: NumpyGenerator, *given: Any, size: Any = None, **named: Any) -> Any:
-        parameter = given[0] if given else next(iter(named.values()), default)
-        if np.ndim(parameter):
-            raise refusal("parameters", f"{function} is answered where its parameter is a number")
-        drawn = generator.exponentials(function, given[1] if len(given) > 1 else size, parameters=(parameter,))
-        return DISTRIBUTIONS[function].image(drawn, parameter)
+def _of_finite(method: str, law: FiniteLaw, parameters: Parameters) -> Callable[..., Any]:
+    def answer(generator: NumpyGenerator, *args: Any, size: Any = None, **named: Any) -> Any:
+        given, rest = bound(parameters, args, named)
+        return generator.finite(method, law, given, rest[0] if rest else size)
 
     return answer
 
 
 LAWS: dict[str, Callable[..., Any]] = {
-    "logistic": _logistic,
-    "beta": _beta,
-    **{name: _of_one_parameter(name) for name in ("geometric", "pareto", "power", "weibull")},
-    "rayleigh": _of_one_parameter("rayleigh", 1.0),
+    **{method: _of_row(method, *row) for method, row in spelled("numpy").items()},
+    **{method: _of_finite(method, law, given) for law in FINITE.values() for method, given in law.numpy.items()},
+    "randn": lambda generator, *dims: LAWS["standard_normal"](generator, dims or None),
 }
 """By the name of the method."""
 
 
-# Generator
+def _image(law: Distribution, noise: Any, given: list[Any]) -> Any:
+    """Return the numbers of a law, made of noise: one number, an array, or very many."""
+    if isinstance(noise, VectorArray) and noise.many is not None:
+        with suppress(RuleDeclined):
+            return as_array(asked(law.image, applied_to_many, noise.many, *given))
+    noise = taken_out(noise)
+    if not isinstance(noise, np.ndarray):
+        return _number(law, noise, given)
+    arrays = np.broadcast_arrays(np.asarray(noise.view(np.ndarray), dtype=object), *given)
+    result = np.empty(arrays[0].shape, dtype=object)
+    for index in np.ndindex(*result.shape):
+        result[index] = _number(law, arrays[0][index], [each[index] for each in arrays[1:]])
+    if all(isinstance(each, np.generic) for each in result.flat):
+        return result.astype(np.int64 if law.whole else np.float64)
+    return result.view(SymbolicArray)
+
+
+def _number(law: Distribution, noise: Any, given: list[Any]) -> Any:
+    result = asked(law.image, applied, opened(noise), *given)
+    if not isinstance(result, float | int):
+        return wrapped(result)
+    return np.int64(min(result, MOST_WHOLE)) if law.whole else np.float64(result)
 
 
 REAL: dict[type, dict[str, Any]] = {
@@ -119,14 +141,19 @@ class NumpyGenerator:
         self._kind = np.random.RandomState if isinstance(real, np.random.RandomState) else np.random.Generator
         self._name = answers.name(real, f"np.random.{self._kind.__name__}")
 
-    def _asked(self, function: str, advance: Callable[[], Any], parameters: Any = None) -> tuple[Call, Site]:
+    def _asked(
+        self, function: str, advance: Callable[[], Any], parameters: Any = None, *, in_pairs: bool = False
+    ) -> tuple[Call, Site]:
         site: Site = (f"{self._name}.{function}", caller())
-        return self._answers.asked(self._real, site, f"{function}{parameters or ''}", advance), site
+        in_pairs = in_pairs and self._kind is np.random.RandomState
+        return self._answers.asked(self._real, site, f"{function}{parameters or ''}", advance, in_pairs=in_pairs), site
 
     def _call(self, function: str, *args: Any, **kwargs: Any) -> Callable[..., Any]:
         return partial(REAL[self._kind][function], self._real, *args, **kwargs)
 
-    def uniforms(self, function: str, size: Any, digits: str = "float64", parameters: Any = None) -> Any:
+    def uniforms(
+        self, function: str, size: Any, digits: str = "float64", parameters: Any = None, *, in_pairs: bool = False
+    ) -> Any:
         """Return the next uniform random number of the generator, or an array of them.
 
         ``parameters`` are those of a function that gives no double of the stream.
@@ -139,16 +166,44 @@ class NumpyGenerator:
         own = function in _OWN_NUMBER or parameters is not None
         one = self._call(function if own else _DOUBLE[self._kind], *(parameters or ()))
         if shape is None:
-            call, site = self._asked(function, one, parameters)
+            call, site = self._asked(function, one, parameters, in_pairs=in_pairs)
             return SymbolicFloat(Continuous(call.uniform(site, digits)))
         if large(math.prod(shape), MANY):
-            call, site = self._asked(function, partial(one, size=shape), parameters)
+            call, site = self._asked(function, partial(one, size=shape), parameters, in_pairs=in_pairs)
             return as_array(uniforms(call.block(site, shape, digits), shape))
         made = np.empty(shape, dtype=object)
         for index in np.ndindex(*shape):
-            call, site = self._asked(function, one, parameters)
+            call, site = self._asked(function, one, parameters, in_pairs=in_pairs)
             made[index] = SymbolicFloat(Continuous(call.uniform((*site, *index), digits)))
         return made.view(SymbolicArray)
+
+    def law(
+        self, method: str, law: Distribution, parameters: Parameters, given: list[Any], size: Any, digits: str
+    ) -> Any:
+        """Return numbers of one of ``DISTRIBUTIONS`` with the parameters that are given."""
+        if not any(map(np.ndim, given)):
+            with nobody_answers():
+                self._call(method, *given, size=0)()  # which refuses wrong parameters, and draws nothing
+        elif law.standard is None:
+            raise refusal("parameters", f"{method} is answered where its parameters are numbers")
+        drawn = tuple(given if law.standard is None else law.standard if parameters else ())
+        shape = shape_of(size, *given)
+        if law.exponential:
+            noise = self.exponentials(method, shape, parameters=drawn)
+        else:
+            noise = self.uniforms(method, shape, digits, parameters=drawn, in_pairs=law.in_pairs)
+        return _array_of(size, _image(law, noise, given))
+
+    def finite(self, method: str, law: FiniteLaw, given: list[Any], size: Any) -> Any:
+        """Return numbers of one of ``FINITE``."""
+        check_numbers(f"{self._name}.{method}", size)
+        draws, site = self._asked(method, self._call(method, *given, size), in_pairs=True)
+        shape = np.broadcast_shapes(*map(np.shape, given)) if size is None else size
+        rows = [np.broadcast_to(number, shape) for number in given]
+        return filled(
+            shape,
+            lambda index: law.first + draws.categorical(law.pmf(*(float(row[index]) for row in rows)), (*site, *index)),
+        )
 
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
         shape = np.broadcast_shapes(np.shape(low), np.shape(high))
@@ -521,5 +576,5 @@ def numpy_answered_by(draws: Draws, forced_uniform: Forced = None) -> Iterator[N
 
     ``forced_uniform`` gives every uniform that value instead (0, or 1 for the largest float below it).
     """
-    with answers_of(LIBRARY, Answers(draws, forced_uniform, OWNER, "np.random")), numpy_replaced():
+    with AnswersOf(LIBRARY, Answers(draws, forced_uniform, OWNER, "np.random")), numpy_replaced():
         yield

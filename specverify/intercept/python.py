@@ -27,16 +27,27 @@ import numpy as np
 from specverify.intercept.caller import caller
 from specverify.intercept.cpython import patches
 from specverify.intercept.cpython.patches import once, replaced
-from specverify.intercept.distributions import FOLLOWED_AT_ONCE, Forced, heads, one_by_one, one_of, seed_name
+from specverify.intercept.distributions import (
+    FOLLOWED_AT_ONCE,
+    Distribution,
+    Forced,
+    Parameters,
+    bound,
+    heads,
+    one_by_one,
+    one_of,
+    seed_name,
+    spelled,
+)
 from specverify.intercept.recorder import Recorder
 from specverify.intercept.refusals import NeedsValue, give, in_housekeeping
 from specverify.intercept.run import PROCESS
-from specverify.intercept.streams import Answers, Call, answering, answers_of
+from specverify.intercept.streams import Answers, AnswersOf, Call, answering
 from specverify.intercept.symbolic.arrays import narrowed_elements
 from specverify.intercept.symbolic.continuous import Continuous
 from specverify.intercept.symbolic.large import check_numbers, check_outcomes, large
-from specverify.intercept.symbolic.numbers import SymbolicFloat, SymbolicInt, of_operands
-from specverify.intercept.symbolic.primitives import OF_MATH
+from specverify.intercept.symbolic.numbers import SymbolicFloat, SymbolicInt, of_operands, wrapped
+from specverify.intercept.symbolic.primitives import OF_MATH, applied
 from specverify.intercept.symbolic.uniform import refusal
 from specverify.reference import Draws, Site
 
@@ -49,25 +60,19 @@ MOST_BITS = 1023
 MANY_BITS = 64
 """As many bits of the operating system are a seed: they are given as they are, as its bytes are, which name things.
 Replays tell what hangs on them."""
-REFUSED = (
-    "betavariate",
-    "gammavariate",
-    "gauss",
-    "lognormvariate",
-    "normalvariate",
-    "triangular",
-    "vonmisesvariate",
-)
+REFUSED = ("gammavariate", "vonmisesvariate")
 SETS_STATE = ("seed", "setstate", "getstate")
 """What sets where a stream stands, or tells it: then it stands where it is taken to begin."""
 _CHOICES, _SYSTEM_BITS = random.Random.choices, random.SystemRandom.getrandbits
 _SYSTEM_BYTES = random.SystemRandom.randbytes
 
 
-def _asked(generator: Any, function: str, advance: Callable[[], Any]) -> tuple[Call, Site]:
+def _asked(
+    generator: Any, function: str, advance: Callable[[], Any], parameters: Any = "", *, in_pairs: bool = False
+) -> tuple[Call, Site]:
     answers = _answers()
     site: Site = (f"random.{function}{answers.name(generator, '')}", caller())
-    return answers.asked(generator, site, function, advance), site
+    return answers.asked(generator, site, f"{function}{parameters}", advance, in_pairs=in_pairs), site
 
 
 def _answers() -> Answers:
@@ -113,6 +118,31 @@ def _expovariate(self: Any, lambd: float = 1.0) -> Any:
 
 def _weibullvariate(self: Any, alpha: float, beta: float) -> Any:
     return alpha * _expovariate(self) ** (1.0 / beta)
+
+
+def _drawn_from(method: str, law: Distribution, parameters: Parameters) -> Callable[..., Any]:
+    """Return the answer to a method that draws from one of ``DISTRIBUTIONS``."""
+    real = getattr(random.Random, method)
+
+    def answer(self: Any, *args: Any, **named: Any) -> Any:
+        given, _ = bound(parameters, args, named)
+        moved = () if law.standard is None else law.standard
+        boundary = _answers().boundary
+        if boundary is not None:
+            noise: Any = boundary.uniform(f"random.{method}")
+        else:
+            drawn = tuple(moved or given)
+            call, site = _asked(self, method, partial(real, self, *drawn), drawn, in_pairs=law.in_pairs)
+            noise = Continuous(call.uniform(site))
+        if "mode" in parameters:  # which stands last here, and is the middle one if it is not given
+            low, high, mode = given
+            given = [low, (low + high) / 2 if mode is None else mode, high]
+        try:
+            return wrapped(law.image(applied, noise, *given))
+        except NeedsValue as refused:
+            raise refused.during(f"random.{method}", caller()) from None
+
+    return answer
 
 
 def _randbelow(self: Any, n: int) -> Any:
@@ -214,6 +244,7 @@ def _methods(kind: type[random.Random]) -> dict[str, Callable[..., Any]]:
         "sample": _sample,
         "binomialvariate": _binomialvariate,
         "weibullvariate": _weibullvariate,
+        **{name: _drawn_from(name, *row) for name, row in spelled("python").items()},
         **{name: _refused(name) for name in (*REFUSED, *SETS_STATE)},
     }
     return {name: _inside(name, answer, getattr(kind, name)) for name, answer in answers.items() if hasattr(kind, name)}
@@ -240,7 +271,7 @@ def random_answered_by(draws: Draws, forced_uniform: Forced = None) -> Iterator[
 
     ``forced_uniform`` gives every uniform that value instead (0, or 1 for the largest float below it).
     """
-    with answers_of(LIBRARY, Answers(draws, forced_uniform, OWNER, "")), random_replaced():
+    with AnswersOf(LIBRARY, Answers(draws, forced_uniform, OWNER, "")), random_replaced():
         yield
 
 

@@ -39,8 +39,11 @@ def items_of(record: Record) -> list[Item]:
     row = ROWS.get((record.library, record.name))
     if row is None:
         raise NotRecorded(f"{record} is not recorded")
-    result = record.result
-    return list(row(result, *record.args, **{name: item for name, item in record.kwargs.items() if name not in BESIDE}))
+    named = {name: item for name, item in record.kwargs.items() if name not in BESIDE}
+    try:
+        return list(row(record.result, *record.args, **named))
+    except Exception as error:
+        raise NotRecorded(f"{record} is not read: {type(error).__name__}: {error}") from error
 
 
 BESIDE = frozenset({"size", "dtype", "out", "generator", "device", "layout", "pin_memory", "memory_format", "method"})
@@ -105,8 +108,52 @@ def _logistic(result: Any, loc: Any = 0.0, scale: Any = 1.0, *_: Any) -> Iterato
     yield from _points(1 / (1 + np.exp(-(np.asarray(result) - loc) / scale)))
 
 
+_half_erfc = np.vectorize(lambda x: math.erfc(x) / 2, otypes=[float])
+
+
+def _normal(result: Any, loc: Any = 0.0, scale: Any = 1.0, *_: Any) -> Iterator[Item]:
+    yield from _points(_half_erfc((np.asarray(loc) - np.asarray(result)) / (np.asarray(scale) * math.sqrt(2))))
+
+
+def _standard_normal(result: Any, *_: Any) -> Iterator[Item]:
+    yield from _normal(result)
+
+
+def _lognormal(result: Any, mean: Any = 0.0, sigma: Any = 1.0, *_: Any) -> Iterator[Item]:
+    yield from _normal(np.log(result), mean, sigma)
+
+
+def _laplace(result: Any, loc: Any = 0.0, scale: Any = 1.0, *_: Any) -> Iterator[Item]:
+    x = (np.asarray(result) - loc) / scale
+    yield from _points(np.where(x < 0, np.exp(-np.abs(x)) / 2, 1 - np.exp(-np.abs(x)) / 2))
+
+
+def _cauchy(result: Any, median: Any = 0.0, sigma: Any = 1.0) -> Iterator[Item]:
+    x = (np.asarray(result, dtype=np.float64) - median) / sigma
+    yield from _points(np.where(x < 0, np.arctan2(1.0, -x), np.pi - np.arctan2(1.0, x)) / np.pi)
+
+
+def _triangular(result: Any, left: float, mode: float, right: float, *_: Any) -> Iterator[Item]:
+    x = np.asarray(result, dtype=np.float64)
+    with np.errstate(all="ignore"):
+        rising = (x - left) ** 2 / ((right - left) * (mode - left))
+        falling = 1 - (right - x) ** 2 / ((right - left) * (right - mode))
+    yield from _points(np.where(x < mode, rising, falling))
+
+
+def _triangular_of_python(result: float, low: float = 0.0, high: float = 1.0, mode: Any = None) -> Iterator[Item]:
+    yield from _triangular(result, low, (low + high) / 2 if mode is None else mode, high)
+
+
+def _count_from(first: int) -> Callable[..., Iterator[Item]]:
+    def row(result: Any, *_: Any, **__: Any) -> Iterator[Item]:
+        yield from _outcomes(np.asarray(result) - first)
+
+    return row
+
+
 def _beta(result: Any, a: float, b: float, *_: Any) -> Iterator[Item]:
-    yield from _points(np.asarray(result) ** a if b == 1 else 1 - (1 - np.asarray(result)) ** b)
+    yield from _points(np.asarray(result) ** a if b == 1 else (1 - np.asarray(result)) ** b)
 
 
 def _trials(result: Any, p: Any, *_: Any) -> Iterator[Item]:
@@ -192,6 +239,23 @@ def _torch_exponential(result: Any, _: Any, rate: float = 1.0) -> Iterator[Item]
     yield from _points(np.exp(-result.double().cpu().numpy() * rate))
 
 
+def _doubles(given: Any) -> Any:
+    return given.double().cpu().numpy() if hasattr(given, "cpu") else given
+
+
+def _torch_standard_normal(result: Any, *_: Any) -> Iterator[Item]:
+    yield from _normal(_doubles(result))
+
+
+def _torch_normal(result: Any, mean: Any = 0.0, std: Any = 1.0, *_: Any) -> Iterator[Item]:
+    yield from _normal(_doubles(result), _doubles(mean), _doubles(std))
+
+
+def _torch_in_place(row: Callable[..., Iterator[Item]]) -> Callable[..., Iterator[Item]]:
+    """Return the row of a method that fills a tensor."""
+    return lambda result, _, *parameters: row(_doubles(result), *parameters)
+
+
 def _torch_geometric(result: Any, _: Any, p: float) -> Iterator[Item]:
     yield from _trials(result.double().cpu().numpy(), p)
 
@@ -250,6 +314,14 @@ _OF_NUMPY: dict[str, Callable[..., Any]] = {
     "gumbel": _gumbel,
     "logistic": _logistic,
     "beta": _beta,
+    "normal": _normal,
+    **dict.fromkeys(("standard_normal", "randn"), _standard_normal),
+    "lognormal": _lognormal,
+    "laplace": _laplace,
+    "standard_cauchy": lambda result, *_: _cauchy(result),
+    "triangular": _triangular,
+    **dict.fromkeys(("poisson", "negative_binomial"), _count_from(0)),
+    "logseries": _count_from(1),
     "geometric": _trials,
     "pareto": _of_exponential(lambda result, a, *_: np.log1p(result) * a),
     "power": _of_exponential(lambda result, a, *_: -np.log(result) * a),
@@ -266,6 +338,10 @@ _OF_PYTHON: dict[str, Callable[..., Any]] = {
     "random": _points,
     "expovariate": _of_exponential(lambda result, lambd=1.0: result * lambd),
     "weibullvariate": _of_exponential(_weibull_of_python),
+    **dict.fromkeys(("gauss", "normalvariate"), lambda result, mu=0.0, sigma=1.0: _normal(result, mu, sigma)),
+    "lognormvariate": lambda result, mu=0.0, sigma=1.0: _lognormal(result, mu, sigma),
+    "triangular": _triangular_of_python,
+    "betavariate": _beta,
     "_randbelow": lambda result, n: _whole(result, 0, n),
     "getrandbits": _bits,
     "sample": _places,
@@ -277,6 +353,12 @@ _OF_TORCH: dict[str, Callable[..., Any]] = {
     "uniform_": _torch_filled,
     "exponential_": _torch_exponential,
     "geometric_": _torch_geometric,
+    **dict.fromkeys(("randn", "randn_like"), _torch_standard_normal),
+    "normal": _torch_normal,
+    "normal_": _torch_in_place(_normal),
+    "log_normal_": _torch_in_place(lambda numbers, mean=1.0, std=2.0: _lognormal(numbers, mean, std)),
+    "cauchy_": _torch_in_place(_cauchy),
+    "poisson": lambda result, *_: _outcomes(_doubles(result)),
     "multinomial": _torch_multinomial,
     "bernoulli": _torch_bernoulli,
     "bernoulli_": _torch_bernoulli,

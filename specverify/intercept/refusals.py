@@ -93,7 +93,7 @@ REASONS: dict[str, Reason] = {
     ),
     # draws
     "no-law": Reason(
-        "A call draws from a law that is not a function of uniform numbers here (normal, gamma, Poisson).",
+        "A call draws from a law that is not a function of uniform numbers here (gamma, Wald, Dirichlet).",
         f"draw from uniform or exponential numbers, or {SAMPLES}",
     ),
     "parameters": Reason(

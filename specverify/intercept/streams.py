@@ -112,6 +112,8 @@ class Answers:
         self._names: dict[int, tuple[Any, str]] = {}
         self._before: dict[Hashable, tuple[Any, Any]] = {}
         """Generators whose state was changed, and what it was before."""
+        self._pending: dict[Hashable, tuple[Any, float | None]] = {}
+        """Older generators that normal numbers were drawn from, and the number that each had kept before that."""
         self._left: dict[Hashable, tuple[Any, Any]] = {}
         """Generators that are looked after, by their streams, and the state in which they should be found."""
         self._left[_stream(owner)] = (owner, generator_states.read(owner))
@@ -132,9 +134,15 @@ class Answers:
         else:
             self._names[id(generator)] = (generator, name)
 
-    def asked(self, generator: Any, site: Site, function: str, advance: Callable[[], Any]) -> Call:
-        """Return what answers one call of ``function``, and move the real generator on by ``advance``."""
+    def asked(
+        self, generator: Any, site: Site, function: str, advance: Callable[[], Any], *, in_pairs: bool = False
+    ) -> Call:
+        """Return what answers one call of ``function``, and move the real generator on by ``advance``.
+
+        ``in_pairs``: the function may return a number that the generator has kept from the call before.
+        """
         stream = self._keep(generator)
+        pending = self._kept_number(generator) if in_pairs else None
         state = generator_states.read(generator)
         try:
             with nobody_answers():
@@ -146,11 +154,14 @@ class Answers:
             self._left[stream] = (generator, after := generator_states.read(generator))
             if done and after == state:  # nothing was drawn of what is certain: the state is that of the next call
                 state = None
+        if pending is not None:
+            state = "kept", pending
         return Call(self._streams, self.draws, state and (type(generator).__name__, state), site, function)
 
     def set_by_program(self, generator: Any, change: Callable[[], Any]) -> Any:
         """Do what the program asks for: seed a generator, or put back a state; nothing is drawn."""
         stream = self._keep(generator)
+        self._kept_number(generator)
         with nobody_answers():
             result = change()
         self._left[stream] = (generator, generator_states.read(generator))
@@ -170,6 +181,8 @@ class Answers:
         for generator, state in moved.values():
             if state is not None and generator_states.read(generator) != state:
                 generator_states.write(generator, state)
+        for generator, number in self._pending.values():
+            generator_states.put_pending(generator, number)
 
     def _keep(self, generator: Any) -> Hashable:
         """Keep the state that a generator had before the block, and return the key of its stream."""
@@ -179,6 +192,14 @@ class Answers:
             if generator is self._owner:
                 generator_states.write(generator, generator_states.state_in_world(generator, generator_states.start()))
         return stream
+
+    def _kept_number(self, generator: Any) -> float | None:
+        """Return the number that an older generator has kept; the global one begins a run with none."""
+        if _stream(generator) not in self._pending:
+            self._pending[_stream(generator)] = (generator, generator_states.pending(generator))
+            if generator is self._owner:
+                generator_states.put_pending(generator, None)
+        return generator_states.pending(generator)
 
 
 def _stream(generator: Any) -> Hashable:
@@ -254,19 +275,32 @@ def answering(library: str) -> Any:
     return result[-1] if result else None
 
 
-@contextmanager
-def answers_of(library: str, answers: Answers) -> Iterator[Answers]:
-    """Let ``answers`` answer a library inside the block; generators are checked and given back at its end."""
-    RUNS.answers.setdefault(library, []).append(answers)
-    block = current()
-    if block is not None:
-        block.looks.append(answers.check)
-    checked = False
-    try:
-        yield answers
-        answers.check()
-        checked = True
-    finally:
-        RUNS.answers[library].remove(answers)
-        with nobody_answers():
-            answers.restore(checked=checked)
+class AnswersOf:
+    """A block in which ``answers`` answer a library; generators are checked and given back at its end.
+
+    It is entered in every run, and a class is entered and left in less time than a generator.
+    """
+
+    __slots__ = ("_answers", "_library")
+
+    def __init__(self, library: str, answers: Answers) -> None:
+        """Answer ``library``."""
+        self._library, self._answers = library, answers
+
+    def __enter__(self) -> Answers:
+        RUNS.answers.setdefault(self._library, []).append(self._answers)
+        block = current()
+        if block is not None:
+            block.looks.append(self._answers.check)
+        return self._answers
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        checked = False
+        try:
+            if kind is None:
+                self._answers.check()
+                checked = True
+        finally:
+            RUNS.answers[self._library].remove(self._answers)
+            with nobody_answers():
+                self._answers.restore(checked=checked)

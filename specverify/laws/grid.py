@@ -60,7 +60,7 @@ class GridRefused(ValueError):  # noqa: N818 - reads as the sentence it is
     """The number of cells between the breakpoints exceeds the budget."""
 
 
-class Cell(NamedTuple):
+class GridCell(NamedTuple):
     """A box of uniforms, with the index of its case (for example the drafts)."""
 
     case: int
@@ -77,13 +77,13 @@ class Cell(NamedTuple):
 class Looked(NamedTuple):
     """The result of one evaluation of cells."""
 
-    settled: tuple[tuple[Cell, Tokens], ...]
+    settled: tuple[tuple[GridCell, Tokens], ...]
     """Cells of one outcome, each with it: the padding behind it is left out."""
-    others: tuple[Cell, ...]
+    others: tuple[GridCell, ...]
     """The cells of several outcomes."""
-    halves: tuple[Cell, ...]
+    halves: tuple[GridCell, ...]
     """Their halves, to be looked at next."""
-    unsettled: tuple[Cell, ...]
+    unsettled: tuple[GridCell, ...]
     """Those of them that are too small to be halved."""
 
 
@@ -115,19 +115,19 @@ def grid_law(kernel: Kernel, breakpoints: Breakpoints, budget: int = DEFAULT_ROW
     return Law(law, missing=missing, runs=rows, decisions=len(breakpoints))
 
 
-def cells_between(breakpoints: Breakpoints, case: int = 0) -> tuple[Cell, ...]:
+def cells_between(breakpoints: Breakpoints, case: int = 0) -> tuple[GridCell, ...]:
     """Return the cells that the breakpoints cut [0, 1]^uniforms into."""
     lines = [sorted({Fraction(0), Fraction(1), *_places(points, i)}) for i, points in enumerate(breakpoints)]
     sides = product(*(pairwise(line) for line in lines))
-    return tuple(Cell(case, tuple(low for low, _ in side), tuple(high for _, high in side)) for side in sides)
+    return tuple(GridCell(case, tuple(low for low, _ in side), tuple(high for _, high in side)) for side in sides)
 
 
-def rows_of(cells: Sequence[Cell]) -> int:
+def rows_of(cells: Sequence[GridCell]) -> int:
     """Return the number of rows that one evaluation of the cells takes."""
     return len(cells) * (2 ** len(cells[0].low) + 1 + INSIDE) if cells else 0
 
 
-def look(launch: Callable[[Any, Any], Any], cells: Sequence[Cell], margin: float = MARGIN, seed: int = 0) -> Looked:
+def look(launch: Callable[[Any, Any], Any], cells: Sequence[GridCell], margin: float = MARGIN, seed: int = 0) -> Looked:
     """Evaluate all cells in one launch: ``launch(cases, uniforms)`` with ``[rows]`` and ``[rows, uniforms]``.
 
     All cells have the same number of uniforms. Raises ``ValueError`` if the number of results differs from that of
@@ -147,7 +147,7 @@ def look(launch: Callable[[Any, Any], Any], cells: Sequence[Cell], margin: float
     return Looked(settled, tuple(cell for cell, _ in parts), halves, unsettled)
 
 
-def places_in(cells: Sequence[Cell], margin: float = MARGIN, seed: int = 0) -> tuple[Any, Any]:
+def places_in(cells: Sequence[GridCell], margin: float = MARGIN, seed: int = 0) -> tuple[Any, Any]:
     """Return the points to evaluate, ``[rows]`` cases and ``[rows, uniforms]``: corners, middle, random points."""
     low, high = (np.array([cell[side] for cell in cells], dtype=np.float64) for side in (1, 2))
     inset = np.minimum(margin, (high - low) / 4)
@@ -164,7 +164,7 @@ def _bits(uniforms: int) -> list[tuple[int, ...]]:
     return list(product((0, 1), repeat=uniforms))
 
 
-def _halves(cell: Cell, answers: Any, margin: float) -> tuple[Cell, ...]:
+def _halves(cell: GridCell, answers: Any, margin: float) -> tuple[GridCell, ...]:
     """Halve a cell along each uniform in which its corners differ, or along all; none if it is too small."""
     uniforms = len(cell.low)
     corners = answers[: 2**uniforms].reshape(*(2,) * uniforms, -1)

@@ -60,7 +60,7 @@ class Hidden:
         self.place, self.uses = place, uses
 
 
-class Edge(NamedTuple):
+class RoundEdge(NamedTuple):
     """A path of one round."""
 
     tokens: Tokens
@@ -71,18 +71,18 @@ class Edge(NamedTuple):
     """The number of the node behind it; -1 where the text has ended."""
 
 
-class Node(NamedTuple):
+class StateClass(NamedTuple):
     """A class of states with the same future."""
 
     place: int
     """New tokens before it."""
-    edges: tuple[Edge, ...]
+    edges: tuple[RoundEdge, ...]
 
 
 class Rounds(NamedTuple):
     """The rounds of a decoder after one prompt, as a graph without cycles."""
 
-    nodes: tuple[Node, ...]
+    nodes: tuple[StateClass, ...]
     """The first one is the state after the prompt; edges lead to later ones."""
     runs: int
     """Runs of a round that it took."""
@@ -102,7 +102,7 @@ def rounds_of(decoder: Decoder, prompt: Tokens, window: int, budget: int) -> Rou
     hidden: list[Any] = [Hidden(place, uses) for place in range(len(prompt) + start.remaining)]
     numbers: dict[Hashable, int] = {}
     waiting: dict[int, list[tuple[int, State]]] = defaultdict(list)
-    edges: dict[int, list[Edge]] = {}
+    edges: dict[int, list[RoundEdge]] = {}
     runs = before = 0
 
     def number_of(state: State) -> int:
@@ -129,11 +129,11 @@ def rounds_of(decoder: Decoder, prompt: Tokens, window: int, budget: int) -> Rou
                 runs += 1
                 if runs > budget:
                     raise TooManyRounds(f"{place} of {start.remaining} new tokens take more than {budget} runs")
-                edges[number].append(Edge(tokens, weight, number_of(after) if after.remaining > 0 else -1))
+                edges[number].append(RoundEdge(tokens, weight, number_of(after) if after.remaining > 0 else -1))
     order = sorted(edges, key=places.__getitem__)
     place_of = {number: index for index, number in enumerate(order)} | {-1: -1}
     nodes = [
-        Node(places[number], tuple(edge._replace(after=place_of[edge.after]) for edge in edges[number]))
+        StateClass(places[number], tuple(edge._replace(after=place_of[edge.after]) for edge in edges[number]))
         for number in order
     ]
     return Rounds(tuple(nodes), runs, start.remaining)

@@ -49,7 +49,7 @@ class _TooRare(BaseException):
     """Raised when the remaining probability of a path is too small for floats, as after many turns of a loop."""
 
 
-class _Branch:
+class _OpenDraw:
     """A draw on the current path, and the outcome that is being followed."""
 
     __slots__ = ("_before", "decision", "index", "outcome", "possible", "question", "weight")
@@ -77,7 +77,7 @@ class _Branch:
 class Enumerated:
     """Interpreter that follows the branches of a path, then opens new ones at their first outcome."""
 
-    def __init__(self, branches: list[_Branch], first: tuple[int, ...] = ()) -> None:
+    def __init__(self, branches: list[_OpenDraw], first: tuple[int, ...] = ()) -> None:
         """``branches`` is shared with the enumeration and grows as the program draws; ``first`` fixes outcomes."""
         self._branches, self._first = branches, first
         self.depth = 0
@@ -104,14 +104,14 @@ class Enumerated:
         drew(len(branch.possible), pmf.dtype)
         return branch.outcome
 
-    def _opened(self, pmf: Pmf, site: Site) -> _Branch:
+    def _opened(self, pmf: Pmf, site: Site) -> _OpenDraw:
         """Add a draw to the path. Raises ``_TooRare`` if the remaining probability is negligible."""
         question, fixed = Question(pmf, site, self.depth), self._first[self.depth : self.depth + 1]
         index, before = question.possible.index(*fixed) if fixed else 0, _weight(self._branches)
         if self.too_rare or _is_rare(before):
             self.too_rare = True
             raise _TooRare
-        branch = _Branch(question, index, before)
+        branch = _OpenDraw(question, index, before)
         if not fixed and _is_rare(branch.weight) and len(branch.possible) > 1:
             self.passed_over.append(branch.pass_over())
         self._branches.append(branch)
@@ -133,7 +133,7 @@ def paths(
     ``rare``, ``NotAFunctionOfItsDraws`` is raised after many rare paths in a row.
     """
     check_callable(program, "the program")
-    branches: list[_Branch] = []
+    branches: list[_OpenDraw] = []
     in_a_row = 0
     while True:
         draws, passed = Enumerated(branches, first), False
@@ -165,7 +165,7 @@ def _is_rare(weight: Any) -> bool:
     return isinstance(weight, float) and weight < RARE
 
 
-def _goes_on(branches: list[_Branch], rare: Callable[[Any], bool] | None, in_a_row: int) -> bool:
+def _goes_on(branches: list[_OpenDraw], rare: Callable[[Any], bool] | None, in_a_row: int) -> bool:
     """Return whether to go on after a number of paths that were too rare."""
     if rare is not None:
         return rare(_weight(branches))
@@ -194,12 +194,12 @@ def heaviest_paths(
     return result
 
 
-def _weight(branches: list[_Branch]) -> Any:
+def _weight(branches: list[_OpenDraw]) -> Any:
     return branches[-1].weight if branches else 1
 
 
 def _next_branch(
-    branches: list[_Branch],
+    branches: list[_OpenDraw],
     first: tuple[int, ...],
     least: Callable[[], Any] | None,
     rare: Callable[[Any], bool] | None,
@@ -218,7 +218,7 @@ def _next_branch(
     return False
 
 
-def _advanced(branches: list[_Branch], first: tuple[int, ...]) -> bool:
+def _advanced(branches: list[_OpenDraw], first: tuple[int, ...]) -> bool:
     while len(branches) > len(first) and branches[-1].index == len(branches[-1].possible) - 1:
         branches.pop()
     if len(branches) <= len(first):
@@ -227,7 +227,7 @@ def _advanced(branches: list[_Branch], first: tuple[int, ...]) -> bool:
     return True
 
 
-def _happens_by_rounding(branches: list[_Branch]) -> bool:
+def _happens_by_rounding(branches: list[_OpenDraw]) -> bool:
     """Return whether a path of floats is so rare that rounding alone explains its existence.
 
     Example: an inverse CDF whose last bound is 1 - 2**-53 has a path on which no token is selected.

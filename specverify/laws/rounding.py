@@ -131,7 +131,7 @@ def left_on_nothing(rounding: Rounding) -> float:
     return UNDERFLOW + 2 * rounding.epsilon * rounding.uniforms + of_lookup(rounding.epsilon, rounding.cells)
 
 
-class _Seen:
+class _SeenLookups:
     __slots__ = ("again", "cells", "draws", "epsilon", "support", "uniforms", "within")
 
     def __init__(self) -> None:
@@ -151,13 +151,13 @@ class _Seen:
         return Rounding(self.epsilon, draws, cells, self.uniforms, self.support, self.within)
 
 
-_COLLECTING: list[_Seen] = []
+_COLLECTING: list[_SeenLookups] = []
 _DTYPES = {"float64": FLOAT64, "float32": FLOAT32, "float16": FLOAT16, "bfloat16": BFLOAT16}
 
 
-def collected() -> _Seen:
+def collected() -> _SeenLookups:
     """Context manager that collects the observations of the run inside it."""
-    return _Seen()
+    return _SeenLookups()
 
 
 def saw(dtype: Any) -> None:

@@ -120,7 +120,7 @@ def _tokens(vocabulary: int) -> SearchStrategy[int]:
     return st.integers(0, vocabulary - 1)
 
 
-class _Table:
+class _RowTable:
     """Rows drawn on demand and cached."""
 
     def __init__(self, data: DataObject, rows: SearchStrategy[Any], label: str) -> None:
@@ -137,8 +137,8 @@ class _Table:
 
 
 @st.composite
-def _tables(draw: DrawFn, rows: SearchStrategy[Any], label: str) -> _Table:
-    return _Table(draw(st.data()), rows, label)
+def _tables(draw: DrawFn, rows: SearchStrategy[Any], label: str) -> _RowTable:
+    return _RowTable(draw(st.data()), rows, label)
 
 
 @cache

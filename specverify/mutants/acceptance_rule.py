@@ -28,6 +28,7 @@ from specverify.reference import (
     accept_probability,
     argmax,
     chain,
+    commit,
     confidence,
     constant,
     excess_law,
@@ -38,7 +39,7 @@ from specverify.reference import (
     residual,
     top_tokens,
 )
-from specverify.reference.algorithms import bild_released, fly, specdec_pp, svip
+from specverify.reference.algorithms import bild_released, fly, self_speculative_diffusion, specdec_pp, svip
 from specverify.reference.algorithms.bild import confident_drafter, rolls_back
 from specverify.reference.algorithms.canonical_selection import selection
 from specverify.reference.algorithms.fly import loosely
@@ -51,6 +52,7 @@ from specverify.reference.algorithms.swift import RELEASED, Widths, layer_drafte
 from specverify.reference.algorithms.token_cascade import cascade as token_cascade
 from specverify.reference.algorithms.typical_acceptance import typical_threshold
 from specverify.reference.algorithms.typical_sampling_released import typical_part
+from specverify.reference.any_order import Block, filled, masked_model, masked_places
 from specverify.reference.coupling import positive_part
 from specverify.reference.drafters.self_draft import partial_model
 from specverify.reference.drafters.tree import independent, tree_drafter
@@ -1021,3 +1023,32 @@ def unsure_candidates_dropped(
         return Draft(draft.tokens[:first], draft.parents[:first], draft.pmfs[:first])
 
     return tree_decoder(task, drafter._replace(propose=propose), recursive_rejection)
+
+
+@planted(
+    "self-speculative-diffusion",
+    "rows-blind-to-the-drafts",
+    "verifies by rows that no draft of the pass conditions",
+    category="A",
+    citation="plausible: a mask that shows the verifying layers the filled places alone",
+    killed_by="law_is_target",
+)
+def rows_blind_to_the_drafts(task: Task, block: int = 4, window: int = 4) -> Decoder:
+    """Self-speculative diffusion whose verifying rows are the drafting rows.
+
+    Every draft stays, and the places of a pass are independent of each other.
+    """
+    model = masked_model(task.target)
+
+    def step(draws: Draws, state: State) -> tuple[State, Round]:
+        here: Block = (None,) * min(block, state.remaining)
+        drafted: Tokens = ()
+        while places := masked_places(here):
+            rows = [model(state.tokens, here, place) for place in places[:window]]
+            for place, row in zip(places, rows, strict=False):
+                here = filled(here, place, draws.categorical(row, ("draft", place)))
+            drafted += tuple(here[place] or 0 for place in places[: len(rows)])
+        new, remaining = commit(tuple(token for token in here if token is not None), state.remaining, task.eos)
+        return State(state.tokens + new, remaining), Round(new, drafted, len(new), len(new))
+
+    return self_speculative_diffusion.build(task, block, window)._replace(step=step)

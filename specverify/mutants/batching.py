@@ -7,12 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from specverify.mutants.mutant import planted
+from specverify.mutants.mutant import planted, with_parts
 from specverify.mutants.numpy_verifiers import batch, decided, drawn, excess, owed, planted_verifier
 from specverify.mutants.serving.planted import engine_part
 from specverify.mutants.serving.request import ExactPmf, Parameters, Request, argmax
 from specverify.mutants.serving.scheduler import starts
+from specverify.reference import Decoder, Draft, Draws, LanguageModel, Task, Tokens, Verified
 from specverify.reference.algorithms import scheduled_by_draft
+from specverify.reference.drafters.block_rows import argmaxes_of_rows
+from specverify.reference.models import draft_model
+from specverify.reference.verifiers.sample_and_match import sample_and_match
 from specverify.subjects.batched_verifier import batched_subject
 
 _EMITTED = np.empty((8, 8), dtype=np.int64)
@@ -134,6 +138,31 @@ confidence_sees_its_draft = planted(
     batch=scheduled_by_draft.batch,
 )(scheduled_by_draft.build)
 """A schedule over a batch that scores a slot by the probability of its own draft: likely drafts are verified more."""
+
+
+@planted(
+    "d-cut",
+    "bonus-behind-the-whole-block",
+    "takes the bonus row by the length before the cut",
+    category="L",
+    citation="plausible: rows laid out by scheduled, not by admitted drafts",
+    killed_by="law_is_target",
+)
+def bonus_behind_the_whole_block(task: Task, gamma: int = 7, **options: Any) -> Decoder:
+    """D-Cut whose last token is drawn behind drafts that were cut.
+
+    Where all drafts that were verified stay, the row of the bonus is looked up by the length of the whole block.
+    """
+    q = draft_model(task)
+
+    def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
+        verified = sample_and_match(draws, target, prefix, draft)
+        if verified.accepted < len(draft.tokens):
+            return verified
+        whole = argmaxes_of_rows(q, prefix, gamma).tokens
+        return Verified((*draft.tokens, draws.categorical(target(prefix + whole), ("late",))), len(draft.tokens))
+
+    return with_parts("d-cut", verifier=verify)(task, gamma, **options)
 
 
 @planted_verifier(

@@ -1,4 +1,4 @@
-"""Made engines with one fault each: what ``specverify.trust.quick`` measures the quick plan of engines on.
+"""Made engines with one fault each: what ``specverify.trust.quick_power`` measures the quick plan of engines on.
 
 ``serving`` is one small engine that decodes batches; a fault changes what its rows do to each other, what a request
 leaves for the next one, or when a text ends. ``deciding`` puts a bare verifier into an engine.

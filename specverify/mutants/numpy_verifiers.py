@@ -21,9 +21,9 @@ from specverify.subjects.batched_verifier import batched_subject
 from specverify.subjects.given_calls import calls_subject
 from specverify.subjects.hard_calls import hard_calls
 from specverify.subjects.logits_verifier import PARAMETERS, Setting, logits_subject, variant_at
-from specverify.subjects.processed import Processed
 from specverify.subjects.subject import Subject
 from specverify.subjects.verifier import verifier_subject
+from specverify.subjects.warped_tasks import Processed
 
 BARE = ("p", "q", "draft_tokens")
 """The parameters of a verifier of one row."""

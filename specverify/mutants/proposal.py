@@ -38,7 +38,7 @@ from specverify.reference import (
     residual,
     top_k,
 )
-from specverify.reference.algorithms import speculative_jacobi
+from specverify.reference.algorithms import sjd_pac, speculative_jacobi
 from specverify.reference.algorithms.greedy_multi_path import selection
 from specverify.reference.drafters.cascade import vertical
 from specverify.reference.drafters.sequences import sequences_drafter
@@ -305,6 +305,35 @@ def row_of_this_sweep(task: Task, **options: Any) -> Decoder:
         tokens = tuple(token for token, _ in after.drafter)
         window = tuple((token, after.tokens + tokens[:i]) for i, token in enumerate(tokens))
         return after._replace(drafter=window), done
+
+    return decoder._replace(step=step)
+
+
+@planted(
+    "sjd-pac",
+    "kept-draft-declares-its-old-row",
+    "a draft that stays behind a rejection keeps its q",
+    category="B",
+    citation="plausible",
+    killed_by="law_is_target",
+)
+def kept_draft_declares_its_old_row(task: Task, **options: Any) -> Decoder:
+    """Update the declared row only where a draft was replaced.
+
+    SJD-PAC whose drafts that stay behind a rejection declare the row of the sweep before.
+    """
+    decoder = sjd_pac.build(task, **options)
+
+    def step(draws: Draws, state: State) -> tuple[State, Round]:
+        after, done = decoder.step(draws, state)
+        assert isinstance(state.drafter, tuple)
+        assert isinstance(after.drafter, tuple)
+        rows = [after for _, after in state.drafter] + [None] * len(done.draft)
+        old = tuple(zip(done.draft, rows, strict=False))[len(done.tokens) :]
+        window = tuple(
+            before if before[0] == draft[0] else draft for before, draft in zip(old, after.drafter, strict=False)
+        )
+        return after._replace(drafter=window + after.drafter[len(window) :]), done
 
     return decoder._replace(step=step)
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from specverify.mutants.mutant import planted
 from specverify.mutants.serving.planted import engine_part
 from specverify.mutants.serving.request import Aborted
 from specverify.mutants.serving.scheduler import chunk, starts
 from specverify.mutants.serving.verification import PLACEHOLDER, usable
-from specverify.reference import Decoder, Task, Tokens
+from specverify.reference import Decoder, Draws, Round, State, Task, Tokens, commit
+from specverify.reference.algorithms import spiffy
 from specverify.reference.algorithms.pre_drafted import pre_drafting
+from specverify.reference.any_order import Block, filled, masked_model, masked_places
 
 
 @engine_part(
@@ -127,3 +130,33 @@ def prepared_for_another_outcome(task: Task, gamma: int = 4, ahead: int = 4) -> 
     Drafts made ahead are looked up by how many were accepted, not by the token behind them: they saw another text.
     """
     return pre_drafting(task, gamma, ahead, lambda prepared, text: prepared[:-1] == text[:-1])
+
+
+@planted(
+    "spiffy",
+    "place-chosen-by-its-draw",
+    "fills the place whose own draw is most probable",
+    category="M",
+    citation="plausible: remasking by the confidence of the drawn token, as diffusion models are often sampled",
+    killed_by="law_is_target",
+)
+def place_chosen_by_its_draw(task: Task, block: int = 4, **options: Any) -> Decoder:
+    """A masked model that draws a token for every place and keeps the one of largest probability.
+
+    The place that is filled next depends on what was drawn there, so that likely tokens come first.
+    """
+    model = masked_model(task.target)
+
+    def step(draws: Draws, state: State) -> tuple[State, Round]:
+        here: Block = (None,) * min(block, state.remaining)
+        while places := masked_places(here):
+            rows = [model(state.tokens, here, place) for place in places]
+            drawn = [
+                draws.categorical(row, ("draw", len(places), place)) for row, place in zip(rows, places, strict=True)
+            ]
+            best = max(range(len(places)), key=lambda i: (rows[i][drawn[i]], -i))
+            here = filled(here, places[best], drawn[best])
+        new, remaining = commit(tuple(token for token in here if token is not None), state.remaining, task.eos)
+        return State(state.tokens + new, remaining), Round(new, (), 0, 0)
+
+    return spiffy.build(task, block, **options)._replace(step=step)

@@ -32,9 +32,14 @@ from specverify.reference import (
     one_hot,
     residual,
 )
-from specverify.reference.algorithms import tli
+from specverify.reference.algorithms import tli, token_timing
 from specverify.reference.drafters.tree import excluding
-from specverify.reference.drafters.two_vocabularies import Pieces, shared_tokens_drafter, spelled
+from specverify.reference.drafters.two_vocabularies import (
+    Pieces,
+    respelled_sample_drafter,
+    shared_tokens_drafter,
+    spelled,
+)
 from specverify.reference.models import draft_model
 from specverify.reference.verifiers.accept_or_replace import accept_or_replace
 from specverify.reference.verifiers.speculative_sampling import speculative_sampling
@@ -332,3 +337,29 @@ def shared_part_not_renormalised(task: Task, missing: Tokens = (), gamma: int = 
 
     drafter: Drafter = inner._replace(propose=propose)
     return with_parts("tli", drafter=drafter)(task, missing, gamma)
+
+
+@planted(
+    "token-timing",
+    "aligned-probability-for-q",
+    "divides p(t) by the drafter's probability there",
+    category="N",
+    citation="plausible: the transfer of probabilities by alignment, taken at its word",
+    killed_by="law_is_target",
+    examples=token_timing.ALGORITHM.examples,
+)
+def aligned_probability_for_q(task: Task, pieces: Pieces = (), gamma: int = 4) -> Decoder:
+    """TokenTiming whose drafts declare what the drafter gives the token at their place.
+
+    A token of the new spelling is compared with one probability of the drafter, which is not that of drafting it.
+    """
+    q = draft_model(task)
+    inner = respelled_sample_drafter(q, pieces)
+
+    def propose(draws: Draws, state: object, prefix: Tokens, *rest: object) -> Draft:
+        drafted = inner.propose(draws, state, prefix, *rest)  # type: ignore[arg-type]
+        rows = [q(prefix + drafted.tokens[:i]) for i in range(len(drafted.tokens))]
+        masses = (one_hot(token, row) * row[token] for token, row in zip(drafted.tokens, rows, strict=True))
+        return chain(drafted.tokens, tuple(masses))
+
+    return with_parts("token-timing", drafter=inner._replace(propose=propose))(task, pieces, gamma)

@@ -29,7 +29,7 @@ _BEYOND: Final = 64
 """Tokens behind the horizon that a last round may draft."""
 
 
-class Asked(NamedTuple):
+class ModelQueries(NamedTuple):
     """What an engine asked its models in one run."""
 
     text: Tokens
@@ -44,7 +44,7 @@ class Asked(NamedTuple):
     """Texts behind the prompt that the draft model was asked about before the target was."""
 
 
-def asked_of(trace: Trace, scenario: Scenario) -> Asked:
+def asked_of(trace: Trace, scenario: Scenario) -> ModelQueries:
     """Return what was asked in a run."""
     ((prompt, new),) = trace.texts
     text, target = prompt + new, handed_task(scenario, rational=False).target
@@ -56,7 +56,7 @@ def asked_of(trace: Trace, scenario: Scenario) -> Asked:
     for model, tokens in trace.queries:
         first.setdefault(tokens, model)
     ahead = sum(model == "draft" and len(tokens) > len(prompt) for tokens, model in first.items())
-    return Asked(text, of["draft"], strange["draft"], strange["target"], ahead)
+    return ModelQueries(text, of["draft"], strange["draft"], strange["target"], ahead)
 
 
 def examine(make: Callable[..., object], scenario: Scenario, _: Conditions) -> Examination:

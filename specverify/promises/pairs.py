@@ -37,7 +37,7 @@ def share_seen(pairs: int) -> float:
     return -math.log(MISS) / pairs if pairs else 1.0
 
 
-class Parted(NamedTuple):
+class DifferentTexts(NamedTuple):
     """Two texts that should be one."""
 
     seed: int
@@ -47,7 +47,7 @@ class Parted(NamedTuple):
     """What the two calls were, in words: ``{first}`` and ``{second}`` are in their order."""
 
 
-def _seed_pairs(pairing: Pairing, seed: int) -> Iterator[Parted | None]:
+def _seed_pairs(pairing: Pairing, seed: int) -> Iterator[DifferentTexts | None]:
     """Compare two calls of one engine, and of an engine that is made anew."""
     served, anew = pairing.make(), pairing.make()
     prompts = _prompts(pairing)
@@ -59,7 +59,7 @@ def _seed_pairs(pairing: Pairing, seed: int) -> Iterator[Parted | None]:
     yield from _each(seed, first, third, "an engine, and the same engine made anew, with one seed")
 
 
-def _plain_pairs(pairing: Pairing, seed: int) -> Iterator[Parted | None]:
+def _plain_pairs(pairing: Pairing, seed: int) -> Iterator[DifferentTexts | None]:
     assert pairing.plain is not None
     prompts = _prompts(pairing)
     seeds = _seeds(seed, len(prompts))
@@ -68,7 +68,7 @@ def _plain_pairs(pairing: Pairing, seed: int) -> Iterator[Parted | None]:
     yield from _each(seed, first, second, "with speculation, and without it by the same seed")
 
 
-def _batch_pairs(pairing: Pairing, seed: int) -> Iterator[Parted | None]:
+def _batch_pairs(pairing: Pairing, seed: int) -> Iterator[DifferentTexts | None]:
     """Compare a request served alone with the same one beside others, in another slot, and behind others."""
     mine, others = pairing.prompt, _others(pairing)
     alone = pairing.make().texts((mine,), (seed,), OTHER_STATE + seed)[0]
@@ -85,7 +85,7 @@ def _batch_pairs(pairing: Pairing, seed: int) -> Iterator[Parted | None]:
     yield _pair(seed, alone, after, "a request served first, and served behind others")
 
 
-def _resume_pairs(pairing: Pairing, seed: int) -> Iterator[Parted | None]:
+def _resume_pairs(pairing: Pairing, seed: int) -> Iterator[DifferentTexts | None]:
     whole = pairing.make().texts((pairing.prompt,), (seed,), OTHER_STATE + seed)[0]
     for cut in range(1, len(whole)):
         text = pairing.prompt + whole[:cut]
@@ -107,13 +107,13 @@ def _seeds(seed: int, number: int) -> tuple[int, ...]:
     return tuple(seed + 1000 * place for place in range(number))
 
 
-def _each(seed: int, first: Sequence[Tokens], second: Sequence[Tokens], what: str) -> Iterator[Parted | None]:
+def _each(seed: int, first: Sequence[Tokens], second: Sequence[Tokens], what: str) -> Iterator[DifferentTexts | None]:
     for one, other in zip(first, second, strict=True):
         yield _pair(seed, one, other, what)
 
 
-def _pair(seed: int, first: Tokens, second: Tokens, what: str) -> Parted | None:
-    return None if first == second else Parted(seed, first, second, what)
+def _pair(seed: int, first: Tokens, second: Tokens, what: str) -> DifferentTexts | None:
+    return None if first == second else DifferentTexts(seed, first, second, what)
 
 
 class Promise(NamedTuple):
@@ -123,7 +123,7 @@ class Promise(NamedTuple):
     summary: str
     fault: str
     """The first sentence of a refutation."""
-    pairs: Callable[[Pairing, int], Iterator[Parted | None]]
+    pairs: Callable[[Pairing, int], Iterator[DifferentTexts | None]]
     lacks: Callable[[Pairing], str | None] = lambda pairing: None
     """Why the pairs cannot be run."""
     needs_seed: bool = False
@@ -178,7 +178,7 @@ def examine(promise: Promise, pairing: Pairing, conditions: Conditions) -> Exami
     return Examination(said if not pairing.certain else promise.summary, rational=False, figures={"pairs": pairs})
 
 
-def _refuted(promise: Promise, pairing: Pairing, parted: Parted, pairs: int) -> Examination:
+def _refuted(promise: Promise, pairing: Pairing, parted: DifferentTexts, pairs: int) -> Examination:
     at = next(
         (i for i, (one, other) in enumerate(zip(parted.first, parted.second, strict=False)) if one != other),
         min(len(parted.first), len(parted.second)),

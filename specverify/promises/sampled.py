@@ -10,7 +10,7 @@ from specverify.laws.known_law import OTHERS
 from specverify.promises.statistics import statistics_fault
 from specverify.promises.values import (
     Kind,
-    Known,
+    KnownValues,
     Off,
     absent,
     by_prefix,
@@ -57,7 +57,7 @@ def judge_values(
     prefixes = {name: by_prefix(texts, name) for name in names if name in OF_TOKENS}
     of_tokens = {name: kind for name, kind in promises.items() if name not in STATISTICS}
     statistics = {name: kind for name, kind in promises.items() if name in STATISTICS}
-    known = Known(_facts(law), of_tokens, texts, prefixes)
+    known = KnownValues(_facts(law), of_tokens, texts, prefixes)
     seen, present, doubt = dict[Any, Any](), set[str](), None
     lacking = dict[str, Answer]()
     for answer in answers_sampled(sampler, names, seeds, largest):

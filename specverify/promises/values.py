@@ -52,7 +52,7 @@ class Off(NamedTuple):
     """Whether rounding may explain it."""
 
 
-class Known(NamedTuple):
+class KnownValues(NamedTuple):
     """What the values of a request are compared with."""
 
     facts: Facts | None
@@ -67,7 +67,7 @@ def examine(answering: Answering, promises: Mapping[str, Kind], _: Conditions) -
     """Compare every value of every path. Raises ``EnumerationTooLarge`` beyond ``MOST_PATHS`` paths."""
     known, seen, runs = _known(answering, promises), dict[Any, Any](), 0
     undecided: Off | None = None
-    lacking: dict[str, tuple[Answer, Known]] = {}
+    lacking: dict[str, tuple[Answer, KnownValues]] = {}
     present: set[str] = set()
     for answers in followed(answering.open()):
         runs += 1
@@ -92,7 +92,7 @@ def examine(answering: Answering, promises: Mapping[str, Kind], _: Conditions) -
     )
 
 
-def nothing_says(known: Known) -> str:
+def nothing_says(known: KnownValues) -> str:
     """Return the sentence about promised values that nothing says the right one of; nothing if there are none."""
     plain = {name for values in known.plain.values() for name in values}
     facts = known.facts
@@ -145,7 +145,7 @@ def followed(program: Run) -> Iterator[tuple[Answer, ...]]:
         yield path.outcome
 
 
-def _known(answering: Answering, promises: Mapping[str, Kind]) -> list[Known]:
+def _known(answering: Answering, promises: Mapping[str, Kind]) -> list[KnownValues]:
     """Return what each request is compared with."""
     plain: list[dict[Tokens, Mapping[str, Value]]] = []
     for answers in followed(answering.plain()) if answering.plain else ():
@@ -156,7 +156,7 @@ def _known(answering: Answering, promises: Mapping[str, Kind]) -> list[Known]:
     facts: list[Facts | None] = [*answering.requests, *[None] * (len(plain) - len(answering.requests))]
     plain += [{}] * (len(facts) - len(plain))
     return [
-        Known(one, promises, texts, {name: by_prefix(texts, name) for name in promises if name in OF_TOKENS})
+        KnownValues(one, promises, texts, {name: by_prefix(texts, name) for name in promises if name in OF_TOKENS})
         for one, texts in zip(facts, plain, strict=True)
     ]
 
@@ -172,7 +172,7 @@ def by_prefix(texts: Mapping[Tokens, Mapping[str, Value]], name: str) -> dict[To
     return result
 
 
-def fault_of_values(answer: Answer, known: Known) -> Off | None:
+def fault_of_values(answer: Answer, known: KnownValues) -> Off | None:
     """Return the first value of an answer that is not the promised one."""
     doubt = None
     for name, kind in known.promises.items():
@@ -232,7 +232,7 @@ def _off_by(value: float, expected: float, spacing: float) -> str:
     return "undecided" if off <= math.sqrt(spacing) else "wrong"
 
 
-def _rows(kind: Kind, known: Known) -> Callable[[Tokens], Pmf] | None:
+def _rows(kind: Kind, known: KnownValues) -> Callable[[Tokens], Pmf] | None:
     """Return the row that the token behind so many new tokens follows: the model's, or that of the law; or None."""
     facts = known.facts
     if facts is None:
@@ -272,7 +272,7 @@ def _log(mass: Any) -> float:
     return math.log(mass) if mass > 0 else -math.inf
 
 
-def _kind(name: str, kind: Kind, known: Known) -> Kind:
+def _kind(name: str, kind: Kind, known: KnownValues) -> Kind:
     """Return what a value is compared with where the caller does not say."""
     if kind is None:
         return PLAIN if known.plain and any(name in values for values in known.plain.values()) else PROCESSED
@@ -288,7 +288,7 @@ def _missing(name: str, value: Value, answer: Answer) -> Off | None:
     return Off(f"{answer.length} new tokens are returned with {count} {name}, expected one for each")
 
 
-def _compare_logprobs(name: str, kind: Kind, value: Value, answer: Answer, known: Known) -> Off | None:
+def _compare_logprobs(name: str, kind: Kind, value: Value, answer: Answer, known: KnownValues) -> Off | None:
     if missing := _missing(name, value, answer):
         return missing
     kind, doubt = _kind(name, kind, known), None
@@ -336,7 +336,7 @@ def _source(kind: Kind) -> str:
     return "what the call without speculation returns" if kind == PLAIN else "that of the law it was drawn from"
 
 
-def _explanations(found: float, place: int, answer: Answer, known: Known) -> tuple[str, ...]:
+def _explanations(found: float, place: int, answer: Answer, known: KnownValues) -> tuple[str, ...]:
     """Return what the wrong value of a place is instead, as far as that is found among the rows."""
     facts = known.facts
     if facts is None:
@@ -379,7 +379,7 @@ def _of_draft(facts: Facts, before: Tokens, token: int) -> list[tuple[str, float
     return result
 
 
-def _compare_cumulative(name: str, kind: Kind, value: Value, answer: Answer, known: Known) -> Off | None:
+def _compare_cumulative(name: str, kind: Kind, value: Value, answer: Answer, known: KnownValues) -> Off | None:
     kind = _kind(name, kind, known)
     if answer.length != len(answer.new):
         return None
@@ -396,7 +396,7 @@ def _compare_cumulative(name: str, kind: Kind, value: Value, answer: Answer, kno
     return None
 
 
-def _compare_top(name: str, kind: Kind, value: Value, answer: Answer, known: Known) -> Off | None:
+def _compare_top(name: str, kind: Kind, value: Value, answer: Answer, known: KnownValues) -> Off | None:
     if missing := _missing(name, value, answer):
         return missing
     kind, doubt = _kind(name, kind, known), None
@@ -482,7 +482,7 @@ def _rank_fits(rank: int, token: int, masses: Mapping[int, float], spacing: floa
     return above + 1 <= rank <= above + 1 + equal or masses[token] == -math.inf
 
 
-def _compare_rows(name: str, kind: Kind, value: Value, answer: Answer, known: Known) -> Off | None:
+def _compare_rows(name: str, kind: Kind, value: Value, answer: Answer, known: KnownValues) -> Off | None:
     if missing := _missing(name, value, answer):
         return missing
     if kind is None:
@@ -521,7 +521,7 @@ def _log_softmax(row: Sequence[float]) -> list[float]:
 # Values of a whole text.
 
 
-def _text_of(answer: Answer, known: Known, names: Sequence[str]) -> str | None:
+def _text_of(answer: Answer, known: KnownValues, names: Sequence[str]) -> str | None:
     """Return the text that an answer should have; None where nothing says it."""
     for name in names:
         kind = known.promises.get(name)
@@ -538,7 +538,7 @@ def _text_of(answer: Answer, known: Known, names: Sequence[str]) -> str | None:
 _TEXTS: Final = ("text", "chunks", "snapshots")
 
 
-def _compare_text(name: str, kind: Kind, value: Value, answer: Answer, known: Known) -> Off | None:
+def _compare_text(name: str, kind: Kind, value: Value, answer: Answer, known: KnownValues) -> Off | None:
     """Compare a text, the chunks of a stream, or its snapshots, with the text of the tokens."""
     if answer.length != len(answer.new):
         return None  # it goes on behind the horizon
@@ -568,7 +568,7 @@ def _part_that_differs(found: str, wanted: str) -> str:
     return f"they differ from character {at + 1} on"
 
 
-def _compare_finish(name: str, kind: Kind, value: Value, answer: Answer, known: Known) -> Off | None:
+def _compare_finish(name: str, kind: Kind, value: Value, answer: Answer, known: KnownValues) -> Off | None:
     if callable(kind) or kind == PLAIN or known.plain.get(answer.new, {}).get(name):
         return _compare_other(name, kind, value, answer, known)
     facts = known.facts
@@ -590,7 +590,7 @@ def _compare_finish(name: str, kind: Kind, value: Value, answer: Answer, known: 
     )
 
 
-def _compare_prompt(name: str, kind: Kind, value: Value, answer: Answer, known: Known) -> Off | None:
+def _compare_prompt(name: str, kind: Kind, value: Value, answer: Answer, known: KnownValues) -> Off | None:
     facts = known.facts
     if facts is None or facts.target is None or kind == PLAIN:
         return _compare_other(name, kind, value, answer, known)
@@ -611,7 +611,7 @@ def _compare_prompt(name: str, kind: Kind, value: Value, answer: Answer, known: 
     return None
 
 
-def _compare_other(name: str, kind: Kind, value: Value, answer: Answer, known: Known) -> Off | None:
+def _compare_other(name: str, kind: Kind, value: Value, answer: Answer, known: KnownValues) -> Off | None:
     """Compare a value with a function of the tokens, or with what the call without speculation returns."""
     if callable(kind):
         expected = kind(answer.new)
@@ -649,7 +649,7 @@ def _shown(value: Any) -> str:
     return text if len(text) < 100 else f"{text[:97]}..."
 
 
-_COMPARED: Final[Mapping[str, Callable[[str, Kind, Value, Answer, Known], Off | None]]] = {
+_COMPARED: Final[Mapping[str, Callable[[str, Kind, Value, Answer, KnownValues], Off | None]]] = {
     "logprobs": _compare_logprobs,
     "top_logprobs": _compare_top,
     "cumulative_logprob": _compare_cumulative,
@@ -663,7 +663,7 @@ _COMPARED: Final[Mapping[str, Callable[[str, Kind, Value, Answer, Known], Off | 
 }
 
 
-def _refuted(answering: Answering, answer: Answer, known: Known, off: Off, runs: int) -> Examination:
+def _refuted(answering: Answering, answer: Answer, known: KnownValues, off: Off, runs: int) -> Examination:
     facts = known.facts
     let: list[str] = []
     for place in range(len(answer.new)) if facts is not None and facts.target is not None else ():

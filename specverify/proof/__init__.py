@@ -20,13 +20,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from specverify.proof.cache import kept_proof
 from specverify.proof.certificate import CERTIFIED, NoCertificate, write_certificate
+from specverify.proof.kept_proofs import kept_proof
 from specverify.proof.linear import LINEAR, prove_linear
+from specverify.proof.proved_subject import ANY_LENGTH, COUPLING, DROPPING, OWN, find_rule
 from specverify.proof.result import Proof, ProofStatus, ReplayFailed
-from specverify.proof.search import Search
+from specverify.proof.search import ProofSearch
 from specverify.proof.statements import STATEMENTS
-from specverify.proof.subject import ANY_LENGTH, COUPLING, DROPPING, OWN, find_rule
 
 __all__ = [
     "COUPLING",
@@ -128,4 +128,4 @@ def _attempt(
         raise ValueError(f"{rule.name} declares no law of its own, expected a row with a declared bias")
     if name == COUPLING and what != "residual":
         raise ValueError(f"the coupling is no decoder, expected an algorithm for {what!r}, or residual, optimal ...")
-    return Search(STATEMENTS[what], rule, vocabulary, gamma, seconds, progress).run(what)
+    return ProofSearch(STATEMENTS[what], rule, vocabulary, gamma, seconds, progress).run(what)

@@ -22,16 +22,16 @@ from typing import Any
 from specverify.certificates import FORMAT
 from specverify.laws.enumeration import whole_run
 from specverify.proof.contradiction import Contradictions
-from specverify.proof.paths import PathDraws, runs_of_paths
 from specverify.proof.polynomial import ONE, Polynomial, constant_polynomial, quotient
+from specverify.proof.proved_subject import ANY_LENGTH, ProofSubject
 from specverify.proof.result import Proof, ProofStatus
 from specverify.proof.search import LONGEST_TEXT
-from specverify.proof.solver import ANY, Condition, Feasibility
+from specverify.proof.solver import ANY, Feasibility, SignCondition
 from specverify.proof.statements import STATEMENTS, RoundStart, one_round
-from specverify.proof.subject import ANY_LENGTH, ProofSubject
 from specverify.proof.sums import conditions_left, free_number, sign_classes
 from specverify.proof.symbolic import NEGATIVE, POSITIVE, ZERO, Real
-from specverify.proof.tables import DRAFT, TARGET, UnknownTables, UnknownWorld
+from specverify.proof.symbolic_paths import PathDraws, runs_of_paths
+from specverify.proof.symbolic_tables import DRAFT, TARGET, UnknownTables, UnknownWorld
 from specverify.reference import Tokens
 
 CERTIFIED = ("law", "stopping", "joint")
@@ -52,10 +52,10 @@ class NoCertificate(ValueError):  # noqa: N818 - named for what it says of the p
     """A step of the proof that z3 asserts could not be written as a sum of products of few conditions."""
 
 
-class _Path:
+class _ProofPath:
     """One path of the tree: its tokens, weight, and conditions."""
 
-    def __init__(self, tokens: Tokens, weight: Any, asked: list[Condition], drawn: list[Condition]) -> None:
+    def __init__(self, tokens: Tokens, weight: Any, asked: list[SignCondition], drawn: list[SignCondition]) -> None:
         self.tokens, self.weight, self.asked, self.drawn = tokens, weight, asked, drawn
 
 
@@ -104,8 +104,8 @@ class Writer:
             for new in product(range(self._vocabulary), repeat=size):
                 tables.row(TARGET, place.prompt + new)
         axioms = [axiom for row in tables.rows.values() for axiom in row.axioms]
-        paths: list[_Path] = []
-        tree = self._tree(root, axioms, _Path((), Fraction(1), [], []), [], paths)
+        paths: list[_ProofPath] = []
+        tree = self._tree(root, axioms, _ProofPath((), Fraction(1), [], []), [], paths)
         outcomes = {
             ",".join(map(str, outcome)): self._sum(outcome, paths, tables, place, axioms, solver)
             for outcome in product(range(self._vocabulary), repeat=place.horizon)
@@ -134,26 +134,31 @@ class Writer:
             yield taken, tokens
 
     def _tree(
-        self, node: Node, axioms: list[Condition], path: _Path, known: list[Condition], paths: list[_Path]
+        self,
+        node: Node,
+        axioms: list[SignCondition],
+        path: _ProofPath,
+        known: list[SignCondition],
+        paths: list[_ProofPath],
     ) -> Node:
         """Return the node as the certificate has it, its branches that are left out with their reasons."""
 
-        def shown(condition: Condition) -> Any:
+        def shown(condition: SignCondition) -> Any:
             return self._contradiction([*axioms, *known, condition])
 
         if "end" in node:
-            paths.append(_Path(node["end"], path.weight, path.asked, path.drawn))
+            paths.append(_ProofPath(node["end"], path.weight, path.asked, path.drawn))
             return {"end": list(node["end"])}
         if "ask" in node:
             atom, wanted = node["ask"]
             written: Node = {"ask": [self._number(atom), _RELATIONS[wanted]], "yes": None, "no": None}
             for name, answer, signs in (("yes", True, wanted), ("no", False, ANY - wanted)):
-                condition = Condition(atom, signs)
+                condition = SignCondition(atom, signs)
                 if answer not in node["branches"]:
                     written["impossible"] = shown(condition)
                     continue
                 free = len(node["branches"]) > 1
-                after = _Path((), path.weight, [*path.asked, condition] if free else path.asked, path.drawn)
+                after = _ProofPath((), path.weight, [*path.asked, condition] if free else path.asked, path.drawn)
                 branch = node["branches"][answer]
                 written[name] = self._tree(branch, axioms, after, [*known, condition], paths)
             return written
@@ -162,21 +167,21 @@ class Writer:
         missing = common_numerator([*weights, (constant_polynomial(-1), ())])
         relations = (("<", _BELOW), (">", _ABOVE)) if missing else ()
         written = {
-            "whole": {relation: shown(Condition(missing, signs)) for relation, signs in relations},
+            "whole": {relation: shown(SignCondition(missing, signs)) for relation, signs in relations},
             "draw": [self._ratio_number(weight) for weight in node["draw"]],
             "branches": {},
             "impossible": {},
-            "not_negative": {str(at): shown(Condition(top, _BELOW)) for at, (top, _) in enumerate(weights)},
-            "positive": {str(self._number(factor)): shown(Condition(factor, _NOT_ABOVE)) for factor in factors},
+            "not_negative": {str(at): shown(SignCondition(top, _BELOW)) for at, (top, _) in enumerate(weights)},
+            "positive": {str(self._number(factor)): shown(SignCondition(factor, _NOT_ABOVE)) for factor in factors},
         }
         for outcome, (weight, (top, _)) in enumerate(zip(node["draw"], weights, strict=True)):
-            possible = Condition(top, _ABOVE)
+            possible = SignCondition(top, _ABOVE)
             if outcome not in node["branches"]:
                 if top:
                     written["impossible"][str(outcome)] = shown(possible)
                 continue
             drawn = path.drawn if not isinstance(weight, Real) else [*path.drawn, possible]
-            after = _Path((), free_number(weight) * path.weight, path.asked, drawn)
+            after = _ProofPath((), free_number(weight) * path.weight, path.asked, drawn)
             branch = node["branches"][outcome]
             written["branches"][str(outcome)] = self._tree(branch, axioms, after, [*known, possible], paths)
         return written
@@ -184,10 +189,10 @@ class Writer:
     def _sum(
         self,
         outcome: Tokens,
-        paths: Sequence[_Path],
+        paths: Sequence[_ProofPath],
         tables: UnknownTables,
         place: RoundStart,
-        axioms: list[Condition],
+        axioms: list[SignCondition],
         solver: Feasibility,
     ) -> Node:
         """Return why the paths with this outcome add up to the target's probability of it."""
@@ -204,7 +209,7 @@ class Writer:
         terms.append((-_of_target(tables, place.prompt, outcome, 0), frozenset()))
         return {"terms": written, "cells": self._cell(terms, {}, axioms, solver)}
 
-    def _dropped(self, path: _Path, weight: Any, axioms: list[Condition]) -> dict[Condition, Any]:
+    def _dropped(self, path: _ProofPath, weight: Any, axioms: list[SignCondition]) -> dict[SignCondition, Any]:
         """Return the draws whose possibility needs no cell, with the reason.
 
         Either the comparisons imply it, or the weight has the chance of the draw as a factor and its denominators stay
@@ -212,17 +217,17 @@ class Writer:
         """
         top, below = _ratio(weight)
         compared = [*axioms, *path.asked]
-        dropped: dict[Condition, Any] = {}
+        dropped: dict[SignCondition, Any] = {}
         for condition in dict.fromkeys(item for item in path.drawn if item not in path.asked):
             chance = condition.polynomial
-            implied = self._contradictions.find([*compared, Condition(chance, _NOT_ABOVE)])
+            implied = self._contradictions.find([*compared, SignCondition(chance, _NOT_ABOVE)])
             if implied is not None:
                 dropped[condition] = {"implied": implied}
                 continue
             factor = quotient(top, chance)
-            none = Condition(chance, frozenset({ZERO}))
+            none = SignCondition(chance, frozenset({ZERO}))
             reasons = {
-                str(self._number(item)): self._contradictions.find([*compared, none, Condition(item, _NOT_ABOVE)])
+                str(self._number(item)): self._contradictions.find([*compared, none, SignCondition(item, _NOT_ABOVE)])
                 for item in dict.fromkeys(below)
             }
             if factor is not None and None not in reasons.values():
@@ -231,13 +236,13 @@ class Writer:
 
     def _cell(
         self,
-        terms: Sequence[tuple[Any, frozenset[Condition]]],
+        terms: Sequence[tuple[Any, frozenset[SignCondition]]],
         facts: dict[Polynomial, frozenset[int]],
-        axioms: list[Condition],
+        axioms: list[SignCondition],
         solver: Feasibility,
     ) -> Node:
         """Return the cells of a sum: split by one sign after another until each term is decided."""
-        known = [*axioms, *(Condition(polynomial, signs) for polynomial, signs in facts.items())]
+        known = [*axioms, *(SignCondition(polynomial, signs) for polynomial, signs in facts.items())]
         alive = [
             (weight, frozenset(left))
             for weight, conditions in terms
@@ -249,7 +254,7 @@ class Writer:
             answers = {item.signs for _, conditions in alive for item in conditions if item.polynomial == atom}
             cells = {}
             for signs in sign_classes(facts.get(atom, ANY), answers):
-                condition = Condition(atom, signs)
+                condition = SignCondition(atom, signs)
                 inside = {name: value for name, value in facts.items() if name != atom} | {atom: signs}
                 if solver.feasible(condition):
                     solver.push(condition)
@@ -260,15 +265,15 @@ class Writer:
             return {"by": self._number(atom), "cells": cells}
         factors = dict.fromkeys(factor for weight, _ in alive for factor in _ratio(weight)[1])
         positive = {
-            str(self._number(factor)): self._contradiction([*known, Condition(factor, _NOT_ABOVE)])
+            str(self._number(factor)): self._contradiction([*known, SignCondition(factor, _NOT_ABOVE)])
             for factor in factors
         }
         top = common_numerator([_ratio(weight) for weight, _ in alive])
         relations = ((">", _ABOVE), ("<", _BELOW)) if top else ()
-        zero = {relation: self._contradiction([*known, Condition(top, signs)]) for relation, signs in relations}
+        zero = {relation: self._contradiction([*known, SignCondition(top, signs)]) for relation, signs in relations}
         return {"positive": positive, "zero": zero}
 
-    def _contradiction(self, conditions: list[Condition]) -> Node:
+    def _contradiction(self, conditions: list[SignCondition]) -> Node:
         result = self._contradictions.find(conditions)
         if result is None:
             last = conditions[-1]

@@ -15,7 +15,7 @@ from math import prod
 from typing import Any
 
 from specverify.proof.polynomial import ONE, Monomial, Polynomial
-from specverify.proof.solver import Condition, z3
+from specverify.proof.solver import SignCondition, z3
 from specverify.proof.symbolic import NEGATIVE, POSITIVE, ZERO
 
 MOST_FACTORS = 3
@@ -38,9 +38,9 @@ class Contradictions:
     def __init__(self, number_of: Callable[[Polynomial], int]) -> None:
         """Answers are remembered, since the same few conditions contradict each other in many places."""
         self._number_of = number_of
-        self._known: dict[frozenset[Condition], tuple[Written, list[Condition]] | None] = {}
+        self._known: dict[frozenset[SignCondition], tuple[Written, list[SignCondition]] | None] = {}
 
-    def find(self, conditions: Sequence[Condition]) -> Written | None:
+    def find(self, conditions: Sequence[SignCondition]) -> Written | None:
         """Return a contradiction among ``conditions``, by their positions, or None if none was found."""
         relevant = _relevant(conditions)
         key = frozenset(conditions[index] for index in relevant)
@@ -49,20 +49,20 @@ class Contradictions:
         known = self._known[key]
         return None if known is None else _renumbered(known[0], _positions(known[1], conditions))
 
-    def _found(self, conditions: list[Condition]) -> tuple[Written, list[Condition]] | None:
+    def _found(self, conditions: list[SignCondition]) -> tuple[Written, list[SignCondition]] | None:
         result = next(filter(None, (self._sum(conditions, factors) for factors in range(1, MOST_FACTORS + 1))), None)
         if result is None:
             result = self._by_cases(conditions)
         return None if result is None else (result, conditions)
 
-    def _by_cases(self, conditions: list[Condition]) -> Written | None:
+    def _by_cases(self, conditions: list[SignCondition]) -> Written | None:
         for index, condition in enumerate(conditions):
             if condition.signs != _INEQUATION:
                 continue
             rest = [*conditions[:index], *conditions[index + 1 :]]
             parts = {}
             for name, sign in (("below", NEGATIVE), ("above", POSITIVE)):
-                case = [*rest, Condition(condition.polynomial, frozenset({sign}))]
+                case = [*rest, SignCondition(condition.polynomial, frozenset({sign}))]
                 inner = self._found(case)
                 if inner is None:
                     break
@@ -73,7 +73,7 @@ class Contradictions:
                 return {"split": index, **parts}
         return None
 
-    def _sum(self, conditions: list[Condition], factors: int) -> Written | None:
+    def _sum(self, conditions: list[SignCondition], factors: int) -> Written | None:
         upwards = [
             (index, condition.polynomial.times(factor), strict)
             for index, condition in enumerate(conditions)
@@ -136,13 +136,13 @@ def _products(
             yield tuple(item[0] for item in chosen), polynomial, all(item[2] for item in chosen)
 
 
-def _monomials(conditions: Sequence[Condition], degree: int) -> Iterator[Monomial]:
+def _monomials(conditions: Sequence[SignCondition], degree: int) -> Iterator[Monomial]:
     unknowns = sorted({number for condition in conditions for number in condition.polynomial.unknowns})
     for size in range(degree + 1):
         yield from combinations_with_replacement(unknowns, size)
 
 
-def _relevant(conditions: Sequence[Condition]) -> list[int]:
+def _relevant(conditions: Sequence[SignCondition]) -> list[int]:
     """Return the positions of the conditions that share unknowns, directly or by others, with the last one."""
     unknowns = set(conditions[-1].polynomial.unknowns)
     left, taken = dict(enumerate(conditions[:-1])), [len(conditions) - 1]
@@ -157,7 +157,7 @@ def _relevant(conditions: Sequence[Condition]) -> list[int]:
             taken.append(place)
 
 
-def _positions(shape: Sequence[Condition], conditions: Sequence[Condition]) -> list[int]:
+def _positions(shape: Sequence[SignCondition], conditions: Sequence[SignCondition]) -> list[int]:
     places = {condition: place for place, condition in enumerate(conditions)}
     return [*(places[condition] for condition in shape), *range(len(conditions), len(conditions) + MOST_CASES)]
 

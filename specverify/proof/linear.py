@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from specverify.proof.result import Proof, ProofStatus
 from specverify.proof.solver import z3
-from specverify.proof.tables import Model
+from specverify.proof.symbolic_tables import Model
 
 GRID = 4
 """The pmfs of which a rule that sees q(d) alone is tried have multiples of 1/4 as entries."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from specverify.proof.tables import Model
+from specverify.proof.symbolic_tables import Model
 
 
 class ProofStatus(StrEnum):

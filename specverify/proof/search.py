@@ -12,14 +12,23 @@ from typing import Any
 
 from specverify.laws.draws import NotAFunctionOfItsDraws
 from specverify.laws.paths import paths
-from specverify.proof.paths import NotAPmf, PathDraws, guarded_paths
+from specverify.proof.proved_subject import ProofSubject
 from specverify.proof.result import Proof, ProofStatus, ReplayFailed
 from specverify.proof.solver import Feasibility, ProofOutOfTime
 from specverify.proof.statements import Program, RoundStart, Statement
-from specverify.proof.subject import ProofSubject
 from specverify.proof.sums import ConditionalWeight, decide_sign
 from specverify.proof.symbolic import NeedsNumber, sign
-from specverify.proof.tables import DRAFT, TARGET, Model, UnknownTables, UnknownWorld, World, any_model, model_at
+from specverify.proof.symbolic_paths import NotAPmf, PathDraws, guarded_paths
+from specverify.proof.symbolic_tables import (
+    DRAFT,
+    TARGET,
+    Model,
+    UnknownTables,
+    UnknownWorld,
+    World,
+    any_model,
+    model_at,
+)
 from specverify.reference import Draws, Tokens
 
 WORLDS = 3
@@ -30,7 +39,7 @@ LONGEST_TEXT = 3
 """How long the texts are that a drafter which reads no draft model is shown."""
 
 
-class Search:
+class ProofSearch:
     """One attempt at one statement: what it has covered so far, and the clock."""
 
     def __init__(

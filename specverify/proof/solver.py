@@ -20,7 +20,7 @@ except ImportError as error:
     raise ImportError('specverify.proof needs z3: pip install "specverify-suite[proof]"') from error
 
 
-__all__ = ["ANY", "Condition", "Feasibility", "ProofOutOfTime", "z3"]
+__all__ = ["ANY", "Feasibility", "ProofOutOfTime", "SignCondition", "z3"]
 
 QUESTION = 10.0
 """Seconds for one question; a question that is not answered counts as feasible."""
@@ -30,7 +30,7 @@ class ProofOutOfTime(Exception):  # noqa: N818 - named for what it says of the p
     """The time limit of the proof has passed."""
 
 
-class Condition(NamedTuple):
+class SignCondition(NamedTuple):
     """The sign of a polynomial is one of ``signs``."""
 
     polynomial: Polynomial
@@ -57,18 +57,18 @@ _RELATIONS: dict[frozenset[int], Callable[[Any], Any]] = {
 class Feasibility:
     """A stack of conditions. ``axioms(unknown)`` gives the conditions that an unknown always meets, and its group."""
 
-    def __init__(self, axioms: Callable[[int], tuple[Any, tuple[Condition, ...]]], deadline: float) -> None:
+    def __init__(self, axioms: Callable[[int], tuple[Any, tuple[SignCondition, ...]]], deadline: float) -> None:
         """``deadline`` is a value of ``time.perf_counter``; after it every question raises ``ProofOutOfTime``."""
         self._axioms, self.deadline = axioms, deadline
         self._linear = z3.SolverFor("QF_LRA")
-        self._higher: list[Condition] = []
+        self._higher: list[SignCondition] = []
         self._levels: list[tuple[int, set[Any]]] = []
         self._known: set[Any] = set()
-        self._spoken: dict[Condition, Any] = {}
+        self._spoken: dict[SignCondition, Any] = {}
         self.queries = 0
         self.unanswered = 0
 
-    def push(self, *conditions: Condition) -> None:
+    def push(self, *conditions: SignCondition) -> None:
         """Add conditions, to be taken back by one ``pop``."""
         self._levels.append((len(self._higher), set(self._known)))
         self._linear.push()
@@ -84,16 +84,16 @@ class Feasibility:
         """Return the unknowns of all rows that a present condition speaks of."""
         return {number for row in self._known for number in row.unknowns}
 
-    def feasible(self, *conditions: Condition) -> bool:
+    def feasible(self, *conditions: SignCondition) -> bool:
         """Return whether some point meets everything; True also where the solver cannot say."""
         return self._asked(conditions, feasible_only=True) is not None
 
-    def point(self, *conditions: Condition) -> dict[int, Fraction] | str | None:
+    def point(self, *conditions: SignCondition) -> dict[int, Fraction] | str | None:
         """Return a rational point that meets everything, None if none does, or why there is no answer of these two."""
         return self._asked(conditions)
 
     def _asked(
-        self, conditions: tuple[Condition, ...], *, feasible_only: bool = False
+        self, conditions: tuple[SignCondition, ...], *, feasible_only: bool = False
     ) -> dict[int, Fraction] | str | None:
         if time.perf_counter() > self.deadline:
             raise ProofOutOfTime
@@ -135,7 +135,7 @@ class Feasibility:
             raise ProofOutOfTime
         return answer
 
-    def _add(self, conditions: Iterable[Condition]) -> None:
+    def _add(self, conditions: Iterable[SignCondition]) -> None:
         for condition in conditions:
             for unknown in condition.polynomial.unknowns:
                 group, axioms = self._axioms(unknown)
@@ -147,7 +147,7 @@ class Feasibility:
             else:
                 self._linear.add(self._said(condition))
 
-    def _said(self, condition: Condition) -> Any:
+    def _said(self, condition: SignCondition) -> Any:
         if condition not in self._spoken:
             self._spoken[condition] = _RELATIONS[condition.signs](spoken(condition.polynomial))
         return self._spoken[condition]
@@ -172,5 +172,5 @@ def spoken(polynomial: Polynomial) -> Any:
     return z3.Sum(terms) if terms else z3.RealVal(0)
 
 
-def _filled(point: dict[int, Fraction], condition: Condition) -> dict[int, Fraction]:
+def _filled(point: dict[int, Fraction], condition: SignCondition) -> dict[int, Fraction]:
     return {unknown: point.get(unknown, Fraction(0)) for unknown in condition.polynomial.unknowns}

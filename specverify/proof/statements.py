@@ -11,10 +11,10 @@ from itertools import product
 from typing import Any, NamedTuple, TypeAlias
 
 from specverify.laws.enumeration import whole_run
-from specverify.proof.subject import ProofSubject
+from specverify.proof.proved_subject import ProofSubject
 from specverify.proof.sums import NONZERO
 from specverify.proof.symbolic import NEGATIVE
-from specverify.proof.tables import World
+from specverify.proof.symbolic_tables import World
 from specverify.reference import Draws, Tokens, accept_probability, argmax, one_hot, residual
 from specverify.reference.laws import greedy_law
 from specverify.reference.models import draft_model

@@ -16,7 +16,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from specverify.proof.polynomial import Polynomial, primitive, quotient
-from specverify.proof.solver import ANY, Condition, Feasibility
+from specverify.proof.solver import ANY, Feasibility, SignCondition
 from specverify.proof.symbolic import NEGATIVE, POSITIVE, ZERO, Real, number
 
 LARGEST_DENOMINATOR = 16
@@ -26,8 +26,8 @@ class ConditionalWeight(NamedTuple):
     """A weight and when it counts; the conditions in ``drawn`` say no more than that a draw was possible."""
 
     weight: Any
-    conditions: tuple[Condition, ...] = ()
-    drawn: tuple[Condition, ...] = ()
+    conditions: tuple[SignCondition, ...] = ()
+    drawn: tuple[SignCondition, ...] = ()
 
 
 class Failure(NamedTuple):
@@ -60,7 +60,7 @@ def decide_sign(
                 return Decided(cells, Failure(smallest_point(solver), "the solver has no rational point of this cell"))
             continue
         content, atom = primitive(total.numerator)  # denominators are positive
-        wrong = Condition(atom, frozenset(-sign for sign in forbidden) if content < 0 else forbidden)
+        wrong = SignCondition(atom, frozenset(-sign for sign in forbidden) if content < 0 else forbidden)
         result = solver.point(wrong)
         if result is not None:
             point = smallest_point(solver, wrong)
@@ -68,7 +68,7 @@ def decide_sign(
     return Decided(cells, None)
 
 
-def smallest_point(solver: Feasibility, *conditions: Condition) -> dict[int, Fraction] | None:
+def smallest_point(solver: Feasibility, *conditions: SignCondition) -> dict[int, Fraction] | None:
     """Return a rational point of the present cell that meets ``conditions``, each unknown as simple as can be.
 
     Unknowns are fixed one after the other at the fraction of the smallest denominator that leaves a point.
@@ -86,7 +86,7 @@ def smallest_point(solver: Feasibility, *conditions: Condition) -> dict[int, Fra
         fixed: dict[int, Fraction] = {}
         for unknown in sorted(result):
             for value in (*_simple(), *([result[unknown]] if certain else [])):
-                at = Condition(_at(unknown, value), frozenset({ZERO}))
+                at = SignCondition(_at(unknown, value), frozenset({ZERO}))
                 answer = solver.point(at)
                 if isinstance(answer, dict):
                     result, certain, fixed[unknown] = result | answer, True, value
@@ -119,15 +119,15 @@ def _cells(
     atom = max(asked, key=lambda polynomial: (-polynomial.degree, asked[polynomial]))
     answers = {condition.signs for term in alive for condition in term.conditions if condition.polynomial == atom}
     for signs in sign_classes(facts.get(atom, ANY), answers):
-        if solver.feasible(Condition(atom, signs)):
-            solver.push(Condition(atom, signs))
+        if solver.feasible(SignCondition(atom, signs)):
+            solver.push(SignCondition(atom, signs))
             yield from _cells(alive, {**facts, atom: signs}, solver)
             solver.pop()
 
 
 def conditions_left(
-    conditions: Iterable[Condition], facts: Mapping[Polynomial, frozenset[int]]
-) -> tuple[Condition, ...] | None:
+    conditions: Iterable[SignCondition], facts: Mapping[Polynomial, frozenset[int]]
+) -> tuple[SignCondition, ...] | None:
     """Return the conditions that the known signs do not settle, in order; None if one of them cannot be met."""
     left = []
     for condition in conditions:
@@ -153,7 +153,7 @@ def _without_needless(term: ConditionalWeight, solver: Feasibility) -> Condition
         if condition in compared
         or (
             not _vanishes_with(condition.polynomial, term.weight, solver)
-            and solver.feasible(Condition(condition.polynomial, ANY - condition.signs))
+            and solver.feasible(SignCondition(condition.polynomial, ANY - condition.signs))
         )
     ]
     solver.pop()
@@ -164,14 +164,14 @@ def _vanishes_with(chance: Polynomial, weight: Any, solver: Feasibility) -> bool
     """Return whether ``weight`` is 0, its denominators positive, wherever ``chance`` is 0 under these conditions."""
     if not isinstance(weight, Real) or quotient(weight.numerator, chance) is None:
         return False
-    none, wrong = Condition(chance, frozenset({ZERO})), frozenset({NEGATIVE, ZERO})
-    return not any(solver.feasible(none, Condition(item, wrong)) for item in dict.fromkeys(weight.denominators))
+    none, wrong = SignCondition(chance, frozenset({ZERO})), frozenset({NEGATIVE, ZERO})
+    return not any(solver.feasible(none, SignCondition(item, wrong)) for item in dict.fromkeys(weight.denominators))
 
 
 def _merged(terms: list[ConditionalWeight]) -> list[ConditionalWeight]:
     """Add the weights of equal conditions, leave out sums of 0, and join equal weights of opposite conditions."""
     while True:
-        sums: dict[frozenset[Condition], list[Any]] = {}
+        sums: dict[frozenset[SignCondition], list[Any]] = {}
         for term in terms:
             sums.setdefault(frozenset(term.conditions), []).append(term.weight)
         added = {conditions: _added(weights) for conditions, weights in sums.items()}
@@ -182,11 +182,11 @@ def _merged(terms: list[ConditionalWeight]) -> list[ConditionalWeight]:
             return terms
 
 
-def _joined(terms: dict[frozenset[Condition], Any]) -> list[tuple[frozenset[Condition], Any]]:
+def _joined(terms: dict[frozenset[SignCondition], Any]) -> list[tuple[frozenset[SignCondition], Any]]:
     """Join terms of one weight whose conditions differ in the sign of one polynomial alone; each once at most."""
-    waiting: dict[Any, frozenset[Condition]] = {}
-    joined: list[tuple[frozenset[Condition], Any]] = []
-    taken: set[frozenset[Condition]] = set()
+    waiting: dict[Any, frozenset[SignCondition]] = {}
+    joined: list[tuple[frozenset[SignCondition], Any]] = []
+    taken: set[frozenset[SignCondition]] = set()
     for conditions, weight in terms.items():
         form = (weight.numerator, weight.denominators) if isinstance(weight, Real) else weight
         for condition in conditions:
@@ -197,7 +197,7 @@ def _joined(terms: dict[frozenset[Condition], Any]) -> list[tuple[frozenset[Cond
             signs = next(iter(other - rest)).signs
             if not signs & condition.signs:
                 whole = signs | condition.signs
-                joined.append((rest if whole == ANY else rest | {Condition(condition.polynomial, whole)}, weight))
+                joined.append((rest if whole == ANY else rest | {SignCondition(condition.polynomial, whole)}, weight))
                 taken |= {other, conditions}
                 break
         else:

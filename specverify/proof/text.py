@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from specverify.proof.result import Proof, ProofStatus
-from specverify.proof.tables import Model
+from specverify.proof.symbolic_tables import Model
 
 
 def proof_text(proof: Proof) -> str:

@@ -20,7 +20,7 @@ class Theorem(NamedTuple):
     says: str
 
 
-class Coverage(NamedTuple):
+class ProofCoverage(NamedTuple):
     """The theorem of a row, or None, with a note or the reason why there is none."""
 
     theorem: Theorem | None
@@ -43,12 +43,12 @@ def uncovered_rows() -> dict[str, str]:
     return dict(_data()["uncovered"])
 
 
-def coverage(row: str) -> Coverage | None:
+def coverage(row: str) -> ProofCoverage | None:
     """Return the coverage of the row called ``row``; None for a name without a row."""
     data = _data()
     if row in data["rows"]:
-        return Coverage(theorems()[data["rows"][row]], data["notes"].get(row, ""))
-    return Coverage(None, data["uncovered"][row]) if row in data["uncovered"] else None
+        return ProofCoverage(theorems()[data["rows"][row]], data["notes"].get(row, ""))
+    return ProofCoverage(None, data["uncovered"][row]) if row in data["uncovered"] else None
 
 
 def coverage_text(row: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from specverify.base.verdict import Status, Verdict
-from specverify.checks.samplers.law import (
+from specverify.checks.samplers.sampler_law import (
     LawPlan,
     law_begun,
     law_seen,

@@ -29,7 +29,7 @@ from specverify.base.arguments import is_token, shown
 from specverify.foreign.lines import Limits, answering
 from specverify.laws.known_law import OTHERS
 from specverify.reference import Tokens
-from specverify.run.samplers import FIRST_CALL, SamplingPlan, seeds_of
+from specverify.run.sequential_samples import FIRST_CALL, SamplingPlan, seeds_of
 from specverify.subjects.sampler import Sampler, drawn
 from specverify.subjects.subject import UnusableSubject
 
@@ -38,7 +38,7 @@ TOP: Final = 20
 Ask = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
-class Wanted(NamedTuple):
+class SampleRequest(NamedTuple):
     """The prompt, length and options that a black box samples with."""
 
     prompt: Tokens | str = ()
@@ -54,7 +54,7 @@ class Wanted(NamedTuple):
     """Sampling options by the names that the subject has for them."""
 
 
-class Told(NamedTuple):
+class ReportedLogprobs(NamedTuple):
     """The log-probabilities of the next token that a black box reports."""
 
     logprobs: Mapping[Any, float]
@@ -67,7 +67,7 @@ class BlackBox(NamedTuple):
     """A running program."""
 
     sampler: Sampler
-    logprobs: Callable[[Tokens, Wanted], Told]
+    logprobs: Callable[[Tokens, SampleRequest], ReportedLogprobs]
     """What it tells of the next token after the prompt and these, where this is wanted."""
     notes: list[str]
     """Sentences for the report, in the order in which they came."""
@@ -97,7 +97,7 @@ def is_black_box(name: str) -> bool:
 
 
 @contextmanager
-def opened(name: str, wanted: Wanted, limits: Limits, words: Words) -> Iterator[BlackBox]:
+def opened(name: str, wanted: SampleRequest, limits: Limits, words: Words) -> Iterator[BlackBox]:
     """Start a black box. Raises ``UnusableSubject`` in one sentence, here and from every question."""
     notes: list[str] = []
     at_once: list[int] = []
@@ -125,7 +125,7 @@ def smaller_calls(box: BlackBox, plan: SamplingPlan) -> SamplingPlan:
     return plan._replace(largest_call=min([plan.largest_call, *box.at_once[-1:]]))
 
 
-def _command(name: str, wanted: Wanted) -> Sequence[str]:
+def _command(name: str, wanted: SampleRequest) -> Sequence[str]:
     kind, _, rest = name.partition(":")
     here = [sys.executable, "-m"]
     if kind == "python" and ":" in rest:
@@ -142,7 +142,7 @@ def _command(name: str, wanted: Wanted) -> Sequence[str]:
     raise UnusableSubject(f"{name!r} is no black box, expected {KINDS}{hint}")
 
 
-def _sampled(ask: Ask, name: str, wanted: Wanted, words: Words, seed: int, number: int) -> Any:
+def _sampled(ask: Ask, name: str, wanted: SampleRequest, words: Words, seed: int, number: int) -> Any:
     answer = ask({"ask": "sample", **_given(wanted), "max_tokens": wanted.max_tokens, "seed": seed, "n": number})
     rows = answer.get("tokens")
     if not isinstance(rows, list) or not all(isinstance(row, list) for row in rows):
@@ -156,13 +156,13 @@ def _sampled(ask: Ask, name: str, wanted: Wanted, words: Words, seed: int, numbe
     return {"tokens": tokens, "accepted": answer["accepted"]} if "accepted" in answer else tokens
 
 
-def _ended(tokens: Tokens, wanted: Wanted, words: Words) -> Tokens:
+def _ended(tokens: Tokens, wanted: SampleRequest, words: Words) -> Tokens:
     """Return a sequence without its end-of-sequence token, which only some black boxes return."""
     end = None if wanted.eos is None else words.number(wanted.eos)
     return tokens[: tokens.index(end)] if end in tokens else tokens
 
 
-def _logprobs(ask: Ask, name: str, wanted: Wanted, prefix: Tokens) -> Told:
+def _logprobs(ask: Ask, name: str, wanted: SampleRequest, prefix: Tokens) -> ReportedLogprobs:
     if prefix and not isinstance(wanted.prompt, tuple):
         raise UnusableSubject(f"{name} is given a text, and what follows more than one token needs a prompt of ids")
     prompt = (*wanted.prompt, *prefix) if isinstance(wanted.prompt, tuple) else wanted.prompt
@@ -178,10 +178,10 @@ def _logprobs(ask: Ask, name: str, wanted: Wanted, prefix: Tokens) -> Told:
         raise UnusableSubject(f"{name} answered {shown(pairs)}, expected logprobs: pairs of token, logarithm") from None
     if not logprobs:
         raise UnusableSubject(f"{name} tells no logprobs, expected a law or a reference")
-    return Told(logprobs, answer.get("processed") is True)
+    return ReportedLogprobs(logprobs, answer.get("processed") is True)
 
 
-def _given(wanted: Wanted) -> dict[str, Any]:
+def _given(wanted: SampleRequest) -> dict[str, Any]:
     temperature = {} if wanted.temperature is None else {"temperature": wanted.temperature}
     return {"prompt": wanted.prompt, **temperature, **({"options": dict(wanted.options)} if wanted.options else {})}
 

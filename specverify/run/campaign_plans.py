@@ -33,9 +33,9 @@ from specverify.base.arguments import (
 )
 from specverify.foreign.lines import Limits
 from specverify.laws.known_law import known_law
-from specverify.run.black_boxes import Wanted, law_of_file
+from specverify.run.black_boxes import SampleRequest, law_of_file
 from specverify.run.campaigns import Campaign, CampaignSubject
-from specverify.run.samplers import SamplingPlan
+from specverify.run.sequential_samples import SamplingPlan
 
 Check = Callable[[Any, str], None]
 
@@ -110,7 +110,7 @@ def campaign_of(file: Path) -> Campaign:
 def _subject(given: Mapping[str, Any], folder: Path, index: int) -> CampaignSubject:
     checked = _checked(given, OF_EACH, f"subject {index}", needed=("name", "law"))
     prompt = checked.get("prompt", ())
-    wanted = Wanted(
+    wanted = SampleRequest(
         prompt if isinstance(prompt, str) else tuple(prompt),
         **{name: checked[name] for name in ("max_tokens", "temperature", "model", "eos", "options") if name in checked},
     )

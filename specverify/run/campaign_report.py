@@ -11,10 +11,10 @@ from specverify.base.verdict import Evidence, Status, Verdict
 from specverify.laws.known_law import OTHERS
 from specverify.report.runs.of_verdicts import made, said_by_subject
 from specverify.report.runs.said import RunSaid
-from specverify.run.black_boxes import Wanted
+from specverify.run.black_boxes import SampleRequest
 from specverify.run.campaign_results import Key, asked_in, block_of, blocks_stored, read_from
 from specverify.run.campaigns import Campaign, CampaignSubject, Stored, judged
-from specverify.run.samplers import SamplingPlan
+from specverify.run.sequential_samples import SamplingPlan
 
 MAGIC = b"SQLite format 3\x00"
 
@@ -65,9 +65,9 @@ def _campaign(asked: Mapping[Key, Mapping[str, Any]], results: Path) -> Campaign
     return Campaign(subjects, results, first["block"], first["blocks"], SamplingPlan(**first["plan"]))
 
 
-def _wanted(item: Mapping[str, Any]) -> Wanted:
+def _wanted(item: Mapping[str, Any]) -> SampleRequest:
     prompt = item["prompt"]
-    return Wanted(**{**item, "prompt": prompt if isinstance(prompt, str) else tuple(prompt)})
+    return SampleRequest(**{**item, "prompt": prompt if isinstance(prompt, str) else tuple(prompt)})
 
 
 def _law(pairs: list[tuple[Any, float]]) -> Mapping[Any, float]:

@@ -21,11 +21,11 @@ import numpy as np
 
 from specverify.base.parallel import WorkerDied, as_finished
 from specverify.base.verdict import Evidence, Status, Verdict
-from specverify.checks.samplers.independence import IndependenceFound
-from specverify.checks.samplers.law import LawFound, law_begun, law_seen, law_status, law_verdicts, log_evidence
+from specverify.checks.samplers.independent_rows import IndependenceFound
+from specverify.checks.samplers.sampler_law import LawFound, law_begun, law_seen, law_status, law_verdicts, log_evidence
 from specverify.foreign.lines import Limits
 from specverify.laws.known_law import known_law
-from specverify.run.black_boxes import Wanted, Words, opened
+from specverify.run.black_boxes import SampleRequest, Words, opened
 from specverify.run.campaign_results import (
     Key,
     NotStored,
@@ -36,7 +36,7 @@ from specverify.run.campaign_results import (
     stored_in,
 )
 from specverify.run.course import Course, going_on, with_course
-from specverify.run.samplers import (
+from specverify.run.sequential_samples import (
     Judge,
     SamplingPlan,
     is_decided,
@@ -57,7 +57,7 @@ class CampaignSubject(NamedTuple):
     """One black box and its expected law."""
 
     name: str
-    wanted: Wanted
+    wanted: SampleRequest
     law: Any
     limits: Limits = Limits()
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from specverify.base.verdict import Status, Verdict
-from specverify.checks.samplers.independence import (
+from specverify.checks.samplers.independent_rows import (
     CellOf,
     IndependenceFound,
     IndependencePlan,

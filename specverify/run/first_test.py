@@ -23,7 +23,7 @@ DRAFT_MODEL = re.compile(r"draft(er|_model|ing_model)?|assistant(_model)?|small(
 TARGET_MODEL = re.compile(r"target(_model)?|model|large(_model)?|llm|verifier")
 
 
-class Found(NamedTuple):
+class TestableFunction(NamedTuple):
     """A function that can be examined."""
 
     module: str
@@ -33,22 +33,22 @@ class Found(NamedTuple):
     parameters: tuple[str, ...]
 
 
-class Kind(NamedTuple):
+class FunctionKind(NamedTuple):
     """A kind of function, and how tests call it."""
 
     fits: Callable[[Sequence[str], str], bool]
-    lines: Callable[[Found], list[str]]
+    lines: Callable[[TestableFunction], list[str]]
     """Its lines in the test file: an entry of the subjects, or a test of its own."""
     as_it_is: bool = True
     """Whether it can be handed over; else its lines are comments, and somebody must look."""
 
 
-def found_in(folder: Path) -> list[Found]:
+def found_in(folder: Path) -> list[TestableFunction]:
     """Return the functions that can be examined in the modules of a folder, in order."""
     return [result for file in _files(folder) for result in _found_in_file(file, folder)]
 
 
-def test_text(found: Sequence[Found]) -> str:
+def test_text(found: Sequence[TestableFunction]) -> str:
     """Return the test file: first the functions that fit as they are, then those that need a decision, as comments."""
     live = [item for item in found if KINDS[item.kind].as_it_is]
     modules = dict.fromkeys(item.module for item in live)
@@ -96,7 +96,7 @@ def _is_environment(file: Path) -> bool:
     return any((parent / "pyvenv.cfg").exists() for parent in file.parents)
 
 
-def _found_in_file(file: Path, folder: Path) -> Iterator[Found]:
+def _found_in_file(file: Path, folder: Path) -> Iterator[TestableFunction]:
     try:
         tree = ast.parse(file.read_text("utf-8"))
     except (OSError, SyntaxError, UnicodeDecodeError, ValueError):
@@ -108,7 +108,7 @@ def _found_in_file(file: Path, folder: Path) -> Iterator[Found]:
             parameters = tuple(item.arg for item in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs))
             kind = next((name for name, kind in KINDS.items() if kind.fits(parameters, node.name)), None)
             if kind is not None and all(part.isidentifier() for part in module.split(".")):
-                yield Found(module, node.name, kind, parameters)
+                yield TestableFunction(module, node.name, kind, parameters)
 
 
 def _is_decoder(names: Sequence[str], name: str) -> bool:
@@ -146,11 +146,11 @@ def _is_engine(names: Sequence[str], name: str) -> bool:
     return models and any(map(TEXT.fullmatch, names))
 
 
-def _as_it_is(found: Found) -> list[str]:
+def _as_it_is(found: TestableFunction) -> list[str]:
     return [f'"{found.name}": {found.module}.{found.name},']
 
 
-def _verifier_lines(found: Found) -> list[str]:
+def _verifier_lines(found: TestableFunction) -> list[str]:
     places = _places(found.parameters)
     if tuple(found.parameters[:3]) == (places["p"], places["q"], places["draft_tokens"]):
         return _as_it_is(found)
@@ -158,7 +158,7 @@ def _verifier_lines(found: Found) -> list[str]:
     return [f'"{found.name}": lambda p, q, draft_tokens: {found.module}.{found.name}({given}),']
 
 
-def _tree_lines(found: Found) -> list[str]:
+def _tree_lines(found: TestableFunction) -> list[str]:
     place = f"{found.module}.{found.name}"
     return [
         f"{place} looks like a verifier of trees. How they are drawn decides what is right: say it in drafts=.",
@@ -166,7 +166,7 @@ def _tree_lines(found: Found) -> list[str]:
     ]
 
 
-def _drafter_lines(found: Found) -> list[str]:
+def _drafter_lines(found: TestableFunction) -> list[str]:
     place = f"{found.module}.{found.name}"
     return [
         f"{place} looks like a drafter. It should return (draft_tokens, q).",
@@ -174,7 +174,7 @@ def _drafter_lines(found: Found) -> list[str]:
     ]
 
 
-def _engine_lines(found: Found) -> list[str]:
+def _engine_lines(found: TestableFunction) -> list[str]:
     place = f"{found.module}.{found.name}"
     call = f"{place}({', '.join(f'{name}=...' for name in found.parameters)})"
     calls = [f"fast = lambda: {call}", "plain = lambda: ...  # the same prompt, decoded by the target alone"]
@@ -184,15 +184,15 @@ def _engine_lines(found: Found) -> list[str]:
     ]
 
 
-def _test_of(found: Found, check: str, body: Sequence[str]) -> list[str]:
+def _test_of(found: TestableFunction, check: str, body: Sequence[str]) -> list[str]:
     imports = ["", f"import {found.module}", f"from specverify.testing import {check}", "", ""]
     return [*imports, f"def test_{found.name}():", *(f"    {line}" for line in body)]
 
 
-KINDS: Mapping[str, Kind] = {
-    "decoder": Kind(_is_decoder, _as_it_is),
-    "tree verifier": Kind(_is_tree, _tree_lines, as_it_is=False),
-    "verifier": Kind(_is_verifier, _verifier_lines),
-    "drafter": Kind(_is_drafter, _drafter_lines, as_it_is=False),
-    "engine": Kind(_is_engine, _engine_lines, as_it_is=False),
+KINDS: Mapping[str, FunctionKind] = {
+    "decoder": FunctionKind(_is_decoder, _as_it_is),
+    "tree verifier": FunctionKind(_is_tree, _tree_lines, as_it_is=False),
+    "verifier": FunctionKind(_is_verifier, _verifier_lines),
+    "drafter": FunctionKind(_is_drafter, _drafter_lines, as_it_is=False),
+    "engine": FunctionKind(_is_engine, _engine_lines, as_it_is=False),
 }

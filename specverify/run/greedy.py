@@ -11,7 +11,7 @@ from specverify.base.verdict import Counterexample, Status, Verdict
 from specverify.laws.known_law import OTHERS, known_law
 from specverify.laws.near_ties import RESIDUE, Logits, Parting, greedy_parting
 from specverify.reference import Tokens
-from specverify.run.samplers import SamplingPlan, sampled_verdicts
+from specverify.run.sequential_samples import SamplingPlan, sampled_verdicts
 from specverify.subjects.sampler import Sampler, answered
 from specverify.subjects.subject import UnusableSubject
 

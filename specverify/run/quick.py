@@ -1,8 +1,8 @@
 """The quick plan: a fixed list of cases for each kind of subject and each check, the most effective cases first.
 
-The lists are data, ``quick.toml``. ``python -m specverify.trust.quick plan`` computes them from the cases that refute
-planted bugs, twins of idioms and wrong engines. A case is named by its variant and its scenario, or by its program. The
-plan depends on no clock and no machine.
+The lists are data, ``quick.toml``. ``python -m specverify.trust.quick_power plan`` computes them from the cases that
+refute planted bugs, twins of idioms and wrong engines. A case is named by its variant and its scenario, or by its
+program. The plan depends on no clock and no machine.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ CaseName = tuple[str, str]
 """(label of the variant, name of the scenario), or ("", name of the program)."""
 
 
-class Chosen(NamedTuple):
+class ChosenCases(NamedTuple):
     """The cases of a check that are examined."""
 
     cases: Iterable[Case]
@@ -49,7 +49,7 @@ def in_quick(conditions: Conditions) -> Conditions:
     )
 
 
-def quick_cases(kind: str, check: Check, cases: Iterable[Case]) -> Chosen:
+def quick_cases(kind: str, check: Check, cases: Iterable[Case]) -> ChosenCases:
     """Return the cases of a check that the plan lists for this kind of subject, in the order of the plan.
 
     Laws of engines at sizes of their own are always included. If the plan names none of the cases, as for the caller's
@@ -65,7 +65,7 @@ def quick_cases(kind: str, check: Check, cases: Iterable[Case]) -> Chosen:
         chosen = [*chosen, *(case for case in listed if _is_of_size(case) and case not in chosen)]
     names = set(map(name_of_case, chosen))
     others = [case for case in listed if name_of_case(case) not in names]
-    return Chosen(chosen, len(listed) - len(chosen), spread(others, FEW_CASES))
+    return ChosenCases(chosen, len(listed) - len(chosen), spread(others, FEW_CASES))
 
 
 def _is_of_size(case: Case) -> bool:

@@ -152,15 +152,15 @@ def _words(said: str) -> str:
     return re.sub(r"\d+", "", said)
 
 
-class _Written(NamedTuple):
+class _WrittenScript(NamedTuple):
     fault: Fault
     script: str
 
 
-def _tried(program: EngineProgram, reproducer: Reproducer, find: Find) -> _Written | None:
+def _tried(program: EngineProgram, reproducer: Reproducer, find: Find) -> _WrittenScript | None:
     try:
         fault = find(program)
-        return None if fault is None else _Written(fault, reproducer.script(program.source, fault))
+        return None if fault is None else _WrittenScript(fault, reproducer.script(program.source, fault))
     except Exception:  # noqa: BLE001 - the engine may not take the setting, and says so in any way
         return None
 

@@ -1,8 +1,8 @@
 """The statistics run: every algorithm and engine at sizes beyond enumeration, planned together, one alarm budget.
 
 Registry rows are sampled by dividing counts, which makes a total variation of 0.002 affordable; a few are also sampled
-run by run, as a control. Engines are sampled with their own random numbers as far as time allows, and in addition with
-answered draws, by dividing counts.
+run by run, as a control. Engines are sampled with answered draws, by dividing counts, and with their own random numbers
+at every other setting that can be divided, as a control; at all settings if they are named.
 """
 
 from __future__ import annotations
@@ -24,6 +24,11 @@ from specverify.subjects.subject import Cost, Method, SampledSetting, UnusableSu
 
 SIZES: tuple[tuple[int, float, int | None, int], ...] = ((8, 0.5, None, 3), (8, 1.5, None, 3), (64, 1.0, 8, 3))
 """(vocabulary, temperature, top-k, horizon); registry rows take them in turn, one each, beside their exact checks."""
+DENSE = ("triforce-released", "spectr-gbv-released", "scheduled-verification", "lockstep-batch")
+"""Rows whose rounds draw a second block beside the first: they take the first size, whose laws are peaked.
+
+At their turn's size each took ten to forty times as many paths, and half of the processor time of the registry.
+"""
 CONTROLS = ("speculative-sampling", "nasd", "confidence-stopping", "rsd")
 """Rows that are sampled run by run as well: among them every size and a tree."""
 SAMPLES_TIMES_TV_SQUARED = 60
@@ -107,15 +112,19 @@ def _judge(item: PlannedSetting, conditions: Conditions) -> list[FitRow]:
 
 
 def _planned(name: str, scope: Scope, named: bool) -> Iterator[PlannedSetting]:
-    result = {_name(row): (row, size) for row, size in zip(ALGORITHMS, cycle(SIZES), strict=False)}
+    result = {
+        _name(row): (row, SIZES[0] if row.name in DENSE else size)
+        for row, size in zip(ALGORITHMS, cycle(SIZES), strict=False)
+    }
     if name in result:
         yield from _of_algorithm(name, *result[name], scope)
         return
     settings = find_subject(name).settings
     if not settings and named:
         raise UnusableSubject(f"{name} has no setting to sample")
-    for setting in settings:
-        yield PlannedSetting(name, setting._replace(detect=setting.detect * (scope.finer or 1.0)))
+    for place, setting in enumerate(settings):
+        if named or scope.every_size or place % 2 == 0 or not setting.divided:
+            yield PlannedSetting(name, setting._replace(detect=setting.detect * (scope.finer or 1.0)))
     for setting in settings:
         if setting.divided:
             cost = Cost(once=OF_A_DIVIDED_ENGINE)

@@ -15,7 +15,7 @@ from specverify.base.verdict import Status, Verdict
 from specverify.laws.known_law import OTHERS
 from specverify.laws.near_ties import NO_TOKEN, Logits
 from specverify.reference import Tokens
-from specverify.run.black_boxes import TOP, BlackBox, Told, Wanted, Words
+from specverify.run.black_boxes import TOP, BlackBox, ReportedLogprobs, SampleRequest, Words
 from specverify.subjects.subject import UnusableSubject
 
 LEAST_LEFT: Final = 1e-6
@@ -58,7 +58,7 @@ class ToldLaw(NamedTuple):
     """What a reader should know besides."""
 
 
-def law_from_logprobs(box: BlackBox, wanted: Wanted, words: Words, rounding: float) -> ToldLaw:
+def law_from_logprobs(box: BlackBox, wanted: SampleRequest, words: Words, rounding: float) -> ToldLaw:
     """Return the law of sequences from the reported probabilities of next tokens, prefix by prefix.
 
     The most likely prefixes are queried first. Unreported mass, and prefixes beyond ``MOST_QUESTIONS``, are summed
@@ -67,7 +67,7 @@ def law_from_logprobs(box: BlackBox, wanted: Wanted, words: Words, rounding: flo
     subject reports no probabilities.
     """
     law: dict[Any, float] = {}
-    asked: dict[Tokens, Told] = {}
+    asked: dict[Tokens, ReportedLogprobs] = {}
     open_prefixes: dict[Tokens, float] = {(): 1.0}
     end = None if wanted.eos is None else words.number(wanted.eos)
     for _ in range(MOST_QUESTIONS):
@@ -98,7 +98,7 @@ def is_ambiguous(token: Any) -> bool:
 
 
 def _doubts(
-    box: BlackBox, wanted: Wanted, asked: Mapping[Tokens, Told], rounding: float
+    box: BlackBox, wanted: SampleRequest, asked: Mapping[Tokens, ReportedLogprobs], rounding: float
 ) -> tuple[list[str], list[str]]:
     """Return the reasons to doubt the reported law, and notes."""
     doubts, notes = [], list[str]()
@@ -118,7 +118,7 @@ def _doubts(
     return doubts, notes
 
 
-def _options(wanted: Wanted) -> Sequence[str]:
+def _options(wanted: SampleRequest) -> Sequence[str]:
     tempered = ["temperature"] if wanted.temperature not in (None, 1.0) else []
     return [*tempered, *(name for name in wanted.options if not _is_without_effect(name))]
 
@@ -127,14 +127,14 @@ def _is_without_effect(name: str) -> bool:
     return name in WITHOUT_EFFECT or name.startswith("speculative.")
 
 
-def without(wanted: Wanted, name: str) -> Wanted:
+def without(wanted: SampleRequest, name: str) -> SampleRequest:
     """Return the request without an option, or without a temperature."""
     if name == "temperature":
         return wanted._replace(temperature=1.0)
     return wanted._replace(options={key: value for key, value in wanted.options.items() if key != name})
 
 
-def _may_share_words(told: Told, rounding: float) -> bool:
+def _may_share_words(told: ReportedLogprobs, rounding: float) -> bool:
     """Return whether tokens are texts, and unreported tokens could change the probability of a text."""
     named = [math.exp(value) for token, value in told.logprobs.items() if not is_ambiguous(token)]
     texts = any(isinstance(token, str) for token in told.logprobs)
@@ -142,7 +142,7 @@ def _may_share_words(told: Told, rounding: float) -> bool:
     return texts and left > max(rounding, LEAST_LEFT) * min(named, default=0.0)
 
 
-def _differs(one: Told, other: Told, rounding: float) -> bool:
+def _differs(one: ReportedLogprobs, other: ReportedLogprobs, rounding: float) -> bool:
     """Return whether a probability differs by more than rounding explains."""
     return any(
         abs(_probability(one, token) - _probability(other, token))
@@ -151,7 +151,7 @@ def _differs(one: Told, other: Told, rounding: float) -> bool:
     )
 
 
-def _probability(told: Told, token: Any) -> float:
+def _probability(told: ReportedLogprobs, token: Any) -> float:
     """Return the reported probability of a token; if it is not reported, its largest possible value."""
     last = min(told.logprobs.values()) if len(told.logprobs) >= TOP else -math.inf
     return math.exp(told.logprobs.get(token, last))
@@ -173,7 +173,7 @@ def with_doubts(verdicts: Sequence[Verdict], told: ToldLaw) -> Sequence[Verdict]
     ]
 
 
-def told_logits(box: BlackBox, wanted: Wanted, words: Words, rounding: float) -> Logits:
+def told_logits(box: BlackBox, wanted: SampleRequest, words: Words, rounding: float) -> Logits:
     """Return the reported row of next tokens and its error; None if the black box reports none.
 
     The row is the one whose argmax is taken: before temperature and truncation, after penalties. None is returned if

@@ -10,9 +10,9 @@ from functools import partial
 from itertools import chain, takewhile
 from typing import Any, NamedTuple
 
+from specverify.base.default_limits import SECONDS
 from specverify.base.edges import edge_lines
 from specverify.base.figures import merged_figures
-from specverify.base.limits import SECONDS
 from specverify.base.parallel import in_parallel
 from specverify.base.process import NOTHING, Changes, joined_changes
 from specverify.base.verdict import DoesNotApply, Evidence, Examination, Status, Verdict
@@ -30,7 +30,7 @@ from specverify.laws.draws import NotAFunctionOfItsDraws
 from specverify.laws.enumeration import EnumerationTooLarge
 from specverify.reference import Claim
 from specverify.run.cases import CaseTold, counted_cases, number_of_cases
-from specverify.run.quick import Chosen, in_quick, name_of_case, quick_cases
+from specverify.run.quick import ChosenCases, in_quick, name_of_case, quick_cases
 from specverify.run.replays import identifier_of
 from specverify.subjects.subject import SettingRefused, Subject
 
@@ -246,7 +246,7 @@ class _NotExamined(Enum):
 def _over_cases(subject: Subject, check: Check, checklist: Checklist, told: CaseTold) -> Verdict:
     conditions = in_quick(checklist.conditions) if checklist.quick else checklist.conditions
     every = check.cases(subject)
-    chosen = quick_cases(subject.kind, check, every) if checklist.quick else Chosen(every, 0)
+    chosen = quick_cases(subject.kind, check, every) if checklist.quick else ChosenCases(every, 0)
     cases, examined, inapplicable = chosen.cases, [], None
     passed: dict[_NotExamined, list[Case]] = {reason: [] for reason in _NotExamined}
     if check.evidence is Evidence.STATISTICAL and conditions.jobs > 1:

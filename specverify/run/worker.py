@@ -70,14 +70,14 @@ Message = Loaded | Refusal | Stopped | Began | Verdict
 Tell = Callable[[Message], None]
 
 
-class _Opened(NamedTuple):
+class _OpenedSubject(NamedTuple):
     subject: Subject
     seconds: float
     """That it took to be loaded."""
     changes: Changes
 
 
-_opened: dict[str, _Opened] = {}
+_opened: dict[str, _OpenedSubject] = {}
 
 
 def serve(line: Connection, report: str, environment: Mapping[str, str]) -> None:
@@ -132,7 +132,7 @@ def _keep_apart(file: Path) -> None:
 def load(name: str, seconds: float, tell: Tell) -> None:
     """Find a subject and report its data."""
     opened = _open(name, seconds)
-    tell(loaded(opened.subject) if isinstance(opened, _Opened) else opened)
+    tell(loaded(opened.subject) if isinstance(opened, _OpenedSubject) else opened)
 
 
 def examine(
@@ -140,7 +140,7 @@ def examine(
 ) -> None:
     """Run checks on a subject; each is announced first."""
     opened = _open(name, seconds)
-    if not isinstance(opened, _Opened):
+    if not isinstance(opened, _OpenedSubject):
         tell(opened)
         return
     checklist = Checklist(checks_named(checks), conditions, seconds, quick)
@@ -170,7 +170,7 @@ def ready_subject(name: str) -> Subject:
     return warmed_up(find_subject(name))
 
 
-def _open(name: str, seconds: float) -> _Opened | Refusal | Stopped:
+def _open(name: str, seconds: float) -> _OpenedSubject | Refusal | Stopped:
     """Return a subject, loaded once, or the reason why there is none."""
     if name not in _opened:
         started = time.perf_counter()
@@ -181,7 +181,7 @@ def _open(name: str, seconds: float) -> _Opened | Refusal | Stopped:
         if result.result is None:
             return Stopped(*unready(result, "loaded", seconds))
         faults = tuple(f"{fault} when it is loaded" for fault in result.changes.faults)
-        _opened[name] = _Opened(result.result, time.perf_counter() - started, Changes(faults))
+        _opened[name] = _OpenedSubject(result.result, time.perf_counter() - started, Changes(faults))
     return _opened[name]
 
 

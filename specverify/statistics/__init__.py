@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from specverify.statistics.alarm_budget import AlarmBudget, divide_alarm
 from specverify.statistics.calibration import calibrated_level
-from specverify.statistics.certificate import tv_certificate
 from specverify.statistics.confidence_sequences import Interval, rate_sequence, tv_sequence
 from specverify.statistics.confirmation import ConfirmedFit, FitVerdict, Sampler, confirmed_fit, stage_level
 from specverify.statistics.e_processes import (
@@ -23,6 +22,7 @@ from specverify.statistics.goodness_of_fit import (
 from specverify.statistics.perturbation import largest_perturbation, perturbed
 from specverify.statistics.planning import detectable_tv, noncentrality_needed, samples_needed
 from specverify.statistics.pooling import Partition, partition
+from specverify.statistics.total_variation_bound import tv_certificate
 from specverify.statistics.two_samples import Agreement, TwoSamples, agreement, two_samples
 
 __all__ = [

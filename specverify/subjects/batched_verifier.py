@@ -33,13 +33,13 @@ from specverify.laws.paths import Undecided
 from specverify.reference import Claim, Decoder, Draft, Draws, State, Task, Tokens, chain
 from specverify.reference.models import draft_model
 from specverify.subjects.arrays import BareVerifier
-from specverify.subjects.batches import (
+from specverify.subjects.batch_call import (
     BESIDE,
     CROWD,
     PROBABILITIES,
     Arguments,
+    BatchRow,
     Company,
-    Row,
     emitted,
     rejected_at_once,
     takes_lengths,
@@ -127,7 +127,7 @@ def build(
     def decide(draws: Draws, state: State, draft: Draft) -> Any:
         if not draft.tokens and not (company and ragged):
             return drawn_row(draws, np.asarray(task.target(state.tokens)))
-        mine = Row(*arguments.rows(task, state.tokens, draft), draft.tokens)
+        mine = BatchRow(*arguments.rows(task, state.tokens, draft), draft.tokens)
         rows = company.rows(mine, ragged, arguments.of_pmfs) if company else (mine,)
         with ends_left_open(0):  # an end that is open may be another row's
             return emitted(verify, rows, draws, answered, arguments)[company.place if company else 0]
@@ -160,19 +160,19 @@ def _of_random_rows(
     arguments: Arguments,
     task: Task,
     rows: Sequence[tuple[Tokens, int]],
-    before: tuple[Row, ...] = (),
+    before: tuple[BatchRow, ...] = (),
 ) -> EngineProgram:
     """Return one call that decides rows after these texts, each with this many drafts, after rows that are certain."""
     q_of, certain = draft_model(task), [_given_as(arguments, row) for row in before]
 
-    def row(draws: Draws, place: int) -> Row:
+    def row(draws: Draws, place: int) -> BatchRow:
         prefix, count = rows[place]
         draft = chain((), ())
         for i in range(count):
             q = q_of(prefix + draft.tokens)
             token = draws.categorical(q, ("draft", f"of row {place + 1}", i))
             draft = chain((*draft.tokens, token), (*draft.pmfs, q))
-        return Row(*arguments.rows(task, prefix, draft), draft.tokens)
+        return BatchRow(*arguments.rows(task, prefix, draft), draft.tokens)
 
     def decide(draws: Draws) -> Sequence[Tokens]:
         batch = [*certain, *(row(draws, place) for place in range(len(rows)))]
@@ -182,7 +182,7 @@ def _of_random_rows(
     return of_rows(name, task, rows, decide)
 
 
-def _given_as(arguments: Arguments, row: Row) -> Row:
+def _given_as(arguments: Arguments, row: BatchRow) -> BatchRow:
     return row._replace(p=arguments.of_pmfs(row.p), q=arguments.of_pmfs(row.q))
 
 

@@ -49,7 +49,7 @@ class CacheUnderTest(NamedTuple):
     """Whether the length of a window is that of the text, and not the number of tokens that are read."""
 
 
-class Difference(NamedTuple):
+class CacheDifference(NamedTuple):
     """The first difference between a cache and its list."""
 
     operations: tuple[Operation, ...]
@@ -63,7 +63,7 @@ class _Held(NamedTuple):
     expected: Tokens
 
 
-def first_difference(cache: CacheUnderTest, operations: Sequence[Operation]) -> Difference | None:
+def first_difference(cache: CacheUnderTest, operations: Sequence[Operation]) -> CacheDifference | None:
     """Apply the operations to a new cache and to a list; return the first difference, if any."""
     all_held = [_Held(cache.make(), Tokens())]
     for number, (name, given) in enumerate(operations, start=1):
@@ -76,9 +76,9 @@ def first_difference(cache: CacheUnderTest, operations: Sequence[Operation]) -> 
         except Exception as error:
             if number == 1:
                 raise UnusableSubject(f"its first operation, {name} {given}, raised {_said(error)}") from error
-            return Difference(done, f"it raised {_said(error)}")
+            return CacheDifference(done, f"it raised {_said(error)}")
         if wrong is not None:
-            return Difference(done, wrong)
+            return CacheDifference(done, wrong)
     return None
 
 
@@ -169,7 +169,7 @@ def told_of(operations: Sequence[Operation]) -> tuple[str, ...]:
     return tuple(f"{name} {given}" for name, given in operations)
 
 
-def smaller(cache: CacheUnderTest, found: Difference) -> Difference:
+def smaller(cache: CacheUnderTest, found: CacheDifference) -> CacheDifference:
     """Return a difference with fewer operations: every operation that is not needed is left out."""
     place = 0
     while place < len(found.operations):

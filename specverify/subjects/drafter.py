@@ -20,7 +20,7 @@ from specverify.intercept.everywhere import answered_everywhere
 from specverify.reference import Draws, Tokens
 from specverify.reference.arguments import shown
 from specverify.subjects.engine import tokens_of
-from specverify.subjects.proposed import Asked, Proposed, numbers_of
+from specverify.subjects.proposed import DraftRequest, Proposed, numbers_of
 from specverify.subjects.seeded import seeded
 from specverify.subjects.subject import EngineProgram, Subject, UnusableSubject
 
@@ -39,8 +39,8 @@ def drafter_subject(
 
     The default gammas are ``GAMMAS``, and after the last prompt ``DEEP_GAMMAS`` as far as the run limit allows.
     """
-    asked = [Asked(prompt, gamma) for prompt in prompts for gamma in gammas or GAMMAS]
-    deep = [] if gammas else [Asked(prompts[-1], gamma) for gamma in DEEP_GAMMAS]
+    asked = [DraftRequest(prompt, gamma) for prompt in prompts for gamma in gammas or GAMMAS]
+    deep = [] if gammas else [DraftRequest(prompts[-1], gamma) for gamma in DEEP_GAMMAS]
     return Subject(
         name=name,
         summary=first_line(propose, "a drafter"),
@@ -54,18 +54,18 @@ def drafter_subject(
     )
 
 
-def _program(propose: Propose, asked: Asked) -> EngineProgram:
+def _program(propose: Propose, asked: DraftRequest) -> EngineProgram:
     label = f"after {asked.tokens}, gamma={asked.gamma}"
     return EngineProgram(label, partial(_opened, propose, asked), law=dict, replays=20, source=asked)
 
 
-def _warm(propose: Propose, asked: Asked) -> None:
+def _warm(propose: Propose, asked: DraftRequest) -> None:
     with seeded(0), suppress(Exception):
         propose(*asked)
 
 
 @contextmanager
-def _opened(propose: Propose, asked: Asked, forced_uniform: Forced = None) -> Iterator[Callable[[Draws], Any]]:
+def _opened(propose: Propose, asked: DraftRequest, forced_uniform: Forced = None) -> Iterator[Callable[[Draws], Any]]:
     def program(draws: Draws) -> Proposed:
         with answered_everywhere(draws, forced_uniform):
             return proposed(propose(*asked))

@@ -53,7 +53,7 @@ def expected_rows(number: int | None) -> str:
     return f"expected a row of new token ids for each of {number} prompt{'s' * (number != 1)}"
 
 
-class Rows(NamedTuple):
+class AnswerRows(NamedTuple):
     """The texts of an answer, each a list of ids (some symbolic) or a tensor ``[n]``."""
 
     rows: list[Any]
@@ -65,7 +65,7 @@ class Rows(NamedTuple):
     """Whether lengths that the answer holds have cut its rows."""
 
 
-def read_answer_rows(answer: Any, number: int | None = None) -> Rows:
+def read_answer_rows(answer: Any, number: int | None = None) -> AnswerRows:
     """Return the texts of an answer: ``number`` of them, if this many prompts were given.
 
     Raises ``UnusableSubject`` in one sentence for any other answer, or one with two possible readings.
@@ -83,7 +83,9 @@ def read_answer_rows(answer: Any, number: int | None = None) -> Rows:
         rows = _masked(rows, mask, several=result.several)
     elif lengths is not None:
         rows = _cut(rows, lengths)
-    return Rows(rows, result.several, None if pad is None else number_of(pad, "the padding id of its answer"), counted)
+    return AnswerRows(
+        rows, result.several, None if pad is None else number_of(pad, "the padding id of its answer"), counted
+    )
 
 
 def without_beside(answer: Any) -> Any:
@@ -138,35 +140,35 @@ def _is_negative(element: Any) -> bool:
     return isinstance(value, int | float) and type(value) in {int, float} and value < 0
 
 
-def _plain_rows(answer: Any, number: int | None) -> Rows:
+def _plain_rows(answer: Any, number: int | None) -> AnswerRows:
     """Return the texts of an answer without names."""
     if isinstance(answer, Stream):
         if number is not None and len(answer.pieces) == number:
-            return Rows([_one_row(piece) for piece in answer.pieces], several=True)
-        return Rows([[element for piece in answer.pieces for element in _piece(piece)]], several=False)
+            return AnswerRows([_one_row(piece) for piece in answer.pieces], several=True)
+        return AnswerRows([[element for piece in answer.pieces for element in _piece(piece)]], several=False)
     if isinstance(answer, str | bytes) or not (hasattr(answer, "__len__") or hasattr(answer, "__getitem__")):
         raise UnusableSubject(f"it returned {shown(answer)}, {expected_rows(number)}")
     return _rows_of_list(answer, number) if _dimensions(answer) is None else _rows_of_array(answer, number)
 
 
-def _rows_of_array(answer: Any, number: int | None) -> Rows:
+def _rows_of_array(answer: Any, number: int | None) -> AnswerRows:
     if getattr(getattr(answer, "device", None), "type", "") == "meta":
         raise UnusableSubject("it returned a tensor on meta, which holds no numbers, expected new token ids")
     if answer.ndim not in {1, 2}:
         shape = f"{type(answer).__name__} of shape {tuple(answer.shape)}"
         raise UnusableSubject(f"it returned {shape}, {expected_rows(number)}")
     several = answer.ndim == 2
-    return Rows([answer[place] for place in range(len(answer))] if several else [answer], several)
+    return AnswerRows([answer[place] for place in range(len(answer))] if several else [answer], several)
 
 
-def _rows_of_list(answer: Any, number: int | None) -> Rows:
+def _rows_of_list(answer: Any, number: int | None) -> AnswerRows:
     try:
         items = answer.tolist() if hasattr(answer, "tolist") else list(in_order(answer))
     except TypeError:
         raise UnusableSubject(f"it returned {shown(answer)}, {expected_rows(number)}") from None
     if items and all(map(_is_row, items)) and (number is not None or not all(map(_is_single, items))):
-        return Rows([_one_row(item) for item in items], several=True)
-    return Rows([items], several=False)
+        return AnswerRows([_one_row(item) for item in items], several=True)
+    return AnswerRows([items], several=False)
 
 
 def _dimensions(value: Any) -> int | None:
@@ -291,7 +293,7 @@ def _checked(given: list[Any], rows: list[Any], what: str) -> list[Any]:
 
 
 def new_tokens(
-    found: Rows, prompts: Sequence[Tokens], *, in_front: bool = False, horizon: int = 0, eos: Tokens = ()
+    found: AnswerRows, prompts: Sequence[Tokens], *, in_front: bool = False, horizon: int = 0, eos: Tokens = ()
 ) -> list[Any]:
     """Return the new tokens of each row, without padding, and without the prompt if it stands ``in_front``.
 

@@ -19,7 +19,7 @@ from specverify.reference import Tokens
 from specverify.subjects.awaited import Stream, awaited
 from specverify.subjects.call_arguments import run_seeds, takes_prompt
 from specverify.subjects.engine_answers import (
-    Rows,
+    AnswerRows,
     elements_of_row,
     grows,
     has_tokens,
@@ -94,7 +94,7 @@ def _answer(call: ProbedCall, give: Callable[[Tokens], Any]) -> Any:
     return awaited(decode(*given) if takes_prompt(decode) else decode(), enough)
 
 
-def _is_in_front(found: Rows, call: ProbedCall) -> bool:
+def _is_in_front(found: AnswerRows, call: ProbedCall) -> bool:
     """Return whether every row begins with its prompt and has a whole text after it."""
     if len(found.rows) != len(call.prompts):
         return False

@@ -21,7 +21,7 @@ from specverify.laws.rounding import FLOAT32, spacing
 from specverify.reference import Claim, Draws, Tokens
 from specverify.subjects.arrays import BareVerifier, takes_tensors
 from specverify.subjects.batch_answers import check_rows
-from specverify.subjects.batches import accepted_whole, invoked, rejected_at_once
+from specverify.subjects.batch_call import accepted_whole, invoked, rejected_at_once
 from specverify.subjects.keys import keyed
 from specverify.subjects.open_rows import ending_of
 from specverify.subjects.recorded_calls import AnyCall, BatchedCall, Call, LogitsCall, batch_rows, dtype_of, rows_of

@@ -16,7 +16,7 @@ UNWRITTEN = -(2**31)
 """What ``out`` is full of where no padding is promised."""
 
 
-class Batch(NamedTuple):
+class KernelBatch(NamedTuple):
     """Rows to decide, as arrays of NumPy or of the kernel's library."""
 
     p: Any
@@ -43,13 +43,13 @@ def as_given(kernel: Kernel, values: Any, dtype: str | None = None) -> Any:
     return xp.asarray(np.array(values), dtype=kind, **place)
 
 
-def given_batch(kernel: Kernel, batch: Batch) -> Batch:
+def given_batch(kernel: Kernel, batch: KernelBatch) -> KernelBatch:
     """Return the batch in the kernel's library."""
     p, q, drafts, lengths = batch
-    return Batch(as_given(kernel, p), as_given(kernel, q), as_given(kernel, drafts), lengths)
+    return KernelBatch(as_given(kernel, p), as_given(kernel, q), as_given(kernel, drafts), lengths)
 
 
-def arguments_of(kernel: Kernel, batch: Batch, random: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def arguments_of(kernel: Kernel, batch: KernelBatch, random: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return the positional and keyword arguments of the kernel, as arrays of its library.
 
     ``random`` holds the arguments after the drafts: coins ``[B, gamma]`` and those of the last draw, a seed and an
@@ -81,7 +81,7 @@ def _flat(kernel: Kernel, values: Any, lengths: Any) -> Any:
     return values[as_given(kernel, np.arange(values.shape[1]) < lengths[:, None], "bool")]
 
 
-def called(kernel: Kernel, batch: Batch, random: tuple[Any, ...]) -> Any:
+def called(kernel: Kernel, batch: KernelBatch, random: tuple[Any, ...]) -> Any:
     """Return the kernel's tokens in its library, ``[B, gamma + 1]`` with -1 after the end of a row.
 
     Raises ``UnusableSubject`` for an answer of another shape or kind.
@@ -90,7 +90,7 @@ def called(kernel: Kernel, batch: Batch, random: tuple[Any, ...]) -> Any:
     return tokens_of(kernel, run(kernel, by_place, by_name), by_name, batch)
 
 
-def tokens_of(kernel: Kernel, answer: Any, by_name: dict[str, Any], batch: Batch) -> Any:
+def tokens_of(kernel: Kernel, answer: Any, by_name: dict[str, Any], batch: KernelBatch) -> Any:
     """Return the tokens of an answer to a batch as ``called`` does. Flat rows may be as wide as the longest alone."""
     tokens, numbers = _parts(kernel, answer, by_name)
     rows, gamma = batch.drafts.shape

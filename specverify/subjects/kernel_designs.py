@@ -16,7 +16,7 @@ import numpy as np
 
 from specverify.laws.grid import drafted, grid_tables
 from specverify.reference import Tokens
-from specverify.subjects.kernel_calls import Batch
+from specverify.subjects.kernel_calls import KernelBatch
 from specverify.subjects.kernel_rounds import ids_of
 from specverify.subjects.kernel_tables import PROMPT, SIZE, Situation
 
@@ -24,7 +24,7 @@ ONE, TWO, THREE = np.eye(SIZE)
 EITHER = (TWO + THREE) / 2
 
 
-class Kind(NamedTuple):
+class RowKind(NamedTuple):
     """One kind of row: pmfs of the three tokens with mass."""
 
     name: str
@@ -42,11 +42,11 @@ class Kind(NamedTuple):
 class Design(NamedTuple):
     """Kinds of rows for a vocabulary: one row of ``batch`` each."""
 
-    kinds: tuple[Kind, ...]
+    kinds: tuple[RowKind, ...]
     shares: tuple[float, ...]
     """How often each kind comes."""
     ids: tuple[int, ...]
-    batch: Batch
+    batch: KernelBatch
 
     @property
     def gamma(self) -> int:
@@ -54,7 +54,7 @@ class Design(NamedTuple):
         return int(self.batch.drafts.shape[1])
 
 
-def design_of(kinds: Sequence[Kind], shares: Sequence[float], vocabulary: int, draft_padding: int) -> Design:
+def design_of(kinds: Sequence[RowKind], shares: Sequence[float], vocabulary: int, draft_padding: int) -> Design:
     """Return the design; the positions after a row's drafts hold pmfs that must not affect the result."""
     ids, gamma = ids_of(vocabulary), max(len(kind.drafts) for kind in kinds)
     p, q = np.zeros((len(kinds), gamma + 1, vocabulary)), np.zeros((len(kinds), gamma, vocabulary))
@@ -66,14 +66,16 @@ def design_of(kinds: Sequence[Kind], shares: Sequence[float], vocabulary: int, d
         p[row, : count + 1, ids] = kind.p.T
         q[row, :count, ids] = kind.q.reshape(count, SIZE).T
         drafts[row, :count] = [ids[token] for token in kind.drafts]
-    return Design(tuple(kinds), tuple(shares), ids, Batch(p, q, drafts, np.array([len(kind.drafts) for kind in kinds])))
+    return Design(
+        tuple(kinds), tuple(shares), ids, KernelBatch(p, q, drafts, np.array([len(kind.drafts) for kind in kinds]))
+    )
 
 
-def drafts_of(situation: Situation) -> tuple[list[Kind], list[float]]:
+def drafts_of(situation: Situation) -> tuple[list[RowKind], list[float]]:
     """Return a kind of row for each possible draft of q, with its probability."""
     result = list(drafted((situation.target, situation.draft), PROMPT, situation.length))
     kinds = [
-        Kind(f"drafts {draft}", np.array(p, dtype=float), np.array(q, dtype=float).reshape(len(draft), SIZE), draft)
+        RowKind(f"drafts {draft}", np.array(p, dtype=float), np.array(q, dtype=float).reshape(len(draft), SIZE), draft)
         for draft, p, q, _ in result
     ]
     return kinds, [float(weight) for *_, weight in result]
@@ -90,7 +92,7 @@ def accepted_with(chance: float, *, then: Any = TWO) -> tuple[Any, Any]:
     return chance * ONE + (1 - chance) * then, ONE
 
 
-def bits(gamma: int) -> list[Kind]:
+def bits(gamma: int) -> list[RowKind]:
     """Return the kinds of rows that show one random number each: of every draft, the replacement, the bonus."""
     sure = accepted_with(1)
     result = []
@@ -102,7 +104,7 @@ def bits(gamma: int) -> list[Kind]:
     return result
 
 
-def coins_after_coins(gamma: int) -> list[Kind]:
+def coins_after_coins(gamma: int) -> list[RowKind]:
     """Return rows whose last draft has a fair coin, after drafts that are accepted with certainty or by a coin."""
     return [
         _kind(
@@ -116,7 +118,7 @@ def coins_after_coins(gamma: int) -> list[Kind]:
     ]
 
 
-def replacements_after_coins() -> list[Kind]:
+def replacements_after_coins() -> list[RowKind]:
     """Return rows whose only draft is rejected with certainty or by a coin, and replaced by one of two tokens."""
     return [
         _kind(f"after a coin of {chance:g}", [accepted_with(chance, then=EITHER)], ONE, ("token", 0))
@@ -124,7 +126,7 @@ def replacements_after_coins() -> list[Kind]:
     ]
 
 
-def replacements_after_drafts(gamma: int, place: int) -> list[Kind]:
+def replacements_after_drafts(gamma: int, place: int) -> list[RowKind]:
     """Return rows whose draft at ``place`` is rejected with certainty, after drafts that are accepted by coins."""
     then = [accepted_with(0, then=EITHER), *[accepted_with(1)] * (gamma - place - 1)]
     return [
@@ -133,7 +135,7 @@ def replacements_after_drafts(gamma: int, place: int) -> list[Kind]:
     ]
 
 
-def bonuses_after_coins(gamma: int) -> list[Kind]:
+def bonuses_after_coins(gamma: int) -> list[RowKind]:
     """Return rows whose drafts are accepted with certainty or by coins, followed by one of two tokens."""
     return [
         _kind(f"after coins of {chance:g}", [accepted_with(chance)] * gamma, EITHER, ("token", gamma))
@@ -141,6 +143,6 @@ def bonuses_after_coins(gamma: int) -> list[Kind]:
     ]
 
 
-def _kind(name: str, rows: Sequence[tuple[Any, Any]], last: Any, bit: tuple[str, int], seen: int = 0) -> Kind:
+def _kind(name: str, rows: Sequence[tuple[Any, Any]], last: Any, bit: tuple[str, int], seen: int = 0) -> RowKind:
     p, q = (np.array(values) for values in zip(*rows, strict=True))
-    return Kind(name, np.concatenate([p, last[None]]), q, (0,) * len(rows), bit, seen)
+    return RowKind(name, np.concatenate([p, last[None]]), q, (0,) * len(rows), bit, seen)

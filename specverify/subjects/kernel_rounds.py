@@ -15,12 +15,12 @@ import numpy as np
 
 from specverify.base.arrays import host_array
 from specverify.laws.draws import Tape
-from specverify.laws.grid import Cell, cells_between, chain_breakpoints, drafted, rows_of
+from specverify.laws.grid import GridCell, cells_between, chain_breakpoints, drafted, rows_of
 from specverify.reference import Draws, Site, Tokens, Verified, chain
 from specverify.reference.verifiers.block_verification import block_verification
 from specverify.reference.verifiers.speculative_sampling import speculative_sampling
 from specverify.subjects.kernel import Kernel
-from specverify.subjects.kernel_calls import Batch, as_given, called, given_batch
+from specverify.subjects.kernel_calls import KernelBatch, as_given, called, given_batch
 from specverify.subjects.kernel_tables import KERNEL_GAMMA, PROMPT, SIZE, Situation, deep_situations, situations_of
 
 RULES = {"token": speculative_sampling, "block": block_verification}
@@ -32,7 +32,7 @@ LAUNCHED = 4099
 """Rows in one launch, at most: a prime, so that no block divides it."""
 
 
-class Case(NamedTuple):
+class DraftCase(NamedTuple):
     """One draft in a situation."""
 
     situation: Situation
@@ -44,16 +44,16 @@ class Case(NamedTuple):
     """The probability that q makes this draft."""
 
 
-class Rounds(NamedTuple):
+class KernelRounds(NamedTuple):
     """Cases as rows of a batch, with their cells: coins of gamma drafts, the last draw, a third noise of a race."""
 
     kernel: Kernel
     gamma: int
     ids: tuple[int, ...]
     """The ids, in the kernel's vocabulary, of the tokens that have mass."""
-    cases: tuple[Case, ...]
-    batch: Batch
-    cells: tuple[Cell, ...]
+    cases: tuple[DraftCase, ...]
+    batch: KernelBatch
+    cells: tuple[GridCell, ...]
 
     @property
     def vocabulary(self) -> int:
@@ -66,7 +66,7 @@ class Rounds(NamedTuple):
         return max(1, min(LAUNCHED, ENTRIES // ((2 * self.gamma + 1) * self.vocabulary)))
 
 
-def rounds_of(kernel: Kernel, gamma: int, vocabulary: int, budget: int, *, within: bool = False) -> Rounds:
+def rounds_of(kernel: Kernel, gamma: int, vocabulary: int, budget: int, *, within: bool = False) -> KernelRounds:
     """Return as many tables as fit into ``budget`` rows of one evaluation; for ``within`` see ``ids_of``.
 
     Raises ``ValueError`` if not even one fits.
@@ -75,13 +75,13 @@ def rounds_of(kernel: Kernel, gamma: int, vocabulary: int, budget: int, *, withi
     return _of_tables(kernel, gamma, vocabulary, budget, tables, within=within)
 
 
-def deep_rounds_of(kernel: Kernel, budget: int) -> Rounds:
+def deep_rounds_of(kernel: Kernel, budget: int) -> KernelRounds:
     """Return as many of ``deep_situations`` as fit into ``budget`` rows of one evaluation."""
     tables = ((situation,) for situation in deep_situations(kernel))
     return _of_tables(kernel, KERNEL_GAMMA, SIZE, budget, tables)
 
 
-def runs_on(rounds: Rounds) -> bool:
+def runs_on(rounds: KernelRounds) -> bool:
     """Return whether the kernel answers one of these rows without an error."""
     try:
         decided(rounds, np.zeros(1, dtype=np.int64), np.full((1, rounds.gamma + 1 + rounds.kernel.race), 0.5))
@@ -98,8 +98,8 @@ def _of_tables(
     tables: Iterable[Sequence[Situation]],
     *,
     within: bool = False,
-) -> Rounds:
-    cases, cells, least = list[Case](), list[Cell](), float("inf")
+) -> KernelRounds:
+    cases, cells, least = list[DraftCase](), list[GridCell](), float("inf")
     for situations in tables:
         new = [case for situation in situations for case in _cases(situation)]
         parts = [cells_between(_breakpoints(kernel, gamma, case), len(cases) + i) for i, case in enumerate(new)]
@@ -111,7 +111,7 @@ def _of_tables(
     if not cases:
         raise ValueError(f"rows leave {budget} for gamma={gamma}, expected at least {least}, which one table takes")
     ids = ids_of(vocabulary, within=within)
-    return Rounds(kernel, gamma, ids, tuple(cases), _batch(kernel, cases, gamma, ids, vocabulary), tuple(cells))
+    return KernelRounds(kernel, gamma, ids, tuple(cases), _batch(kernel, cases, gamma, ids, vocabulary), tuple(cells))
 
 
 def ids_of(vocabulary: int, *, within: bool = False) -> tuple[int, ...]:
@@ -124,17 +124,19 @@ def ids_of(vocabulary: int, *, within: bool = False) -> tuple[int, ...]:
     return (0, 1, 2) if vocabulary == SIZE else (first, first + 1, vocabulary - 1)
 
 
-def _cases(situation: Situation) -> list[Case]:
+def _cases(situation: Situation) -> list[DraftCase]:
     models = situation.target, situation.draft
-    return [Case(situation, *result) for result in drafted(models, PROMPT, situation.length)]
+    return [DraftCase(situation, *result) for result in drafted(models, PROMPT, situation.length)]
 
 
-def _breakpoints(kernel: Kernel, gamma: int, case: Case) -> list[Any]:
+def _breakpoints(kernel: Kernel, gamma: int, case: DraftCase) -> list[Any]:
     *coins, last = chain_breakpoints(case.p, case.q, case.draft, RULES[kernel.convention.rule])
     return [*coins, *[()] * (gamma - len(coins)), last, *([()] if kernel.race else [])]
 
 
-def _batch(kernel: Kernel, cases: Sequence[Case], gamma: int, ids: tuple[int, ...], vocabulary: int) -> Batch:
+def _batch(
+    kernel: Kernel, cases: Sequence[DraftCase], gamma: int, ids: tuple[int, ...], vocabulary: int
+) -> KernelBatch:
     """Return a row for each case; the positions after its drafts hold pmfs and ids that must not affect the result."""
     p = np.zeros((len(cases), gamma + 1, vocabulary))
     q = np.zeros((len(cases), gamma, vocabulary))
@@ -146,10 +148,10 @@ def _batch(kernel: Kernel, cases: Sequence[Case], gamma: int, ids: tuple[int, ..
         p[row, : count + 1, ids] = np.array(case.p, dtype=np.float64).T
         q[row, :count, ids] = np.array(case.q, dtype=np.float64).reshape(count, SIZE).T
         drafts[row, :count] = [ids[token] for token in case.draft]
-    return Batch(p, q, drafts, np.array([case.situation.length for case in cases]))
+    return KernelBatch(p, q, drafts, np.array([case.situation.length for case in cases]))
 
 
-def launched(rounds: Rounds, cases: Any, uniforms: Any, seed: int = 0) -> Any:
+def launched(rounds: KernelRounds, cases: Any, uniforms: Any, seed: int = 0) -> Any:
     """Return the kernel's tokens for ``cases`` ``[rows]`` at ``uniforms`` ``[rows, k]``, in launches of many rows.
 
     Tokens with mass are 0, 1 and 2; other tokens are their id plus 3.
@@ -160,14 +162,14 @@ def launched(rounds: Rounds, cases: Any, uniforms: Any, seed: int = 0) -> Any:
     return np.concatenate(parts)[np.argsort(order)]
 
 
-def decided(rounds: Rounds, cases: Any, uniforms: Any) -> Any:
+def decided(rounds: KernelRounds, cases: Any, uniforms: Any) -> Any:
     """Return the kernel's tokens in one launch of these rows, in this order; tokens as in ``launched``."""
-    batch = Batch(*(values[cases] for values in rounds.batch))
+    batch = KernelBatch(*(values[cases] for values in rounds.batch))
     answer = called(rounds.kernel, given_batch(rounds.kernel, batch), random_of(rounds, cases, uniforms))
     return in_small(rounds, host_array(answer))
 
 
-def in_small(rounds: Rounds, answer: Any) -> Any:
+def in_small(rounds: KernelRounds, answer: Any) -> Any:
     """Return tokens with mass as 0, 1 and 2, others as their id plus 3; negative ones unchanged."""
     small = np.where(answer >= 0, answer.astype(np.int64) + SIZE, answer)
     for token, identity in enumerate(rounds.ids):
@@ -175,14 +177,14 @@ def in_small(rounds: Rounds, answer: Any) -> Any:
     return small
 
 
-def in_ids(rounds: Rounds, tokens: Sequence[int]) -> Tokens:
+def in_ids(rounds: KernelRounds, tokens: Sequence[int]) -> Tokens:
     """Return tokens of ``launched`` as ids of the kernel's vocabulary."""
     return tuple(
         rounds.ids[token] if 0 <= token < SIZE else token - SIZE if token >= SIZE else token for token in tokens
     )
 
 
-def random_of(rounds: Rounds, cases: Any, uniforms: Any) -> tuple[Any, Any]:
+def random_of(rounds: KernelRounds, cases: Any, uniforms: Any) -> tuple[Any, Any]:
     """Return the coins and the random arguments of the last draw, in the kernel's library."""
     kernel, gamma = rounds.kernel, rounds.gamma
     last = uniforms[:, gamma]
@@ -197,7 +199,7 @@ def given_random(kernel: Kernel, coins: Any, last: Any) -> tuple[Any, Any]:
     return as_given(kernel, coins, kernel.of_uniforms), as_given(kernel, last, kernel.of_uniforms)
 
 
-def noise_of(rounds: Rounds, cases: Any, share: Any, rest: Any) -> Any:
+def noise_of(rounds: KernelRounds, cases: Any, share: Any, rest: Any) -> Any:
     """Return exponentials ``[rows, V]``: of the pair ``share`` and its complement, of the third by ``rest``."""
     rng, rows = np.random.default_rng(rounds.vocabulary), np.arange(len(cases))
     noise = np.broadcast_to(rng.exponential(size=rounds.vocabulary), (len(cases), rounds.vocabulary)).copy()
@@ -208,7 +210,7 @@ def noise_of(rounds: Rounds, cases: Any, share: Any, rest: Any) -> Any:
     return noise
 
 
-def by_rule(rounds: Rounds, case: Case, uniforms: Sequence[float]) -> Tokens:
+def by_rule(rounds: KernelRounds, case: DraftCase, uniforms: Sequence[float]) -> Tokens:
     """Return the tokens that the rule emits at these uniforms, the last one by inverse CDF or by its race."""
     last = float(uniforms[rounds.gamma])
     answers: dict[tuple[Site, int], float] = {(("bonus",), 0): last}

@@ -13,7 +13,7 @@ import numpy as np
 
 from specverify.base.arrays import host_array
 from specverify.subjects.kernel import Kernel
-from specverify.subjects.kernel_calls import Batch, as_given, called, given_batch
+from specverify.subjects.kernel_calls import KernelBatch, as_given, called, given_batch
 from specverify.subjects.kernel_designs import Design
 from specverify.subjects.kernel_rounds import ENTRIES
 from specverify.subjects.kernel_tables import SIZE
@@ -41,7 +41,7 @@ class Calls(NamedTuple):
 AT_ONCE = Calls()
 
 
-class Answer(NamedTuple):
+class KernelAnswer(NamedTuple):
     """The result of one call, in arrays of the kernel's library."""
 
     kinds: Any
@@ -50,7 +50,7 @@ class Answer(NamedTuple):
     """``[rows, gamma + 1]``: -1 for padding, 0 to 2 for tokens that have mass, 3 for others."""
 
 
-def answers(kernel: Kernel, design: Design, samples: int, seed: int, calls: Calls = AT_ONCE) -> Iterator[Answer]:
+def answers(kernel: Kernel, design: Design, samples: int, seed: int, calls: Calls = AT_ONCE) -> Iterator[KernelAnswer]:
     """Yield the answers of as many calls as ``samples`` rows take, or of one call for each key.
 
     Calls differ in the offset alone, unless keys are given.
@@ -69,8 +69,8 @@ def answers(kernel: Kernel, design: Design, samples: int, seed: int, calls: Call
                 places = order if rows == size else as_given(kernel, rng.permutation(rows))
                 kinds = _spread(kernel, rng.multinomial(rows, design.shares), places, int(rng.integers(rows)))
             mine = [kernel.xp.take(values, kinds, axis=0) for values in (p, q, drafts)]
-            batch = Batch(mine[0], mine[1], mine[2], _lengths(design, kinds))
-            yield Answer(kinds, in_small(kernel, design, called(kernel, batch, _random(kernel, seed, *key))))
+            batch = KernelBatch(mine[0], mine[1], mine[2], _lengths(design, kinds))
+            yield KernelAnswer(kinds, in_small(kernel, design, called(kernel, batch, _random(kernel, seed, *key))))
 
 
 def _random(kernel: Kernel, seed: int, more: int, number: int) -> tuple[int, ...]:
@@ -95,7 +95,7 @@ def _lengths(design: Design, kinds: Any) -> Any:
 
 
 def in_small(kernel: Kernel, design: Design, tokens: Any) -> Any:
-    """Return tokens of the kernel's vocabulary in the numbering of ``Answer``."""
+    """Return tokens of the kernel's vocabulary in the numbering of ``KernelAnswer``."""
     xp = kernel.xp
     small = xp.where(tokens == -1, -1, ELSEWHERE)
     for token, identity in enumerate(design.ids):
@@ -130,7 +130,7 @@ def text_of(key: int, gamma: int) -> tuple[int, ...]:
     return tuple(tokens)
 
 
-def bits_of(kernel: Kernel, design: Design, answer: Answer) -> Any:
+def bits_of(kernel: Kernel, design: Design, answer: KernelAnswer) -> Any:
     """Return the bit of every row, 0 or 1, or 2 where the design ignores it."""
     xp, (kinds, tokens) = kernel.xp, answer
     accepted = xp.sum(xp.astype(tokens >= 0, tokens.dtype), axis=1) - 1

@@ -30,8 +30,7 @@ from specverify.subjects.arrays import SMALL_DRAFT, SMALL_P, SMALL_Q, BareVerifi
 from specverify.subjects.calls import Convert, called
 from specverify.subjects.deep import deep_of
 from specverify.subjects.emitted import drawn_row, emitted_row
-from specverify.subjects.processed import Processed, bare
-from specverify.subjects.remembered import answer_of
+from specverify.subjects.remembered_calls import answer_of
 from specverify.subjects.subject import Context, Subject, Variant
 from specverify.subjects.verifier import (
     pmf_rows,
@@ -39,6 +38,7 @@ from specverify.subjects.verifier import (
     setting_of_decoder,
     variant_of,
 )
+from specverify.subjects.warped_tasks import Processed, bare
 
 Setting = tuple[tuple[str, float], ...]
 PARAMETERS = ("temperature", "top_k", "top_p", "min_p")

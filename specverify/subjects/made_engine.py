@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from specverify.base.limits import MOST_PROGRAMS
+from specverify.base.default_limits import MOST_PROGRAMS
 from specverify.intercept.distributions import Forced
 from specverify.laws.deep_scenarios import LONG_SCENARIOS, WRITTEN_OUT
 from specverify.laws.draws import Replayed

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from typing import Any, Final, NamedTuple
 
-from specverify.base.limits import MOST_PROGRAMS
+from specverify.base.default_limits import MOST_PROGRAMS
 from specverify.laws.scenarios import Scenario
 from specverify.reference import Tokens
 from specverify.subjects.awaited import awaited

@@ -17,7 +17,7 @@ class Proposed(NamedTuple):
     """q of each token, as it was reported; None where nothing was drawn."""
 
 
-class Asked(NamedTuple):
+class DraftRequest(NamedTuple):
     """A request to a drafter."""
 
     tokens: Tokens
@@ -32,6 +32,6 @@ def numbers_of(row: Any) -> list[float]:
     return list(map(float, values))
 
 
-def reports(model: LanguageModel, asked: Asked, draft: Tokens) -> list[list[float]]:
+def reports(model: LanguageModel, asked: DraftRequest, draft: Tokens) -> list[list[float]]:
     """Return the rows that the draft model itself gives on the way through a draft."""
     return [numbers_of(model(asked.tokens + draft[:place])) for place in range(len(draft))]

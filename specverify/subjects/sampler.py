@@ -29,7 +29,7 @@ class Sampler(NamedTuple):
     """``sample(seed, n)`` -> n sequences of token ids."""
 
 
-class Drawn(NamedTuple):
+class SampledText(NamedTuple):
     """The answer of one call."""
 
     tokens: Sequence[Tokens]
@@ -42,7 +42,7 @@ def drawn(sampler: Sampler, seed: int, number: int) -> Sequence[Tokens]:
     return answered(sampler, seed, number).tokens
 
 
-def answered(sampler: Sampler, seed: int, number: int) -> Drawn:
+def answered(sampler: Sampler, seed: int, number: int) -> SampledText:
     """Return ``number`` sequences and the values reported with them.
 
     Raises ``UnusableSubject`` for any other answer, and for errors of the sampler.
@@ -56,11 +56,11 @@ def answered(sampler: Sampler, seed: int, number: int) -> Drawn:
         raise UnusableSubject(said) from error
     asked = f"{sampler.name}(seed={seed}, n={number}) returned"
     if not isinstance(answer, Mapping):
-        return Drawn(_sequences(answer, number, asked))
+        return SampledText(_sequences(answer, number, asked))
     if "tokens" not in answer:
         raise UnusableSubject(f"{asked} {shown(answer)}, expected tokens, and accepted if it tells")
     accepted = _numbers(answer["accepted"], number, asked) if "accepted" in answer else None
-    return Drawn(_sequences(answer["tokens"], number, asked), accepted)
+    return SampledText(_sequences(answer["tokens"], number, asked), accepted)
 
 
 def _sequences(answer: Any, number: int, asked: str) -> Sequence[Tokens]:

@@ -49,7 +49,7 @@ from specverify.subjects.arrays import SMALL_DRAFT, SMALL_P, SMALL_Q, BareVerifi
 from specverify.subjects.calls import Convert, called
 from specverify.subjects.deep import deep_of
 from specverify.subjects.emitted import drawn_row, emitted_row
-from specverify.subjects.remembered import answer_of, answers_of_law, remembered
+from specverify.subjects.remembered_calls import answer_of, answers_of_law, remembered
 from specverify.subjects.seeded import seeded
 from specverify.subjects.subject import Context, Intercepted, SampledSetting, Subject, Variant
 

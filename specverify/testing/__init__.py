@@ -49,7 +49,7 @@ from specverify.testing.promised import Returns
 from specverify.testing.samplers import SampleCall, SamplerLaw, check_sampler
 from specverify.testing.servers import server_sampler
 from specverify.testing.verifiers import check_decoder, check_verifier
-from specverify.trust.calibrate import Calibration, Seen, Takes, calibrate
+from specverify.trust.calibrate import Calibration, ErrorDetection, Takes, calibrate
 
 __all__ = [
     "Algorithm",
@@ -65,6 +65,7 @@ __all__ = [
     "Drafts",
     "Ends",
     "EngineScenario",
+    "ErrorDetection",
     "Evidence",
     "Form",
     "Forward",
@@ -85,7 +86,6 @@ __all__ = [
     "Rule",
     "SampleCall",
     "SamplerLaw",
-    "Seen",
     "Sizes",
     "SpeculationRefuted",
     "SpeculationUndecided",

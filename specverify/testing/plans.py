@@ -20,13 +20,14 @@ from specverify.base.arguments import (
     check_seed,
     nearest,
 )
+from specverify.base.default_limits import EDGE, SECONDS
 from specverify.base.edges import check_edge
-from specverify.base.limits import EDGE, SECONDS
 from specverify.base.verdict import Evidence, Verdict
 from specverify.checks import CHECKS, EXACT_CHECKS, Check, Conditions
 from specverify.reference import Claim
 from specverify.run.verify import Checklist, not_applicable, verify_subject
 from specverify.subjects.subject import Subject
+from specverify.testing.log_lines import logged
 
 OnFail = Literal["raise", "warn"] | None
 ALARM = 1e-6
@@ -231,7 +232,8 @@ def checks_plan(subject: Subject, checks: tuple[Check, ...], conditions: Conditi
 
     def examine(names: Collection[str], seconds: float, known: Mapping[str, Verdict]) -> Iterable[Verdict]:
         chosen = tuple(check for check in checks if check.name in names)
-        return verify_subject(subject, Checklist(chosen, conditions, seconds, bool(options.get("quick"))), known=known)
+        checklist = Checklist(chosen, conditions, seconds, bool(options.get("quick")))
+        return logged(subject.name, lambda progress: verify_subject(subject, checklist, progress, known=known))
 
     return Plan(
         subject.name,

@@ -14,7 +14,7 @@ from specverify.promises.pairs import OF_PROMISE, judge_seeds
 from specverify.promises.sampled import judge_values, tokens_sampled
 from specverify.reference import Tokens
 from specverify.run.greedy import judged_greedily
-from specverify.run.samplers import SamplingPlan, check_plan, sampled_verdicts, seeds_of
+from specverify.run.sequential_samples import SamplingPlan, check_plan, sampled_verdicts, seeds_of
 from specverify.subjects.sampler import Sampler
 from specverify.subjects.subject import UnusableSubject
 from specverify.testing.engines import greedy_logits

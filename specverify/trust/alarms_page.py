@@ -23,7 +23,7 @@ examples, with random rational tables, vocabulary, prompt, horizon and end-of-se
 |---|---|---|---|---|---|---|
 {rows}
 
-Seed {seed}. Repeat it with `nox -s alarms`.
+Seed {seed}. Repeat it with `nox -s pages -- alarms`.
 """
 
 

@@ -29,7 +29,7 @@ def _ratio(token: Array) -> Array:
     return ratio
 
 
-class Bug(NamedTuple):
+class BlackBoxBug(NamedTuple):
     """One decoder; the default fields are right."""
 
     drafted: Array = Q
@@ -58,36 +58,36 @@ class Bug(NamedTuple):
     """Accepted drafts of the last round are counted although the text has ended before them."""
 
 
-MUTANTS: Final[Mapping[str, Bug]] = {
-    "none: a correct decoder": Bug(),
-    "replacement drawn from p": Bug(residual=P),
-    "every draft accepted": Bug(ratio=lambda token: np.full(token.shape, 2.0)),
-    "replacement from max(0, q - p)": Bug(residual=np.maximum(Q - P, 0)),
-    "ratio inverted": Bug(ratio=lambda token: 1 / _ratio(token)),
-    "rejecting coin looks the replacement up": Bug(coin_again=True),
-    "draft's noise used for the replacement": Bug(noise_again=True),
-    "match, else a fresh sample": Bug(matching=True),
-    "lenience 0.9": Bug(ratio=lambda token: _ratio(token) / 0.9),
-    "lenience 0.5": Bug(ratio=lambda token: _ratio(token) / 0.5),
-    "one coin for all positions of a round": Bug(one_coin=True),
-    "bonus drawn from q (gamma 1)": Bug(bonus=Q, gamma=1),
-    "draft accepted after a rejection": Bug(after_rejection=True),
-    "two rows share a stream": Bug(rows_alike=True),
-    "greedy draft, softmax q": Bug(drafted=GREEDY),
-    "truncated draft, raw q": Bug(drafted=TRUNCATED),
-    "draft at temperature 0.8, q at 1": Bug(drafted=TEMPERED),
-    "every round begins its stream again": Bug(rounds_alike=True),
+MUTANTS: Final[Mapping[str, BlackBoxBug]] = {
+    "none: a correct decoder": BlackBoxBug(),
+    "replacement drawn from p": BlackBoxBug(residual=P),
+    "every draft accepted": BlackBoxBug(ratio=lambda token: np.full(token.shape, 2.0)),
+    "replacement from max(0, q - p)": BlackBoxBug(residual=np.maximum(Q - P, 0)),
+    "ratio inverted": BlackBoxBug(ratio=lambda token: 1 / _ratio(token)),
+    "rejecting coin looks the replacement up": BlackBoxBug(coin_again=True),
+    "draft's noise used for the replacement": BlackBoxBug(noise_again=True),
+    "match, else a fresh sample": BlackBoxBug(matching=True),
+    "lenience 0.9": BlackBoxBug(ratio=lambda token: _ratio(token) / 0.9),
+    "lenience 0.5": BlackBoxBug(ratio=lambda token: _ratio(token) / 0.5),
+    "one coin for all positions of a round": BlackBoxBug(one_coin=True),
+    "bonus drawn from q (gamma 1)": BlackBoxBug(bonus=Q, gamma=1),
+    "draft accepted after a rejection": BlackBoxBug(after_rejection=True),
+    "two rows share a stream": BlackBoxBug(rows_alike=True),
+    "greedy draft, softmax q": BlackBoxBug(drafted=GREEDY),
+    "truncated draft, raw q": BlackBoxBug(drafted=TRUNCATED),
+    "draft at temperature 0.8, q at 1": BlackBoxBug(drafted=TEMPERED),
+    "every round begins its stream again": BlackBoxBug(rounds_alike=True),
 }
 """By what is wrong; lenience and the dishonest draft come in two strengths each."""
 
 KEPT: Final = 0.8
-OF_ACCEPTANCE: Final[Mapping[str, Bug]] = {
-    "none: a correct decoder": Bug(),
-    "every draft rejected": Bug(ratio=lambda token: np.zeros(token.shape), residual=P),
-    "a fifth of the drafts rejected without need": Bug(
+OF_ACCEPTANCE: Final[Mapping[str, BlackBoxBug]] = {
+    "none: a correct decoder": BlackBoxBug(),
+    "every draft rejected": BlackBoxBug(ratio=lambda token: np.zeros(token.shape), residual=P),
+    "a fifth of the drafts rejected without need": BlackBoxBug(
         ratio=lambda token: KEPT * np.minimum(_ratio(token), 1), residual=P - KEPT * np.minimum(P, Q)
     ),
-    "drafts counted behind the end": Bug(counted_behind_the_end=True),
+    "drafts counted behind the end": BlackBoxBug(counted_behind_the_end=True),
 }
 """By what is wrong; the texts of all follow the target's law."""
 
@@ -102,12 +102,12 @@ def acceptance() -> Array:
     return np.array([(1 - rate) ** 2, 2 * rate * (1 - rate), rate**2])
 
 
-def decode(bug: Bug, seed: int, number: int) -> Array:
+def decode(bug: BlackBoxBug, seed: int, number: int) -> Array:
     """Return ``number`` texts, int64 ``[number, 2]``: the ``sample(seed, n)`` of ``check_sampler``."""
     return told(bug, seed, number)["tokens"]
 
 
-def told(bug: Bug, seed: int, number: int) -> Mapping[str, Array]:
+def told(bug: BlackBoxBug, seed: int, number: int) -> Mapping[str, Array]:
     """Return the texts with ``accepted``, int64 ``[number]``: the number of accepted drafts of each text."""
     rows = (number + 1) // 2 if bug.rows_alike else number
     rng = np.random.default_rng(seed)
@@ -128,13 +128,13 @@ def told(bug: Bug, seed: int, number: int) -> Mapping[str, Array]:
     return {"tokens": text, "accepted": accepted}
 
 
-def counts(bug: Bug, seed: int, number: int) -> Array:
+def counts(bug: BlackBoxBug, seed: int, number: int) -> Array:
     """Return the counts of the 16 texts, ``[16]``."""
     text = decode(bug, seed, number)
     return np.bincount(text[:, 0] * len(P) + text[:, 1], minlength=len(P) ** 2)
 
 
-def _round(bug: Bug, rng: np.random.Generator, rows: int) -> tuple[Array, Array, Array]:
+def _round(bug: BlackBoxBug, rng: np.random.Generator, rows: int) -> tuple[Array, Array, Array]:
     """Return one round: tokens ``[rows, gamma + 1]``, their number, and the number of accepted drafts."""
     noise = rng.exponential(size=(rows, bug.gamma + 1, len(P)))
     coins, fresh = rng.random((rows, bug.gamma)), rng.exponential(size=(rows, bug.gamma, len(P)))
@@ -155,7 +155,7 @@ def _round(bug: Bug, rng: np.random.Generator, rows: int) -> tuple[Array, Array,
     return new, count, first
 
 
-def _replacements(bug: Bug, coins: Array, noise: Array, fresh: Array) -> Array:
+def _replacements(bug: BlackBoxBug, coins: Array, noise: Array, fresh: Array) -> Array:
     if bug.coin_again:
         edges = np.cumsum(bug.residual) / bug.residual.sum()
         return np.searchsorted(edges, coins, side="right")

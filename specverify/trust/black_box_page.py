@@ -12,11 +12,11 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from specverify.base.verdict import Status
-from specverify.run.samplers import SamplingPlan, sampled_verdicts
+from specverify.run.sequential_samples import SamplingPlan, sampled_verdicts
 from specverify.statistics.e_processes import CONCENTRATIONS, Array, log_e_value
 from specverify.subjects.sampler import Sampler
 from specverify.trust import large_vocabulary, listed_figures
-from specverify.trust.black_box_mutants import MUTANTS, OF_ACCEPTANCE, Bug, P, acceptance, counts, told
+from specverify.trust.black_box_mutants import MUTANTS, OF_ACCEPTANCE, BlackBoxBug, P, acceptance, counts, told
 from specverify.trust.calibrate import Calibration
 from specverify.trust.existing_tests import flashinfer_cosine, pytorch_two_samples
 
@@ -30,7 +30,7 @@ PAGE: Final = Path("docs/black-boxes.md")
 BEGIN, END = "<!-- computed: {} -->", "<!-- end -->"
 
 
-class Found(NamedTuple):
+class BugResult(NamedTuple):
     """The result for one bug."""
 
     name: str
@@ -48,7 +48,7 @@ def law() -> Mapping[tuple[int, int], float]:
     return {(a, b): float(P[a] * P[b]) for a in range(len(P)) for b in range(len(P))}
 
 
-def found(name: str, bug: Bug) -> Found:
+def found(name: str, bug: BlackBoxBug) -> BugResult:
     """Sample one bug until it is refuted, by the e-process of its law and by ``check_sampler``."""
     share = counts(bug, 0, LARGE) / LARGE
     tv = float(np.abs(share - np.outer(P, P).ravel()).sum() / 2)
@@ -56,10 +56,10 @@ def found(name: str, bug: Bug) -> Found:
         tuple(until_refuted(bug, seed, concentrations) for seed in range(1, RUNS + 1))
         for concentrations in (CONCENTRATIONS, listed_figures.CONCENTRATIONS)
     )
-    return Found(name, tv, ours, theirs, _by_checks(bug))
+    return BugResult(name, tv, ours, theirs, _by_checks(bug))
 
 
-def until_refuted(bug: Bug, seed: int, concentrations: Sequence[float] = CONCENTRATIONS) -> int | None:
+def until_refuted(bug: BlackBoxBug, seed: int, concentrations: Sequence[float] = CONCENTRATIONS) -> int | None:
     """Return the number of texts, in batches of 250, that refute the law at an alarm of 1e-6; None beyond 60 000."""
     total, masses = np.zeros(len(P) ** 2), np.outer(P, P).ravel()
     for batch in range(MOST // EVERY):
@@ -69,7 +69,7 @@ def until_refuted(bug: Bug, seed: int, concentrations: Sequence[float] = CONCENT
     return None
 
 
-def _by_checks(bug: Bug, acceptance: Array | None = None) -> str:
+def _by_checks(bug: BlackBoxBug, acceptance: Array | None = None) -> str:
     plan = SamplingPlan(tv=0.02, alarm=ALARM)
     verdicts = sampled_verdicts(Sampler("it", partial(told, bug)), plan, law=law(), acceptance=acceptance)
     refuted = [verdict.check for verdict in verdicts if verdict.status is Status.REFUTED]

@@ -32,7 +32,7 @@ STEPS: Final = 10
 Takes = Literal["samples", "counts"]
 
 
-class Seen(NamedTuple):
+class ErrorDetection(NamedTuple):
     """The results of the test on laws with one kind of error, of growing size."""
 
     way: str
@@ -55,7 +55,7 @@ class Calibration(NamedTuple):
     """Of the exact 99 percent interval of the false-alarm rate (Clopper and Pearson 1934)."""
     high: float
     declared: float | None
-    seen: tuple[Seen, ...]
+    seen: tuple[ErrorDetection, ...]
 
     @property
     def rate(self) -> float:
@@ -178,11 +178,11 @@ def most_wrong(masses: Array) -> Mapping[str, Array]:
     return {"half of the outcomes too likely": half} | garbage
 
 
-def _seen(way: str, right: Array, wrong: Array, alarmed: Callable[[Array], float]) -> Seen:
+def _seen(way: str, right: Array, wrong: Array, alarmed: Callable[[Array], float]) -> ErrorDetection:
     largest = float(np.abs(wrong - right).sum() / 2)
     at = lru_cache(maxsize=None)(lambda share: alarmed((1 - share) * right + share * wrong))
     passes, refuted = _edge(lambda share: at(share) <= 0.1), _edge(lambda share: at(share) < 0.9)
-    return Seen(way, largest, largest * passes[0], None if refuted[1] is None else largest * refuted[1])
+    return ErrorDetection(way, largest, largest * passes[0], None if refuted[1] is None else largest * refuted[1])
 
 
 def _edge(below: Callable[[float], bool]) -> tuple[float, float | None]:

@@ -50,7 +50,7 @@ class CountedAlarms(NamedTuple):
         return self.low <= self.declared
 
 
-class _Tally(NamedTuple):
+class _AlarmTally(NamedTuple):
     runs: int
     suspicions: int
     accused: int
@@ -65,7 +65,7 @@ def statistical_alarms(
     in float64, at several planned sample sizes.
     """
     works = [partial(_tally, share, false_alarm, seed) for share in _shares(runs)]
-    tallies: list[_Tally] = list(in_parallel(works, jobs, done))
+    tallies: list[_AlarmTally] = list(in_parallel(works, jobs, done))
     judged, suspicions, accused = (sum(column) for column in zip(*tallies, strict=True))
     return [
         _counted("the first stage rejects", judged, float(np.sqrt(false_alarm)), suspicions),
@@ -94,7 +94,7 @@ def _counted(what: str, runs: int, declared: float, accused: int) -> CountedAlar
     return CountedAlarms(what, runs, declared, accused, float(interval.low), float(interval.high))
 
 
-def _tally(indices: Sequence[int], false_alarm: float, seed: int) -> _Tally:
+def _tally(indices: Sequence[int], false_alarm: float, seed: int) -> _AlarmTally:
     suspicions = accused = 0
     miss = 0.1
     for index in indices:
@@ -111,7 +111,7 @@ def _tally(indices: Sequence[int], false_alarm: float, seed: int) -> _Tally:
         )
         suspicions += fit.second is not None
         accused += fit.verdict is FitVerdict.REFUTED
-    return _Tally(len(indices), suspicions, accused)
+    return _AlarmTally(len(indices), suspicions, accused)
 
 
 @lru_cache(maxsize=1024)

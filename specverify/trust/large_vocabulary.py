@@ -14,9 +14,9 @@ import numpy as np
 
 from specverify.base.verdict import Status
 from specverify.reference import Tokens, softmax
-from specverify.run.samplers import SamplingPlan, sampled_verdicts
+from specverify.run.sequential_samples import SamplingPlan, sampled_verdicts
 from specverify.subjects.sampler import Sampler
-from specverify.trust.peer_rounds import Rounds
+from specverify.trust.peer_rounds import PeerRounds
 from specverify.trust.peers import PEERS
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -88,7 +88,7 @@ def told(peer: str, law: Array, samples: int) -> str:
 def accepted(peer: str, law: Array, samples: int) -> bool:
     """Return whether another project's statistic accepts this many samples of ``law`` as samples of P."""
     statistic = next(item for item in PEERS if item.name == peer)
-    rounds = Rounds(lambda number, settled=None, /: _blocks(law, 1, number), independent=True)
+    rounds = PeerRounds(lambda number, settled=None, /: _blocks(law, 1, number), independent=True)
     return statistic.accepts(rounds, P, samples, np.random.default_rng(3))
 
 

@@ -37,7 +37,7 @@ CANNOT_BE_DRAWN = (NotAFunctionOfItsDraws, NeedsValue)
 """Of one way to draw rounds: another must be taken, from the beginning."""
 
 
-class Draw(Protocol):
+class RoundDrawer(Protocol):
     """Draws fresh rounds."""
 
     def __call__(self, number: int, settled: Callable[[Blocks], bool] = ..., /) -> Blocks:
@@ -48,15 +48,15 @@ class Draw(Protocol):
         ...
 
 
-class Rounds(NamedTuple):
+class PeerRounds(NamedTuple):
     """One way to draw rounds of a decoder."""
 
-    draw: Draw
+    draw: RoundDrawer
     independent: bool
     """Whether they are independent and alike, by the way they are drawn."""
 
 
-def rounds_of(decoder: Decoder, rng: np.random.Generator, intercepted: bool = False) -> Iterator[Rounds]:
+def rounds_of(decoder: Decoder, rng: np.random.Generator, intercepted: bool = False) -> Iterator[PeerRounds]:
     """Yield ways to draw a decoder's rounds after ``PROMPT``. If one raises ``CANNOT_BE_DRAWN``, take the next.
 
     ``intercepted`` states that its random calls are already answered. Drawing raises ``TimeoutError`` if it would take
@@ -74,8 +74,8 @@ def rounds_of(decoder: Decoder, rng: np.random.Generator, intercepted: bool = Fa
 
     for program in (one_round,) if intercepted else (one_round, answered):
         if _repeats_itself(program):
-            yield Rounds(partial(_counted, partial(divided_runs, program, rng=rng)), independent=True)
-    yield Rounds(partial(_counted, partial(_one_by_one, one_round, rng)), independent=False)
+            yield PeerRounds(partial(_counted, partial(divided_runs, program, rng=rng)), independent=True)
+    yield PeerRounds(partial(_counted, partial(_one_by_one, one_round, rng)), independent=False)
 
 
 def _repeats_itself(program: Callable[[Draws], Tokens]) -> bool:

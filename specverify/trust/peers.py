@@ -15,7 +15,7 @@ import numpy as np
 
 from specverify.reference import Decoder, Sampled, Task, softmax
 from specverify.subjects.subject import Subject
-from specverify.trust.peer_rounds import CANNOT_BE_DRAWN, PROMPT, Blocks, Rounds, rounds_of
+from specverify.trust.peer_rounds import CANNOT_BE_DRAWN, PROMPT, Blocks, PeerRounds, rounds_of
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -37,7 +37,7 @@ class PeerStatistic(NamedTuple):
     samples: int
     pmfs: Callable[[np.random.Generator, int], tuple[Array, Array]]
     """``pmfs(rng, vocabulary)`` -> p and q, ``[vocabulary]`` each."""
-    accepts: Callable[[Rounds, Array, int, np.random.Generator], bool]
+    accepts: Callable[[PeerRounds, Array, int, np.random.Generator], bool]
     """``accepts(rounds, p, samples, rng)``"""
     expresses: frozenset[str] = OF_VERIFIERS
     """Classes of defects that its test can express."""
@@ -110,7 +110,7 @@ def _ordered(_: np.random.Generator, vocabulary: int) -> tuple[Array, Array]:
     return softmax(logits), np.eye(vocabulary)[8]
 
 
-def _distance_shrinks(rounds: Rounds, p: Array, samples: int, rng: np.random.Generator) -> bool:
+def _distance_shrinks(rounds: PeerRounds, p: Array, samples: int, rng: np.random.Generator) -> bool:
     """The L2 distance to p shrinks 20 times as much as that to 100 random references, from 10 samples to all."""
     references = np.array([softmax(logits) for logits in rng.random((100, len(p)))])
     gamma = range(max(map(len, rounds.draw(10))) - 1 or 1)
@@ -124,7 +124,7 @@ def _distance_shrinks(rounds: Rounds, p: Array, samples: int, rng: np.random.Gen
     return few / max(many, 1e-300) > 20 * few_reference / many_reference
 
 
-def _chi_square(rounds: Rounds, p: Array, samples: int, _: np.random.Generator) -> bool:
+def _chi_square(rounds: PeerRounds, p: Array, samples: int, _: np.random.Generator) -> bool:
     """At every position reached, chi-square is below df + 10 sqrt(2 df); bins with an expectation below 5 are merged.
 
     Every round has a first position, so the final expectation of each token is known from the beginning. Once an excess
@@ -149,7 +149,7 @@ def _chi_square(rounds: Rounds, p: Array, samples: int, _: np.random.Generator) 
     return not any(refused(found, position, number) for position, number in enumerate(reached))
 
 
-def _kl_alike(rounds: Rounds, p: Array, samples: int, rng: np.random.Generator) -> bool:
+def _kl_alike(rounds: PeerRounds, p: Array, samples: int, rng: np.random.Generator) -> bool:
     """KL from p to the histogram differs by less than 0.01 nats from that of samples drawn from p itself."""
 
     def divergence(counts: Array) -> float:
@@ -161,7 +161,7 @@ def _kl_alike(rounds: Rounds, p: Array, samples: int, rng: np.random.Generator) 
     return abs(divergence(_counts(rounds.draw(samples), len(p), range(1))) - divergence(direct)) < 0.01
 
 
-def _cosine(rounds: Rounds, p: Array, samples: int, _: np.random.Generator) -> bool:
+def _cosine(rounds: PeerRounds, p: Array, samples: int, _: np.random.Generator) -> bool:
     """The cosine of the histogram and p is above 0.99, and no token of probability 0 occurs.
 
     Independent rounds are drawn in two parts, the second only if it can matter: the first part determines the final
@@ -194,7 +194,7 @@ def _cosine_between(counts: Array, p: Array) -> float:
     return float(counts @ p / (np.linalg.norm(counts) * np.linalg.norm(p)))
 
 
-def _order_kept(rounds: Rounds, p: Array, samples: int, _: np.random.Generator) -> bool:
+def _order_kept(rounds: PeerRounds, p: Array, samples: int, _: np.random.Generator) -> bool:
     """The counts of four tokens are in the order of their probabilities."""
     counts = _counts(rounds.draw(samples), len(p), range(1))
     return bool(counts[1] > counts[3] > counts[7] > 0 and counts[8] > counts[3])

@@ -24,10 +24,10 @@ from specverify.reference import Decoder, Draws, LanguageModel, Pmf, Sampled, Ta
 from specverify.subjects.arrays import BareVerifier
 from specverify.subjects.subject import EngineProgram, Subject, Variant, committed_before, drafts_of
 from specverify.trust.vector_draws import Forced, NotAsked
-from specverify.vectors.catalogue import all_vectors
+from specverify.vectors.all_vectors import all_vectors
+from specverify.vectors.json_models import pmf_of, sparse_pmf_of
 from specverify.vectors.kinds.boundary import LARGEST, ZERO
 from specverify.vectors.kinds.law_of_round import LOSSLESS, PROCESSED, options_data, task_of
-from specverify.vectors.tables import pmf_of, sparse_pmf_of
 from specverify.vectors.vector import Answer, Vector
 
 BUDGET = 20_000
@@ -38,7 +38,7 @@ SEEDS = range(8)
 """Runs of an engine that is looked into."""
 
 
-class Asked(NamedTuple):
+class QuestionedSide(NamedTuple):
     """One side, the bug or the control: its subject, its texts, and the algorithm it should implement."""
 
     subject: Subject
@@ -47,24 +47,26 @@ class Asked(NamedTuple):
     algorithm: str
 
 
-def sides(mutant: Mutant) -> tuple[Asked, Asked]:
+def sides(mutant: Mutant) -> tuple[QuestionedSide, QuestionedSide]:
     """Return the bug and its control."""
     bug, control = mutant.open(), mutant.control()
     name = control.name.removeprefix("reference:")
     known = {vector.inputs.get("algorithm") for vector in all_vectors().values()}
     algorithm = name if name in known else "speculative-sampling"
     texts, verifiers = mutant.texts or (None, None), mutant.verifiers or (None, None)
-    return Asked(bug, texts[0], verifiers[0], algorithm), Asked(control, texts[1], verifiers[1], algorithm)
+    return QuestionedSide(bug, texts[0], verifiers[0], algorithm), QuestionedSide(
+        control, texts[1], verifiers[1], algorithm
+    )
 
 
-def questions(asked: Asked) -> Iterator[tuple[Vector, Callable[[Asked], Answer]]]:
+def questions(asked: QuestionedSide) -> Iterator[tuple[Vector, Callable[[QuestionedSide], Answer]]]:
     """Yield every vector that applies to a side with a function that answers it, kind after kind."""
     for vector in all_vectors().values():
         for answer in _ways(asked, vector):
             yield vector, answer
 
 
-def _ways(asked: Asked, vector: Vector) -> Iterator[Callable[[Asked], Answer]]:
+def _ways(asked: QuestionedSide, vector: Vector) -> Iterator[Callable[[QuestionedSide], Answer]]:
     variants = range(len(asked.subject.variants))
     if vector.kind == "law_of_round":
         if asked.text is not None and vector.group.endswith((LOSSLESS, PROCESSED)):
@@ -85,21 +87,21 @@ def _ways(asked: Asked, vector: Vector) -> Iterator[Callable[[Asked], Answer]]:
         yield from (partial(_cache_answer, vector, program) for program in range(len(asked.subject.programs)))
 
 
-def _variant(asked: Asked, place: int) -> Variant:
+def _variant(asked: QuestionedSide, place: int) -> Variant:
     variant = asked.subject.variants[place]
     if variant.process is not None:
         raise NotAsked("it processes the models by itself")
     return variant
 
 
-def _task(asked: Asked, task: Task) -> Task:
+def _task(asked: QuestionedSide, task: Task) -> Task:
     if asked.subject.rational:
         return task
     assert task.draft is not None
     return task._replace(target=as_float64(task.target), draft=as_float64(task.draft))
 
 
-def _law_answer(vector: Vector, place: int, asked: Asked) -> Answer:
+def _law_answer(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
     """Answer by the law of a round, or of a text, of a variant at the vector's models."""
     inputs, variant = vector.inputs, _variant(asked, place)
     if inputs.get("options") is not None and inputs["options"] != _options(variant):
@@ -133,7 +135,7 @@ def _as_answer(law: Law) -> Answer:
     return {"law": rows}
 
 
-def _text_answer(vector: Vector, asked: Asked) -> Answer:
+def _text_answer(vector: Vector, asked: QuestionedSide) -> Answer:
     inputs = vector.inputs
     task = task_of(inputs)
     assert asked.text is not None
@@ -158,7 +160,7 @@ def _spelt(inputs: Mapping[str, Any]) -> tuple[LanguageModel, Tokens, int]:
     return model, prompt, size
 
 
-def _stopped(vector: Vector, place: int, asked: Asked) -> Answer:
+def _stopped(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
     """Answer by decoding a text on which target and draft agree: every draft is accepted, whatever the rounds are."""
     model, prompt, _ = _spelt(vector.inputs)
     task = Task(model, model, eos=tuple(vector.inputs["eos"]), horizon=vector.inputs["max_new"])
@@ -166,7 +168,7 @@ def _stopped(vector: Vector, place: int, asked: Asked) -> Answer:
     return {"tokens": list(generate(decoder, prompt, Sampled(0)).tokens), "finished": True}
 
 
-def _stopped_text(vector: Vector, asked: Asked) -> Answer:
+def _stopped_text(vector: Vector, asked: QuestionedSide) -> Answer:
     inputs = vector.inputs
     model, prompt, size = _spelt(inputs)
     assert asked.text is not None
@@ -220,7 +222,7 @@ def _end_of(inputs: Mapping[str, Any]) -> float | None:
     return {ZERO: 0.0, LARGEST: 1.0}.get(numbers.pop()) if len(numbers) == 1 else None
 
 
-def _round_answer(vector: Vector, place: int, asked: Asked) -> Answer:
+def _round_answer(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
     """Answer by a decoder's first round: drafts forced, other draws by the uniforms, or all of them at one end."""
     inputs, variant = vector.inputs, _variant(asked, place)
     gamma = len(inputs["draft"])
@@ -236,7 +238,7 @@ def _round_answer(vector: Vector, place: int, asked: Asked) -> Answer:
     return _first_round(variant.intercepted.build(task, forced), Forced(inputs), gamma)
 
 
-def _bare_answer(vector: Vector, asked: Asked) -> Answer:
+def _bare_answer(vector: Vector, asked: QuestionedSide) -> Answer:
     """Answer by one call of a verifier."""
     inputs = vector.inputs
     rows = [np.array(side, dtype=np.float64) for side in _given_rows(inputs)]
@@ -249,7 +251,7 @@ def _bare_answer(vector: Vector, asked: Asked) -> Answer:
     return {"accepted": len(tokens) - 1, "tokens": tokens}
 
 
-def _cache_answer(vector: Vector, place: int, asked: Asked) -> Answer:
+def _cache_answer(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
     """Answer by the cache lengths in an engine's passes, if one of its rounds is the vector's."""
     program = asked.subject.programs[place]
     wanted = tuple(vector.inputs[name] for name in ("known", "gamma", "accepted"))

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from specverify.base.parallel import in_parallel
 from specverify.mutants import Mutant, mutants
-from specverify.trust.vector_answers import UNABLE, Asked, questions, sides
-from specverify.vectors.catalogue import kind_of
+from specverify.trust.vector_answers import UNABLE, QuestionedSide, questions, sides
+from specverify.vectors.all_vectors import kind_of
 from specverify.vectors.vector import Answer, Outcome, Vector
 
 ENOUGH = 3
@@ -68,7 +68,7 @@ def vector_row(name: str) -> VectorRow:
     )
 
 
-def _outcome(vector: Vector, answer: Callable[[Asked], Answer], side: Asked) -> Outcome | None:
+def _outcome(vector: Vector, answer: Callable[[QuestionedSide], Answer], side: QuestionedSide) -> Outcome | None:
     """Return the grade of an answer; an error is a failure, and None means that the vector does not apply."""
     try:
         said = answer(side)
@@ -79,7 +79,7 @@ def _outcome(vector: Vector, answer: Callable[[Asked], Answer], side: Asked) -> 
     return kind_of(vector).judge(vector, said).outcome
 
 
-def shape_of(mutant: Mutant, bug: Asked) -> str:
+def shape_of(mutant: Mutant, bug: QuestionedSide) -> str:
     """Return the form of the program with the bug, in words."""
     subject = bug.subject
     if subject.calls:

@@ -8,9 +8,9 @@ from itertools import groupby
 
 from specverify.mutants import CATEGORIES
 from specverify.trust.vector_kills import VectorRow
-from specverify.vectors.catalogue import KINDS, all_vectors
+from specverify.vectors.all_vectors import KINDS, all_vectors
 from specverify.vectors.conventions import FAMILIES, FLAGS
-from specverify.vectors.sampled import ALARM, DETECT
+from specverify.vectors.sample_counts import ALARM, DETECT
 from specverify.vectors.vector import FORMAT_VERSION, RESULTS_FORMAT
 
 INTRODUCTION = f"""# Test vectors for any language

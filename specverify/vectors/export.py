@@ -8,10 +8,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from specverify.vectors.catalogue import KINDS, all_vectors
+from specverify.vectors.all_vectors import KINDS, all_vectors
 from specverify.vectors.conventions import said
 from specverify.vectors.notes import NOTES
-from specverify.vectors.vector import FORMAT, FORMAT_VERSION, Kind, Result, Vector
+from specverify.vectors.vector import FORMAT, FORMAT_VERSION, Kind, Vector, VectorResult
 
 SCHEMAS = ("schema.json", "results.schema.json")
 """Of the vectors, and of the answers to them."""
@@ -74,11 +74,11 @@ def _head(kind: Kind, mine: list[Vector]) -> Mapping[str, Any]:
     }
 
 
-_WRITTEN: dict[Result, Callable[[Vector], dict[str, Any]]] = {
-    Result.VALID: lambda vector: {"expected": dict(vector.expected[0].answer)},
-    Result.ACCEPTABLE: lambda vector: {
+_WRITTEN: dict[VectorResult, Callable[[Vector], dict[str, Any]]] = {
+    VectorResult.VALID: lambda vector: {"expected": dict(vector.expected[0].answer)},
+    VectorResult.ACCEPTABLE: lambda vector: {
         "acceptable": [{"flag": branch.flag, "answer": dict(branch.answer)} for branch in vector.expected]
     },
-    Result.INVALID: lambda vector: {"must_not": [dict(answer) for answer in vector.must_not]},
+    VectorResult.INVALID: lambda vector: {"must_not": [dict(answer) for answer in vector.must_not]},
 }
 """Result -> what is said of right and wrong answers."""

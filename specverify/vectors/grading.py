@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from specverify.vectors.catalogue import kind_of
+from specverify.vectors.all_vectors import kind_of
 from specverify.vectors.conventions import family_of
 from specverify.vectors.vector import Answer, Judged, Outcome, Vector
 
@@ -21,7 +21,7 @@ class Graded(NamedTuple):
     judged: Judged
 
 
-class Convention(NamedTuple):
+class FreeChoice(NamedTuple):
     """A program's choice where a convention is free."""
 
     family: str
@@ -38,7 +38,7 @@ class Grades(NamedTuple):
 
     program: str
     graded: tuple[Graded, ...]
-    conventions: tuple[Convention, ...]
+    conventions: tuple[FreeChoice, ...]
 
     def counted(self, group: str | None = None) -> Counter[Outcome]:
         """Return the number of answers by grade, in a group or in all."""
@@ -55,7 +55,7 @@ class Grades(NamedTuple):
         return tuple(item for item in self.graded if item.judged.outcome is Outcome.FAILED)
 
     @property
-    def mixed(self) -> tuple[Convention, ...]:
+    def mixed(self) -> tuple[FreeChoice, ...]:
         """The choices that were not made once."""
         return tuple(item for item in self.conventions if not item.flags)
 
@@ -70,7 +70,7 @@ def _graded(vector: Vector, answer: Answer | None) -> Graded:
     return Graded(vector, answer, UNANSWERED if answer is None else kind_of(vector).judge(vector, answer))
 
 
-def _conventions(graded: Sequence[Graded]) -> tuple[Convention, ...]:
+def _conventions(graded: Sequence[Graded]) -> tuple[FreeChoice, ...]:
     taken: dict[str, list[Graded]] = {}
     for item in graded:
         if item.judged.flags:
@@ -78,11 +78,11 @@ def _conventions(graded: Sequence[Graded]) -> tuple[Convention, ...]:
     return tuple(_convention(family, items) for family, items in taken.items())
 
 
-def _convention(family: str, items: Sequence[Graded]) -> Convention:
+def _convention(family: str, items: Sequence[Graded]) -> FreeChoice:
     """Return the flags that fit all answers; where none does, an answer for each that one alone fits best."""
     fitting = Counter(flag for item in items for flag in item.judged.flags)
     flags = tuple(flag for flag, number in fitting.items() if number == len(items))
     if flags:
-        return Convention(family, flags, {}, len(items))
+        return FreeChoice(family, flags, {}, len(items))
     examples = {item.judged.flags[0]: item.vector.id for item in reversed(items)}
-    return Convention(family, (), dict(sorted(examples.items())), len(items))
+    return FreeChoice(family, (), dict(sorted(examples.items())), len(items))

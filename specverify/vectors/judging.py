@@ -11,7 +11,7 @@ from specverify.base.arguments import is_number
 from specverify.laws.rounding import FLOAT32, FLOAT64, Rounding, allowed
 from specverify.reference import Tokens
 from specverify.reference.arguments import shown
-from specverify.vectors.vector import REFUSED, Answer, Judged, Outcome, Result, Vector
+from specverify.vectors.vector import REFUSED, Answer, Judged, Outcome, Vector, VectorResult
 
 RATIONAL = re.compile(r"[0-9]+(/0*[1-9][0-9]*)?")
 """How a rational is written."""
@@ -24,7 +24,7 @@ Same = Callable[[Answer, Answer], Judged]
 def judged_by(same: Same, vector: Vector, answer: Answer) -> Judged:
     """Return what an answer is worth: a branch of the vector, a refusal, or what must not come out."""
     refused = answer == REFUSED
-    if vector.result is Result.INVALID:
+    if vector.result is VectorResult.INVALID:
         return _judged_invalid(vector, answer, refused=refused)
     if refused:
         taken = tuple(branch.flag for branch in vector.expected if branch.answer == REFUSED)

@@ -20,7 +20,7 @@ REFUSED: Answer = {"refused": True}
 """The answer of a program that does not take the input, and says so."""
 
 
-class Result(StrEnum):
+class VectorResult(StrEnum):
     """What a vector asks for, in the words of Wycheproof."""
 
     VALID = "valid"
@@ -47,7 +47,7 @@ class Vector(NamedTuple):
     inputs: Mapping[str, Any]
     expected: tuple[Branch, ...]
     """One for a valid vector, two or more for an acceptable one, none for an invalid one."""
-    result: Result = Result.VALID
+    result: VectorResult = VectorResult.VALID
     flags: tuple[str, ...] = ()
     """Conventions under which it is asked; the first one names its group."""
     notes: tuple[str, ...] = ()
@@ -103,7 +103,7 @@ def texts(row: Any) -> list[str]:
 
 def valid(name: str, kind: str, inputs: Mapping[str, Any], answer: Answer, *flags: str, notes: Any = ()) -> Vector:
     """Return the vector with one right answer."""
-    return Vector(f"{kind}/{name}", kind, inputs, (Branch("", answer),), Result.VALID, flags, tuple(notes))
+    return Vector(f"{kind}/{name}", kind, inputs, (Branch("", answer),), VectorResult.VALID, flags, tuple(notes))
 
 
 def by_convention(
@@ -114,9 +114,9 @@ def by_convention(
     if all(answer == different[0] for answer in different):
         return valid(name, kind, inputs, different[0], *flags, notes=notes)
     branches = tuple(Branch(flag, answer) for flag, answer in answers.items())
-    return Vector(f"{kind}/{name}", kind, inputs, branches, Result.ACCEPTABLE, flags, tuple(notes))
+    return Vector(f"{kind}/{name}", kind, inputs, branches, VectorResult.ACCEPTABLE, flags, tuple(notes))
 
 
 def invalid(name: str, kind: str, inputs: Mapping[str, Any], *flags: str, notes: Any, must_not: Any = ()) -> Vector:
     """Return the vector whose input must be refused, or which must not be answered so."""
-    return Vector(f"{kind}/{name}", kind, inputs, (), Result.INVALID, flags, tuple(notes), tuple(must_not))
+    return Vector(f"{kind}/{name}", kind, inputs, (), VectorResult.INVALID, flags, tuple(notes), tuple(must_not))

@@ -21,6 +21,7 @@ class Example(NamedTuple):
 
 
 NO_VALUE, NO_LAW = "the value of a (uniform )?random number is needed", "draws from a law that cannot be enumerated"
+NO_SQUARE = "a square is taken of a random number of unknown sign"
 NO_SIGN = "divided by a random number of unknown sign"
 EXAMPLES: dict[str, Example] = {
     "uniform": Example(lambda key: jnp.digitize(random.uniform(key, (2,), minval=-1, maxval=3)[1], jnp.array([0, 2]))),
@@ -44,14 +45,14 @@ EXAMPLES: dict[str, Example] = {
     "weibull_min": Example(lambda key: jnp.digitize(random.weibull_min(key, 1.0, 2.0), THIRDS)),
     "geometric": Example(lambda key: random.geometric(key, 0.5) < 3),
     "triangular": Example(lambda key: random.triangular(key, 0.0, 1.0, 2.0) < 0.5),
-    "cauchy": Example(lambda key: random.cauchy(key) < 0, NO_VALUE),
-    "normal": Example(lambda key: random.normal(key) < 0, NO_VALUE),
-    "lognormal": Example(lambda key: random.lognormal(key) < 1, NO_VALUE),
-    "truncated_normal": Example(lambda key: random.truncated_normal(key, -1, 1) < 0, NO_VALUE),
+    "cauchy": Example(lambda key: random.cauchy(key) < 0.5),
+    "normal": Example(lambda key: random.normal(key) < 0.5),
+    "lognormal": Example(lambda key: random.lognormal(key) < 1.5),
+    "truncated_normal": Example(lambda key: random.truncated_normal(key, -1, 1) < 0.5),
     "multivariate_normal": Example(lambda key: random.multivariate_normal(key, P, jnp.eye(3))[0] < 0, NO_VALUE),
     "generalized_normal": Example(lambda key: random.generalized_normal(key, 1.0) < 0, NO_LAW),
-    "maxwell": Example(lambda key: random.maxwell(key) < 1, NO_VALUE),
-    "double_sided_maxwell": Example(lambda key: random.double_sided_maxwell(key, 0.0, 1.0) < 1, NO_VALUE),
+    "maxwell": Example(lambda key: random.maxwell(key) < 1, NO_SQUARE),
+    "double_sided_maxwell": Example(lambda key: random.double_sided_maxwell(key, 0.0, 1.0) < 1, NO_SQUARE),
     "orthogonal": Example(lambda key: random.orthogonal(key, 2)[0, 0] < 0, NO_VALUE),
     "ball": Example(lambda key: random.ball(key, 2)[0] < 0, NO_LAW),
     "beta": Example(lambda key: random.beta(key, 1.0, 1.0) < 0.5, NO_LAW),
@@ -63,8 +64,8 @@ EXAMPLES: dict[str, Example] = {
     "gamma": Example(lambda key: random.gamma(key, 1.0) < 1, NO_LAW),
     "loggamma": Example(lambda key: random.loggamma(key, 1.0) < 1, NO_LAW),
     "poisson": Example(lambda key: random.poisson(key, 1.0), NO_VALUE),
-    "t": Example(lambda key: random.t(key, 1.0) < 0, NO_VALUE),
-    "wald": Example(lambda key: random.wald(key, 1.0) < 1, NO_VALUE),
+    "t": Example(lambda key: random.t(key, 1.0) < 0, NO_LAW),
+    "wald": Example(lambda key: random.wald(key, 1.0) < 1, NO_SQUARE),
 }
 HARMLESS = {"PRNGKey", "clone", "fold_in", "key", "key_data", "key_dtype", "key_impl", "split", "wrap_key_data"}
 """What makes keys and reads them; no number is drawn."""

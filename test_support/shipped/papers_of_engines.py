@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from functools import partial
 
-from test_support.shipped import drafted_ahead
-from test_support.shipped.beside import SOFT, Beside
+from specverify.base.verdict import Status
+from specverify.laws.scenarios import Scenario
+from test_support.shipped import aligned, drafted_ahead, swept
+from test_support.shipped.beside import SMALL, SOFT, Beside
 from test_support.shipped.papers_of_trees import NOTHING
-from test_support.shipped.released import Released
+from test_support.shipped.released import BOUNDARY, LAW, SUPPORT, Released
+
+APART = tuple(scenario for scenario in SMALL if scenario.shape == "generic")
+"""Scenarios in which p and q differ in every row."""
+SHORT = tuple(Scenario("generic", 2, (0, 1, 0), 2, seed=seed) for seed in (0, 1))
+"""Texts of two tokens: a window of SJD-PAC draws at every place of every sweep."""
 
 SHIPPED_RULES = (
     Released(
@@ -45,5 +52,91 @@ SHIPPED_RULES = (
         drafted_ahead.dspark,
         SOFT,
         loop=True,
+    ),
+    Released(
+        "SJD-PAC, 2603.18599",
+        "sjd-pac",
+        "SJD-PAC",
+        "`SJDPACSpeculativeSampler` without siblings, a window of 3 drafts",
+        lambda: partial(swept.sjd_pac, nodes=4),
+        swept.sjd_pac,
+        SHORT,
+        loop=True,
+        note=(
+            "A sweep that goes on behind a rejection, as released. Drafts that stay there are judged again in the next "
+            "sweep against the row of this one, and the law is p."
+        ),
+    ),
+    Released(
+        "SJD-PAC, 2603.18599",
+        "sjd-pac",
+        "SJD-PAC",
+        "the same with one draft",
+        lambda: partial(swept.sjd_pac, nodes=2),
+        swept.sjd_pac,
+        SHORT,
+        loop=True,
+        expected={LAW: Status.REFUTED},
+        note=(
+            "Where every draft of a window stays, the next token of the text is taken from the even rows that pad the "
+            "residuals (lines 201 to 208), and p behind the last draft is not read. A window of 64 seldom stays whole."
+        ),
+    ),
+    Released(
+        "SJD-PAC, 2603.18599",
+        "sjd-pac",
+        "SJD-PAC",
+        "`SJDPACSpeculativeSampler` with two siblings at the first place",
+        lambda: partial(swept.sjd_pac, nodes=4, depth=2),
+        swept.sjd_pac,
+        SHORT,
+        loop=True,
+        expected={LAW: Status.REFUTED},
+        note=(
+            "The siblings of the first sweep are drawn independently (`get_multi_token_for_preparation`) and judged as "
+            "if without replacement: an equal pair leaves a residual of nothing, and an even draw. Among 8 192 image "
+            "tokens a pair is seldom equal."
+        ),
+    ),
+    Released(
+        "SJD-PAC, 2603.18599",
+        "sjd-pac",
+        "SJD-PAC",
+        "the same, the siblings of the first sweep two tokens",
+        lambda: partial(swept.sjd_pac, nodes=4, depth=2, apart=True),
+        swept.sjd_pac,
+        SHORT,
+        loop=True,
+        control=True,
+    ),
+    Released(
+        "TokenTiming, 2510.15545",
+        "token-timing",
+        "TokenTiming",
+        "`get_target_logits_with_dtw` and `_speculative_sampling`, the drafter's words two tokens long",
+        aligned.token_timing,
+        aligned.token_timing,
+        (1, 2),
+        note=(
+            "Each row that the alignment yields has one finite logit, at the drafted token: its softmax is 1 there, "
+            "whatever probability was carried over. A draft is kept with p(t), by `<=` at a uniform of 0."
+        ),
+        expected={BOUNDARY: Status.REFUTED},
+    ),
+    Released(
+        "TokenTiming, 2510.15545",
+        "speculative-sampling",
+        "TokenTiming",
+        "`_speculative_sampling` of its fork on the drafter's own rows",
+        aligned.sampled_rows,
+        aligned.sampled_rows,
+        (1, 2),
+        note=(
+            "The fork divides p(d) by the largest entry of q and not by q(d) (`q_i_values, _ = q.max(dim=-1)`), which "
+            "its own one-hot rows do not show. Assisted generation of one vocabulary goes the same way: where p = q it "
+            "rejects, nothing is left of p - q, and `torch.multinomial` raises."
+        ),
+        scenarios=APART,
+        expected={LAW: Status.REFUTED, SUPPORT: Status.UNKNOWN, BOUNDARY: Status.UNUSABLE},
     ),
 )

@@ -147,6 +147,16 @@ SOURCES = {
         "057929c3632766486896597cf27e1425fd838e63",
         ("vllm/v1/worker/gpu/spec_decode/adaptive_verification.py",),
     ),
+    "SJD-PAC": Source(
+        "KangJialiang/SJD-PAC",
+        "4fbc099f7f765b6b363a767da317c0fb8ad4a980",
+        ("scheduler/sjd_pac_iteration_lumina_mgpt.py",),
+    ),
+    "TokenTiming": Source(
+        "SeabirdShore/TokenTiming",
+        "904b301f7a1c9cf6e675a5d32d6157c95526fa7e",
+        ("transformers/generation/candidate_generator.py", "transformers/generation/utils.py"),
+    ),
     "SAM-Decoding": Source("hyx1999/SAM-Decoding", "18c41f055b424fa3fa0bac41a8953d34cea1ed77", ("samd/sam",)),
     "Spec-RL": Source(
         "ShopeeLLM/Spec-RL", "97da99ed54d663b238c417c728bc824c79cfab6f", ("verl/utils/speculative_decoding.py",)

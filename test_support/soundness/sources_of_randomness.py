@@ -8,6 +8,7 @@ draws cannot be answered: every engine that tosses them must end as UNKNOWN. The
 from __future__ import annotations
 
 import functools
+import math
 import os
 import random
 import secrets
@@ -23,6 +24,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from queue import Queue
 from random import random as random_by_name
+from statistics import NormalDist
 
 import numpy as np
 import torch
@@ -144,6 +146,7 @@ def alike(p):
     return first.random() < p and second.random() < p
 
 
+NORMAL = NormalDist()
 SOURCES = {
     "torch.rand": lambda p: lambda: bool(torch.rand(()) < p),
     "torch.bernoulli": lambda p: lambda: bool(torch.bernoulli(torch.tensor(p, dtype=torch.float64))),
@@ -181,11 +184,20 @@ SOURCES = {
     "random.SystemRandom": lambda p: lambda: random.SystemRandom().random() < p,
     "secrets.randbelow": lambda p: lambda: secrets.randbelow(10) < 10 * p,
     "secrets.SystemRandom kept": lambda p: of_generator(secrets.SystemRandom(), p),
+    "torch.poisson": lambda p: lambda: bool(torch.poisson(torch.tensor(-math.log(p))) < 1),
+    "torch.randn": lambda p: lambda: bool(torch.randn(()) < NORMAL.inv_cdf(p)),
+    "np.random.normal": lambda p: lambda: np.random.normal() < NORMAL.inv_cdf(p),
+    "np.random.poisson": lambda p: lambda: np.random.poisson(-math.log(p)) < 1,
+    "random.gauss": lambda p: lambda: random.gauss(0, 1) < NORMAL.inv_cdf(p),
+    "random.triangular": lambda p: lambda: random.triangular(0, 1, 1) < math.sqrt(p),
     "a temporary file beside the coin": with_a_temporary_file,
     "a uuid beside the coin": lambda p: lambda: (uuid.uuid4(), random.random() < p)[1],
     "a clock beside the coin": lambda p: lambda: (time.perf_counter(), random.random() < p)[1],
 }
 HIDDEN = {
+    "torch.distributions.Gamma": lambda p: lambda: bool(torch.distributions.Gamma(1.0, 1.0).sample() < p),
+    "np.random.gamma": lambda p: lambda: np.random.gamma(2) < p,
+    "random.gammavariate": lambda p: lambda: random.gammavariate(2, 1) < p,
     "a bound method in a tuple": lambda p: lambda: IN_A_TUPLE[0]() < p,
     "torch.rand in a thread that stood before": lambda p: lambda: by_an_old_thread(lambda: bool(torch.rand(()) < p)),
     "torch.distributions.Beta": lambda p: lambda: bool(torch.distributions.Beta(1.0, 1.0).sample() < p),
@@ -193,12 +205,8 @@ HIDDEN = {
         lambda: bool(torch.binomial(torch.tensor(1000.0), torch.tensor(0.5)) < 1000 * p)
     ),
     "F.dropout": lambda p: lambda: bool(torch.nn.functional.dropout(torch.ones(()), 1 - p) > 0),
-    "torch.poisson": lambda p: lambda: bool(torch.poisson(torch.tensor(0.1)) < p),
-    "torch.randn": lambda p: lambda: bool(torch.randn(()) < p),
     "torch.jit.script": lambda p: lambda: SCRIPT.toss(p),
-    "np.random.normal": lambda p: lambda: np.random.normal() < p,
     "PCG64.random_raw": lambda p: lambda: MODULE_GENERATOR.bit_generator.random_raw() < p * 2**64,
-    "random.gauss": lambda p: lambda: random.gauss(0, 1) < p,
     "os.urandom": lambda p: lambda: os.urandom(1)[0] < 256 * p,
     "secrets.token_bytes": lambda p: lambda: secrets.token_bytes(1)[0] < 256 * p,
     "uuid.uuid4": lambda p: lambda: uuid.uuid4().int % 1000 < 1000 * p,

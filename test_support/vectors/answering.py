@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from specverify.vectors.catalogue import all_vectors
+from specverify.vectors.all_vectors import all_vectors
 from specverify.vectors.vector import REFUSED, RESULTS_FORMAT
 
 

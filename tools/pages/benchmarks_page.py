@@ -1,7 +1,7 @@
 """Write the table of ``docs/benchmarks.md``: what things take, in seconds of one processor and in reference loops.
 
-Run by ``nox -s bench``. Seconds depend on the machine; a reference loop, measured beside them, depends on it in much
-the same way, so the column of loops can be compared between machines.
+Run by ``nox -s pages -- benchmarks``. Seconds depend on the machine, and a reference loop that is measured beside them
+depends on it in much the same way: the column of loops can be compared between machines.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ EQUAL, PLAIN, LARGE = 200_000, 1000, 20_000_000
 """Samples of each row: of both methods; of those that are drawn run by run and multiplied; of a fine run."""
 PAGE = """# Benchmarks
 
-Written by `nox -s bench`. Seconds are those of one processor, not of a clock on the wall, and decide no test. A
-reference loop is {iterations:,} rounds of an empty loop of CPython, {loop:.3f} s here; copying memory goes at
+Written by `nox -s pages -- benchmarks`. Seconds are CPU seconds of one processor; no test depends on them. A reference
+loop is {iterations:,} rounds of an empty loop of CPython, {loop:.3f} s here; copying memory goes at
 {bandwidth:.1f} GB/s. {machine}.
 
 | what | how much | seconds | reference loops |

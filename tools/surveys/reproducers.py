@@ -35,13 +35,13 @@ that the fault is there; one that samples was run with three seeds. *made* and *
 find and write the script as `specverify reproduce` does, whose own start is not counted, and to run it. What was *not
 run* for this page says so; a session of nox examines the project's functions as they stand, with a control beside.
 
-That the harness is innocent, two controls say. *Without speculation*: how many of the same options hold in the page
-of the engine where nothing is drafted; rows of transformers are compared with that very call. *Mended*: how many of the
-cells hold, through the same adapter and by the same checks, with the smallest change of the engine that was found
-(`tools/surveys/mends`; where cells have several causes, with all of them mended), or with a right engine of ours in
-the place of one that is compiled. `nox -s controls` examines them again, and the first row of each cause with the
-engine as it is. Of a function that is shipped the control is a row of its page: the same with one thing changed, or
-another function in the same adapter.
+Two controls show that the harness does not cause the refutations. *Without speculation*: how many of the same options
+hold on the page of the engine without drafts; rows of transformers are compared with that very call. *Mended*: how many
+of the cells hold, with the same adapter and checks, after the smallest known change of the engine
+(`tools/surveys/mends`; all changes where cells have several causes), or with a correct engine of ours in place of a
+compiled one. `nox -s pages -- controls` examines them again, and the first row of each cause with the engine as it is.
+The control of a shipped function is a row of its page: the same code with one change, or another function in the same
+adapter.
 
 """
 TABLE = (

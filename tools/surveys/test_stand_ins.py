@@ -1,7 +1,7 @@
 """The compiled stand-ins of vLLM's kernels beside their statements in PyTorch, on thousands of calls.
 
-Run by ``nox -s engines -- vllm``, where the engine is installed. Where they differ the CPU build has a fault, which the
-table of mends names; a statement with a planted fault differs too.
+Run by ``nox -s pages -- engines vllm``, where the engine is installed. A difference is a fault of the CPU build, which
+the table of mends names; a statement with a planted fault differs too.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from functools import partial
 
 import pytest
 
-pytest.importorskip("vllm", reason="needs the engine: nox -s engines -- vllm")
+pytest.importorskip("vllm", reason="needs the engine: nox -s pages -- engines vllm")
 
 import torch
 import vllm._custom_ops  # noqa: F401 - loads the compiled functions

@@ -11,7 +11,7 @@ from torch.utils._pytree import tree_leaves
 from transformers import GenerationConfig
 
 from specverify.engines.huggingface.architectures import ARCHITECTURES, build_model, next_logits
-from specverify.engines.huggingface.sampled import quiet_and_seeded
+from specverify.engines.huggingface.real_generate import quiet_and_seeded
 from specverify.engines.huggingface.speculators import dflash_assistant, gemma4_pair, mtp_target, two_tokenizers
 from specverify.engines.huggingface.watch import in_float64
 

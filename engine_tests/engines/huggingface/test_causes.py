@@ -1,6 +1,6 @@
 """With lines of the library mended, what they are said to cause is gone: the harness refutes nothing that is right.
 
-Here the first row of each cause, as it is and mended; all of their cells by ``nox -s controls``.
+Here the first row of each cause, as it is and mended; all of their cells by ``nox -s pages -- controls``.
 """
 
 from __future__ import annotations

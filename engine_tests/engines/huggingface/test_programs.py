@@ -14,10 +14,15 @@ from transformers.generation import candidate_generator, utils
 
 from specverify.checks.check import Conditions
 from specverify.checks.compared_laws import compare, of_engine
-from specverify.engines.huggingface.models import EngineSetting
 from specverify.engines.huggingface.programs import PROGRAMS, engine_program, opened
+from specverify.engines.huggingface.real_generate import (
+    assisted_engine,
+    exact_law,
+    prompt_lookup_engine,
+    quiet_and_seeded,
+)
 from specverify.engines.huggingface.rows import rows
-from specverify.engines.huggingface.sampled import assisted_engine, exact_law, prompt_lookup_engine, quiet_and_seeded
+from specverify.engines.huggingface.tiny_models import EngineSetting
 from specverify.intercept.torch.calls import answered_by, outcome_of
 from specverify.laws.enumeration import program_law
 from specverify.laws.law import total_variation

@@ -9,9 +9,9 @@ import pytest
 
 from specverify.engines import engine_subjects
 from specverify.engines.huggingface.generation import prompt_lookup_engine
-from specverify.engines.huggingface.models import SETTINGS
 from specverify.engines.huggingface.programs import engine_program
-from specverify.engines.huggingface.sampled import prompt_lookup_counts
+from specverify.engines.huggingface.real_generate import prompt_lookup_counts
+from specverify.engines.huggingface.tiny_models import SETTINGS
 from specverify.laws.divided import program_counts
 from specverify.laws.enumeration import program_law
 from specverify.run.stats import QUICK, USUAL, plan_statistics
@@ -27,8 +27,14 @@ def test_engines_are_planned_with_their_own_numbers_and_finely_with_answered_one
     of_engines = [item for item in plan.settings if item.subject in ENGINES]
     own = [item for item in of_engines if item.setting.method is Method.OWN]
     divided = [item for item in of_engines if item.setting.method is Method.DIVIDED]
-    assert [item.subject for item in own] == [name for name in ENGINES for _ in SETTINGS]
-    assert {item.subject for item in divided} == {"hf:assisted", "hf:prompt-lookup"}
+    both = ("hf:assisted", "hf:prompt-lookup")
+    assert {item.subject for item in divided} == set(both)
+    assert [item.subject for item in own] == [
+        name for name in ENGINES for _ in (SETTINGS[::2] if name in both else SETTINGS)
+    ]
+    assert {item.setting.name.partition(" ")[0] for item in own if item.subject in both} == {"llama", "gpt2"}
+    named = plan_statistics(1e-6, 0, USUAL, both)
+    assert len([item for item in named.settings if item.setting.method is Method.OWN]) == 2 * len(SETTINGS)
     assert all(item.setting.detect == USUAL.divided for item in divided)
     assert len(plan_statistics(1e-6, 0, QUICK).settings) == len(plan.settings) - len(of_engines)
 

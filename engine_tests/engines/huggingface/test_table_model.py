@@ -12,7 +12,7 @@ import torch
 from transformers import DynamicCache, GenerationConfig, cache_utils
 from transformers.generation import candidate_generator, utils
 
-from specverify.engines.huggingface.sampled import quiet_and_seeded
+from specverify.engines.huggingface.real_generate import quiet_and_seeded
 from specverify.engines.huggingface.table_model import CacheFault, TableModel, build_table, table_law
 from specverify.intercept.torch.calls import answered_by, outcome_of
 from specverify.laws.enumeration import program_law

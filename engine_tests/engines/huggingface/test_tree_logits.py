@@ -21,7 +21,7 @@ from reference.trees import (
     retrieve_indices,
 )
 from specverify.engines.huggingface.architectures import build_model
-from specverify.engines.huggingface.sampled import quiet_and_seeded
+from specverify.engines.huggingface.real_generate import quiet_and_seeded
 
 VOCABULARY = 7
 PROMPT = (0, 3, 1, 5)

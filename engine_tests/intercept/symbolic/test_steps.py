@@ -17,15 +17,19 @@ from specverify.intercept.symbolic.together import Formula, enclosed
 from specverify.laws.enumeration import program_law
 from specverify.testing import check_verifier
 
-INVERSE = {"arctan": math.tan}
+INVERSE = {"arctan": math.tan, "sinh": math.asinh, "arcsinh": math.sinh}
+"""Of the functions that every library has."""
 LIBRARIES = {
-    "torch": (lambda: torch.rand(()), lambda name, u: bool(getattr(torch, name)(u) < 0.25)),
-    "torch in double": (lambda: torch.rand((), dtype=torch.float64), lambda name, u: bool(getattr(u, name)() < 0.25)),
+    "torch": (lambda: torch.rand(()), lambda name, u: bool(getattr(torch, OF_MATH[name])(u) < 0.25)),
+    "torch in double": (
+        lambda: torch.rand((), dtype=torch.float64),
+        lambda name, u: bool(getattr(u, OF_MATH[name])() < 0.25),
+    ),
     "numpy": (lambda: np.random.default_rng(0).random(), lambda name, u: bool(getattr(np, name)(u) < 0.25)),
     "numpy rows": (lambda: np.random.rand(2), lambda name, u: bool((getattr(np, name)(u) < 0.25)[1])),  # noqa: NPY002
     "math": (lambda: np.random.default_rng(0).random(), lambda name, u: getattr(math, OF_MATH[name])(u) < 0.25),
 }
-OF_MATH = {name: PRIMITIVES[name].math[0] for name in RULES}
+OF_MATH = {name: PRIMITIVES[name].math[0] for name in INVERSE}
 
 
 def law(library, name):
@@ -38,7 +42,7 @@ def law(library, name):
     return program_law(program).probabilities
 
 
-@pytest.mark.parametrize("name", RULES)
+@pytest.mark.parametrize("name", INVERSE)
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_a_comparison_is_carried_back_by_the_inverse(library, name):
     assert law(library, name)[True] == pytest.approx(INVERSE[name](0.25), abs=1e-12)
@@ -46,15 +50,18 @@ def test_a_comparison_is_carried_back_by_the_inverse(library, name):
 
 @pytest.mark.parametrize("name", RULES)
 def test_a_rule_undoes_its_function_and_bounds_its_slope(name):
-    rule, places = RULES[name], np.array([-1e9, -3.0, -0.5, 0.0, 0.1, 2.0, 1e9])
-    assert rule.inverse(rule.of(places[1:-1])) == pytest.approx(places[1:-1])
-    assert list(rule.inverse(np.array([-1e300, 1e300]))) == [-math.inf, math.inf]
+    rule, places = RULES[name], np.array([-700.0, -3.0, -0.5, 0.0, 0.1, 2.0, 700.0])
+    assert rule.inverse(rule.of(places[1:-1])) == pytest.approx(places[1:-1], rel=1e-9)
+    if np.isfinite(rule.images).all():
+        assert list(rule.inverse(np.array([-1e300, 1e300]))) == [-math.inf, math.inf]
     assert not np.isfinite(rule.inverse(np.array(rule.images))).any()
     for low, high in itertools.pairwise(places):
         least, most = rule.slopes(low, high)
         inside = np.linspace(low, high, 101)
-        slopes = np.diff(rule.of(inside)) / np.diff(inside)
-        assert (least * (1 - 1e-6) <= slopes).all()
+        with np.errstate(all="ignore"):
+            slopes = np.diff(rule.of(inside)) / np.diff(inside)
+        slopes = slopes[np.isfinite(slopes)]
+        assert (least * (1 - 1e-6) - 1e-12 <= slopes).all()
         assert (slopes <= most * (1 + 1e-6)).all()
 
 
@@ -65,7 +72,7 @@ def test_an_enclosure_holds_the_function(name):
     found = enclosed(formula, low, high)
     at = RULES[name].of(4 * (low + high) / 2 - 2)[0]
     assert ((found.value[0] <= at) & (at <= found.value[1])).all()
-    assert ((found.slopes[0] > 0) & (found.slopes[1] < 5)).all()
+    assert ((found.slopes[0] > 0) & (found.slopes[1] < 20)).all()
 
 
 def test_a_sum_of_two_is_followed_between_bounds():

@@ -194,7 +194,7 @@ def out_of_another_shape():
     ],
 )
 def test_what_would_be_seen_wrong_is_refused_by_line(program):
-    with pytest.raises(NeedsValue, match=r"test_torch_filled\.py:\d+"):
+    with pytest.raises(NeedsValue, match=r"test_filled\.py:\d+"):
         law_of(program)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from specverify.base.verdict import Counterexample, Evidence, Status, Verdict
-from specverify.checks.explaining.engine_paths import Drawn, draws_of, with_pmfs
+from specverify.checks.explaining.engine_paths import PathDraw, draws_of, with_pmfs
 from specverify.checks.explaining.engine_traces import round_around, wrong_row
 from specverify.checks.explaining.first_difference import first_difference, text_fault
 from specverify.checks.explaining.round_faults import fault_of_rounds
@@ -92,7 +92,7 @@ def test_a_right_round_has_no_fault():
 def test_what_no_formula_fits_is_told_in_numbers_alone():
     sentence = fault_of_rounds(in_scenario(verifier(accept=lambda p, q: (p / q) ** 3))).sentence
     assert sentence.startswith(
-        "draft 1, token 1 (p = 0.429, q = 0.667) is accepted with probability 0.266 (test_first_"
+        "draft 1, token 1 (p = 0.429, q = 0.667) is accepted with probability 0.266 (test_round_"
     )
     assert sentence.endswith("expected 0.643 = min(1, p/q)")
 
@@ -222,11 +222,11 @@ def model(rows):
 
 
 def token(outcome, *pmf):
-    return Drawn("random.choices", "e.py:1", 0.0, pmf[outcome], outcome, (), pmf)
+    return PathDraw("random.choices", "e.py:1", 0.0, pmf[outcome], outcome, (), pmf)
 
 
 def coin(low, high):
-    return Drawn("random.random", "e.py:2", low, high, None, ())
+    return PathDraw("random.random", "e.py:2", low, high, None, ())
 
 
 def read(items, new, horizon=2, asked=()):
@@ -318,7 +318,7 @@ def bonus_from_q(last=0, length=3):
 @pytest.mark.parametrize(
     ("fast", "length", "said"),
     [
-        (appends_zero, 2, ": 2 new tokens come from the draws of 1 token (drew 0 from (0.6, 0.3, 0.1) (test_first_"),
+        (appends_zero, 2, ": 2 new tokens come from the draws of 1 token (drew 0 from (0.6, 0.3, 0.1) (test_round_"),
         (bonus_from_q, 3, ": the token behind accepted drafts, new token 2, is drawn from q = ("),
     ],
 )
@@ -346,7 +346,7 @@ def test_a_sibling_that_is_tested_with_p_is_named():
             checks=["law_is_target"],
         )
     first = str(raised.value).splitlines()[0]
-    assert "after child #0 is rejected, its sibling #1 (token 1) is tested with p: u < 0.643 (test_first_" in first
+    assert "after child #0 is rejected, its sibling #1 (token 1) is tested with p: u < 0.643 (test_round_" in first
     assert first.endswith("expected 0.429")
 
 

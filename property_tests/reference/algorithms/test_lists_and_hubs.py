@@ -11,12 +11,14 @@ from hypothesis import given
 from scipy.optimize import linprog
 
 from reference import Task
-from reference.algorithms import canonical_selection, gumbel_list, spechub, speculative_jacobi
+from reference.algorithms import canonical_selection, gumbel_list, sjd_pac, spechub, speculative_jacobi
 from reference.algorithms.canonical_selection import acceptance, choose_then_accept, selection
 from reference.algorithms.spechub import hub_drafter, through_the_hub
 from reference.transport import candidate_set_law, optimum
 from reference.verifiers.gumbel_coupling import draft_given_target
 from reference.verifiers.gumbel_list import list_given_target
+from specverify.laws.enumeration import decoder_law
+from specverify.laws.law import target_law
 from specverify.laws.strategies import pmf_pairs
 from specverify.laws.tables import table_pair
 from test_support.laws.rational import P, Q, always, examples, law_of, project
@@ -242,3 +244,27 @@ def test_sweeps_are_those_of_the_loop(seed):
         return text, told
 
     assert law_of(rounds) == law_of(two_sweeps(target, 2, 3))
+
+
+@pytest.mark.parametrize(("vocabulary", "window", "horizon"), [(2, 3, 5), (3, 2, 4)])
+def test_sweeps_that_go_on_behind_a_rejection_are_lossless(vocabulary, window, horizon):
+    target, _ = table_pair("generic", vocabulary, 1)
+    task = Task(target, horizon=horizon)
+    assert decoder_law(sjd_pac.build(task, window=window), (0,)).probabilities == target_law(task, (0,))
+
+
+def mean_rounds(build, task):
+    def rounds(draws):
+        state, count = build.init((0,)), 0
+        while state.remaining:
+            state, count = build.step(draws, state)[0], count + 1
+        return count
+
+    return sum(count * mass for count, mass in law_of(rounds).items())
+
+
+def test_drafts_that_were_judged_before_agree_more_often():
+    """Fewer sweeps of the same window write the same text, with the same fill of new places for both."""
+    task = Task(table_pair("generic", 2, 1)[0], horizon=4)
+    plain = mean_rounds(speculative_jacobi.build(task, window=2), task)
+    assert mean_rounds(sjd_pac.build(task, window=2), task) < plain

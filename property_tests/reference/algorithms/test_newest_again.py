@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from itertools import product
+from itertools import permutations, product
 
 import pytest
 
@@ -325,7 +325,126 @@ def keyed(task, keep, count):
     return one_round
 
 
+def columns(task, count):
+    """The arrays of the paper: X of the last sweep, its rows P; all places are judged, the text moves to the miss."""
+
+    def one_round(draws, text, room, kept):
+        size = len(task.target(text))
+        even = [F(1, size)] * size
+        before = list(kept[: min(count, room)])
+        while len(before) < min(count, room):
+            before.append((drawn(draws, even, "even", len(text), len(before)), tuple(even)))
+        old = tuple(x for x, _ in before)
+        rows = [list(task.target(text + old[:i])) for i in range(len(old) + 1)]
+        new, missed = [], []
+        for i, (x, q) in enumerate(before):
+            if coin(draws, rows[i][x] / q[x], len(text), i):
+                new.append((x, tuple(rows[i])))
+            else:
+                new.append((drawn(draws, surplus(rows[i], q), "instead", len(text), i), tuple(rows[i])))
+                missed.append(i)
+        n = min(missed, default=len(old))
+        last = new[n][0] if missed else drawn(draws, rows[-1], "bonus", len(text))
+        return (*old[:n], last), n, tuple(new[n + 1 :])
+
+    return one_round
+
+
+def sampled_and_respelled(task, pieces, count):
+    def one_round(draws, text, room, kept):
+        spelled = ()
+        while len(spelled) < min(count, room):
+            token = drawn(draws, task.draft(text + spelled), "draft", len(text), len(spelled))
+            spelled = (*spelled, *pieces.get(token, (token,)))
+        return *matched(draws, task.target, text, spelled[: min(count, room)]), kept
+
+    return one_round
+
+
+def share_of_most_gain(task, count, costs, beside):
+    """All scores of both requests in one list; each share is tried, and the first of the best is taken."""
+
+    def block(text, size):
+        rows = [list(task.draft(text + argmaxes_of(task, text, slot))) for slot in range(size)]
+        return tuple(map(best, rows)), [math.prod(map(max, rows[: slot + 1])) for slot in range(size)]
+
+    def one_round(draws, text, room, kept):
+        tokens, scores = block(text, min(count, room))
+        others = block(beside, count)[1] if tokens else []
+        slots = sorted([(-s, 0) for s in scores] + [(-s, 1) for s in others])
+        tried = [slots[: math.ceil(F(share) * len(slots))] for share, _ in costs]
+        worth = [-sum(s for s, _ in some) / F(cost) for some, (_, cost) in zip(tried, costs, strict=True)]
+        mine = [who for _, who in tried[worth.index(max(worth))]].count(0)
+        return *matched(draws, task.target, text, tokens[:mine]), kept
+
+    return one_round
+
+
+def joint_law(model, text, count):
+    """Every block of ``count`` tokens behind ``text``, with its probability."""
+    size = len(model(text))
+    return {
+        block: math.prod(model(text + block[:i])[token] for i, token in enumerate(block))
+        for block in product(range(size), repeat=count)
+    }
+
+
+def place_given(joint, known, place, size):
+    """The law of one place given those of ``known``, by adding up the blocks that agree with it."""
+    row = [F(0)] * size
+    for block, mass in joint.items():
+        if all(block[i] == token for i, token in known.items()):
+            row[block[place]] += mass
+    return norm(row)
+
+
+def states_that_came_true(task, block, depth):
+    """Places in a dictionary; the guesses of a pass are dictionaries too, made of the rows before the pass."""
+
+    def one_round(draws, text, room, kept):
+        count, size = min(block, room + 1), len(task.target(text))
+        joint, known, guesses, saved = joint_law(task.target, text, count), {}, [], 0
+        while len(known) < count:
+            rows = {i: place_given(joint, known, i, size) for i in range(count) if i not in known}
+            order = sorted(rows, key=lambda i: (-max(rows[i]), i))
+            known = {**known, order[0]: drawn(draws, rows[order[0]], "fill", len(text), len(known))}
+            if len(known) == count:
+                break
+            if known in guesses:
+                saved += 1
+                continue
+            ahead = [(i, best(rows[i])) for i in order[1 : depth + 1]]
+            guesses = [{**known, **dict(ahead[: n + 1])} for n in range(len(ahead))]
+        return tuple(known[i] for i in range(count)), saved, kept
+
+    return one_round
+
+
+def any_order(task, block, window):
+    """One permutation of the places that are left a pass; all drafts, all coins, the first that fails is replaced."""
+
+    def one_round(draws, text, room, kept):
+        count, size = min(block, room + 1), len(task.target(text))
+        joint, known, stayed = joint_law(task.target, text, count), {}, 0
+        while len(known) < count:
+            site = (len(text), len(known))
+            orders = list(permutations(i for i in range(count) if i not in known))
+            order = orders[drawn(draws, norm([1] * len(orders)), "order", *site)][:window]
+            q = [place_given(joint, known, i, size) for i in order]
+            drafts = [drawn(draws, row, "draft", *site, i) for i, row in zip(order, q, strict=True)]
+            for i, d, row in zip(order, drafts, q, strict=True):
+                p = place_given(joint, known, i, size)
+                if not coin(draws, p[d] / row[d], *site, i):
+                    known = {**known, i: drawn(draws, surplus(p, row), "instead", *site)}
+                    break
+                known, stayed = {**known, i: d}, stayed + 1
+        return tuple(known[i] for i in range(count)), stayed, kept
+
+    return one_round
+
+
 GRAMMAR = ((0, (0,)), (1, (0, 2)))
+COSTS = ((F(1, 4), 1), (F(1, 2), F(3, 2)), (1, 2))
 AGAIN = {
     "fly-vllm": ({"window": 1, "threshold": 0.5, "gamma": 3}, lambda task: fly_of_vllm(task, 1, 0.5, 3)),
     "entropy-verification": (
@@ -362,6 +481,14 @@ AGAIN = {
     "lockstep-batch": ({"gamma": 2, "beside": (1, 0)}, lambda task: in_lockstep(task, 2, (1, 0))),
     "constrained-decoding": ({"grammar": GRAMMAR, "gamma": 2}, lambda task: grammar_masked(task, GRAMMAR, 2)),
     "watermarked": ({"keep": "strength", "gamma": 2}, lambda task: keyed(task, "strength", 2)),
+    "sjd-pac": ({"window": 2}, lambda task: columns(task, 2)),
+    "token-timing": ({"pieces": ((1, (1, 0)),), "gamma": 3}, lambda task: sampled_and_respelled(task, {1: (1, 0)}, 3)),
+    "d-cut": (
+        {"gamma": 2, "costs": COSTS, "beside": (1, 0)},
+        lambda task: share_of_most_gain(task, 2, COSTS, (1, 0)),
+    ),
+    "spiffy": ({"block": 3, "depth": 1}, lambda task: states_that_came_true(task, 3, 1)),
+    "self-speculative-diffusion": ({"block": 3, "window": 2}, lambda task: any_order(task, 3, 2)),
 }
 AT_TWO_LEVELS = {
     "pre-drafted",
@@ -371,8 +498,11 @@ AT_TWO_LEVELS = {
     "lockstep-batch",
     "watermarked",
     "slrs",
+    "sjd-pac",
+    "token-timing",
+    "self-speculative-diffusion",
 }
-START = {"pre-drafted": ()}
+START = {"pre-drafted": (), "sjd-pac": ()}
 FEWER = {"lockstep-batch": small_tasks(("generic",), horizon=2)}
 
 

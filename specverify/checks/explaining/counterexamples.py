@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 from specverify.base.verdict import Counterexample
 from specverify.checks.explaining.drawn_trees import trees_of_run
 from specverify.checks.explaining.engine_paths import (
-    Drawn,
+    PathDraw,
     drawn_together,
     draws_of,
     is_drawn_from_q,
@@ -30,8 +30,8 @@ from specverify.laws.enumeration import program_law, whole_run
 from specverify.laws.law import total_variation
 from specverify.laws.paths import Path, heaviest_paths, outcomes_of
 from specverify.reference import Draws, LanguageModel, Pmf, Task, Tokens
-from specverify.subjects.processed import Processed
 from specverify.subjects.subject import EngineProgram, InScenario, Trace
+from specverify.subjects.warped_tasks import Processed
 
 Found = TypeVar("Found")
 Given = ParamSpec("Given")
@@ -115,7 +115,7 @@ def _trace_of(program: EngineProgram, path: Path[Any]) -> Trace | None:
     return or_none(program.trace, path.choices) if program.trace else None
 
 
-def _read(trace: Trace, drawn: Sequence[Drawn], new: Any, horizon: int) -> Reading | None:
+def _read(trace: Trace, drawn: Sequence[PathDraw], new: Any, horizon: int) -> Reading | None:
     """Return a path of an engine as rounds, where the models are known and it serves one request."""
     if trace.target is None or trace.draft is None or len(trace.texts) != 1:
         return None
@@ -124,7 +124,7 @@ def _read(trace: Trace, drawn: Sequence[Drawn], new: Any, horizon: int) -> Readi
 
 
 def _stories_of(
-    heaviest: Sequence[tuple[Any, Path[Any]]], drawn: Sequence[Sequence[Drawn]], readings: Sequence[Reading | None]
+    heaviest: Sequence[tuple[Any, Path[Any]]], drawn: Sequence[Sequence[PathDraw]], readings: Sequence[Reading | None]
 ) -> tuple[tuple[str, ...], list[Reading]]:
     """Return the lines about the heaviest paths, those that deviate from the rule first, equal ones as one."""
     weights: dict[str, Any] = {}
@@ -177,7 +177,7 @@ class _Paths(NamedTuple):
 
     run: Callable[[Draws], Any]
     decisions: Sequence[Sequence[Decision]]
-    drawn: Sequence[Sequence[Drawn]]
+    drawn: Sequence[Sequence[PathDraw]]
     cells: dict[tuple[int, ...], Any]
 
 

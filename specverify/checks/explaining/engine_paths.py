@@ -26,7 +26,7 @@ OF_A_COIN = 2
 NEAR = 1e-9
 
 
-class Drawn(NamedTuple):
+class PathDraw(NamedTuple):
     """One draw of a path: a coin, or a token from a pmf."""
 
     call: str
@@ -50,9 +50,9 @@ class Drawn(NamedTuple):
         return self.outcome is not None or self.call.rpartition(".")[2] in LOOKUPS
 
 
-def draws_of(decisions: Sequence[Decision]) -> list[Drawn]:
+def draws_of(decisions: Sequence[Decision]) -> list[PathDraw]:
     """Return the draws of a path, the comparisons of one uniform as one."""
-    result: list[Drawn] = []
+    result: list[PathDraw] = []
     of_uniform: dict[Site, int] = {}
     choices = tuple(decision.outcome for decision in decisions)
     for number, decision in enumerate(decisions):
@@ -62,11 +62,11 @@ def draws_of(decisions: Sequence[Decision]) -> list[Drawn]:
         if question not in {(BELOW,), (AMONG,)}:
             mass = weights[decision.outcome]
             several = question == (TOGETHER,)
-            result.append(Drawn(call, place, 0.0, mass, decision.outcome, choices[:number], tuple(weights), several))
+            result.append(PathDraw(call, place, 0.0, mass, decision.outcome, choices[:number], tuple(weights), several))
             continue
         if decision.site[-1] == 1 or uniform not in of_uniform:  # the first question to a uniform
             of_uniform[uniform] = len(result)
-            result.append(Drawn(call, place, 0.0, 1.0, None, choices[:number]))
+            result.append(PathDraw(call, place, 0.0, 1.0, None, choices[:number]))
         last = result[of_uniform[uniform]]
         edges = [last.low, *(last.low + (last.high - last.low) * share for share in accumulate(weights))]
         result[of_uniform[uniform]] = last._replace(low=edges[decision.outcome], high=edges[decision.outcome + 1])
@@ -74,8 +74,8 @@ def draws_of(decisions: Sequence[Decision]) -> list[Drawn]:
 
 
 def with_pmfs(
-    run: Callable[[Draws], Any], drawn: Sequence[Drawn], vocabulary: int, known: dict[tuple[int, ...], Any]
-) -> list[Drawn]:
+    run: Callable[[Draws], Any], drawn: Sequence[PathDraw], vocabulary: int, known: dict[tuple[int, ...], Any]
+) -> list[PathDraw]:
     """Return the draws with the pmf of each lookup, as the other paths that come to it show its intervals.
 
     ``known`` keeps those intervals from one call to the next.
@@ -119,7 +119,7 @@ def is_drawn_from_q(
     return False
 
 
-def drawn_together(run: Callable[[Draws], Any], decisions: Sequence[Decision], number: int) -> list[Drawn]:
+def drawn_together(run: Callable[[Draws], Any], decisions: Sequence[Decision], number: int) -> list[PathDraw]:
     """Return the draws of a path that fix its first tokens, so many, where they are fewer draws than tokens.
 
     A draft is one draw and one test, so each new token has a draw of its own. Nothing is returned where they suffice.
@@ -137,12 +137,12 @@ def drawn_together(run: Callable[[Draws], Any], decisions: Sequence[Decision], n
     return []
 
 
-def told(drawn: Sequence[Drawn]) -> str:
+def told(drawn: Sequence[PathDraw]) -> str:
     """Return the draws in a line; those that are certain are left out."""
     return ", ".join(_told(item) for item in drawn if item.high - item.low < 1 - NEAR) or "without any draw"
 
 
-def _told(item: Drawn) -> str:
+def _told(item: PathDraw) -> str:
     at = f" ({item.place})" if item.place else ""
     mass = short(item.high - item.low)
     if item.together:

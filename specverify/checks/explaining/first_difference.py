@@ -42,7 +42,7 @@ class Difference(NamedTuple):
     """The fault without the name of the text."""
 
 
-class _Place(NamedTuple):
+class _FirstTexts(NamedTuple):
     """The shortest beginnings of texts that have another probability than they should."""
 
     masses: Mapping[Tokens, Any]
@@ -103,14 +103,14 @@ def _of_one(law: Mapping[Any, Any], texts: Split, index: int) -> dict[Tokens, An
     return result
 
 
-def _place(law: Mapping[Tokens, Any], expected: Mapping[Tokens, Any], bound: float) -> _Place | None:
+def _place(law: Mapping[Tokens, Any], expected: Mapping[Tokens, Any], bound: float) -> _FirstTexts | None:
     """Return the place of the first token whose probability differs, the one that comes out too often most."""
     longest = max(map(len, law.keys() | expected.keys()), default=0)
     for length in range(1, longest + 2):
         masses, should = _beginnings(law, length), _beginnings(expected, length)
         most = max(masses.keys() | should.keys(), key=lambda key: (masses.get(key, 0) - should.get(key, 0), key))
         if masses.get(most, 0) - should.get(most, 0) > bound:
-            return _Place(masses, should, most[:-1], most[-1], max(map(len, expected), default=0))
+            return _FirstTexts(masses, should, most[:-1], most[-1], max(map(len, expected), default=0))
     return None
 
 
@@ -122,7 +122,7 @@ def _beginnings(law: Mapping[Tokens, Any], length: int) -> dict[Tokens, Any]:
     return result
 
 
-def _token_laws(place: _Place) -> tuple[Mapping[int, Any], Mapping[int, Any]]:
+def _token_laws(place: _FirstTexts) -> tuple[Mapping[int, Any], Mapping[int, Any]]:
     """Return the law of the token that differs, given those before it, and the expected one."""
     laws = []
     for masses in (place.masses, place.expected):
@@ -132,7 +132,7 @@ def _token_laws(place: _Place) -> tuple[Mapping[int, Any], Mapping[int, Any]]:
     return laws[0], laws[1]
 
 
-def _sentence(place: _Place) -> str:
+def _sentence(place: _FirstTexts) -> str:
     number = len(place.before) + 1
     seen, should = _token_laws(place)
     does, ought = seen[place.token], should.get(place.token, 0)
@@ -149,7 +149,7 @@ def _sentence(place: _Place) -> str:
     return f"new token {number} is {place.token} with probability {does_text}, expected {ought_text}{behind}"
 
 
-def _rows(place: _Place) -> tuple[str, ...]:
+def _rows(place: _FirstTexts) -> tuple[str, ...]:
     """Return the beginnings of texts that differ, those first that come out too often."""
     result = []
     for text in place.masses.keys() | place.expected.keys():

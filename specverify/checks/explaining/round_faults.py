@@ -22,7 +22,7 @@ import numpy as np
 
 from specverify.checks.check import slack
 from specverify.checks.explaining.drawn_trees import is_tree
-from specverify.checks.explaining.round_rules import ACCEPT, BONUS, REPLACE, Row, Rows, excess, ratio, scaled
+from specverify.checks.explaining.round_rules import ACCEPT, BONUS, REPLACE, ModelRows, Row, excess, ratio, scaled
 from specverify.checks.explaining.wording import apart, short, short_row
 from specverify.laws.draws import BELOW, Decision
 from specverify.laws.paths import paths
@@ -30,8 +30,8 @@ from specverify.laws.rounding import FLOAT32
 from specverify.laws.scenarios import Scenario
 from specverify.reference import Draft, LanguageModel, Pmf, Round, State, Tokens
 from specverify.reference.models import draft_model
-from specverify.subjects.processed import Processed
 from specverify.subjects.subject import InScenario
+from specverify.subjects.warped_tasks import Processed
 
 MOST_PATHS = 3000
 """Of a round; one that has more is not explained."""
@@ -48,8 +48,8 @@ class GivenDrafts(NamedTuple):
 
     prefix: Tokens
     drafts: Tokens
-    rows: Rows
-    raw: Rows | None
+    rows: ModelRows
+    raw: ModelRows | None
     """The same rows before the sampling parameters are applied, where there are such."""
     accept: tuple[Any, ...]
     """P(draft i is accepted), given that those before it are; as far as that is reached."""
@@ -65,7 +65,7 @@ class GivenDrafts(NamedTuple):
     """How far rounding can move one of these probabilities."""
 
 
-class Fault(NamedTuple):
+class RoundFault(NamedTuple):
     """What is wrong with the rounds of a decoder."""
 
     sentence: str
@@ -82,7 +82,7 @@ def expected_accept(given: GivenDrafts, i: int) -> Any:
 # What a round does
 
 
-def fault_of_rounds(here: InScenario) -> Fault | None:
+def fault_of_rounds(here: InScenario) -> RoundFault | None:
     """Return what the rounds of a decoder do otherwise than the rule says, or None where nothing or too much does."""
     mine = rounds_given_drafts(here)
     if not mine or not any(_is_wrong(given, part) for given in mine for part in PARTS):
@@ -210,9 +210,9 @@ def accepted_of(here: InScenario, done: Round, *, bonus: bool) -> int:
     return len(done.tokens) - 1 if here.variant.intercepted and bonus else done.accepted
 
 
-def _rows(target: LanguageModel, draft: LanguageModel, prefix: Tokens, tokens: Tokens) -> Rows:
+def _rows(target: LanguageModel, draft: LanguageModel, prefix: Tokens, tokens: Tokens) -> ModelRows:
     texts = [prefix + tokens[:i] for i in range(len(tokens) + 1)]
-    return Rows(
+    return ModelRows(
         tuple(tuple(target(text).tolist()) for text in texts), tuple(tuple(draft(text).tolist()) for text in texts)
     )
 
@@ -260,7 +260,7 @@ def _values(given: GivenDrafts, part: str) -> Iterator[tuple[int, Any]]:
         yield len(given.drafts), given.bonus
 
 
-def _expected(given: GivenDrafts, part: str, i: int, rows: Rows) -> Any:
+def _expected(given: GivenDrafts, part: str, i: int, rows: ModelRows) -> Any:
     if part == "accept":
         return ratio(rows.p[i][given.drafts[i]], rows.q[i][given.drafts[i]])
     return excess(rows.p[i], rows.q[i]) if part == "replace" else rows.p[i]
@@ -280,12 +280,12 @@ def _is_wrong(given: GivenDrafts, part: str) -> bool:
     return any(not _fits(seen, _expected(given, part, i, given.rows), given.slack) for i, seen in _values(given, part))
 
 
-def _named(all_given: Sequence[GivenDrafts], parameters: str) -> Fault:
+def _named(all_given: Sequence[GivenDrafts], parameters: str) -> RoundFault:
     wrong = [part for part in PARTS if any(_is_wrong(given, part) for given in all_given)]
     other = _other_rows(all_given, parameters)
     if other:
-        return Fault(f"{other}: {_example(all_given, wrong[0])}", frozenset(wrong))
-    return Fault("; ".join(_sentence(all_given, part) for part in wrong[:2]), frozenset(wrong))
+        return RoundFault(f"{other}: {_example(all_given, wrong[0])}", frozenset(wrong))
+    return RoundFault("; ".join(_sentence(all_given, part) for part in wrong[:2]), frozenset(wrong))
 
 
 def _sentence(all_given: Sequence[GivenDrafts], part: str) -> str:
@@ -354,7 +354,7 @@ def _other_rows(all_given: Sequence[GivenDrafts], parameters: str) -> str:
         (f"p is {before}", _raw_p),
         (f"q is {before}", _raw_q),
         (f"p and q are {before}", _raw_both),
-        ("p and q are exchanged", lambda given: Rows(given.rows.q, given.rows.p)),
+        ("p and q are exchanged", lambda given: ModelRows(given.rows.q, given.rows.p)),
     ):
         if _follows(all_given, change):
             return said
@@ -368,19 +368,19 @@ def _other_rows(all_given: Sequence[GivenDrafts], parameters: str) -> str:
     return ""
 
 
-def _raw_p(given: GivenDrafts) -> Rows | None:
+def _raw_p(given: GivenDrafts) -> ModelRows | None:
     return given.raw and given.rows._replace(p=given.raw.p)
 
 
-def _raw_q(given: GivenDrafts) -> Rows | None:
+def _raw_q(given: GivenDrafts) -> ModelRows | None:
     return given.raw and given.rows._replace(q=given.raw.q)
 
 
-def _raw_both(given: GivenDrafts) -> Rows | None:
+def _raw_both(given: GivenDrafts) -> ModelRows | None:
     return given.raw
 
 
-def _follows(all_given: Sequence[GivenDrafts], change: Callable[[GivenDrafts], Rows | None]) -> bool:
+def _follows(all_given: Sequence[GivenDrafts], change: Callable[[GivenDrafts], ModelRows | None]) -> bool:
     for given in all_given:
         rows = change(given)
         if rows is None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from specverify.checks.explaining.engine_paths import Drawn
+from specverify.checks.explaining.engine_paths import PathDraw
 from specverify.checks.explaining.round_rules import Row, excess, ratio, same_row
 from specverify.checks.explaining.wording import apart, short, short_row
 from specverify.laws.draws import Decision
@@ -53,7 +53,7 @@ class Reading(NamedTuple):
     cost: float
 
 
-class _Step(NamedTuple):
+class _Alternative(NamedTuple):
     """A way to read some draws: what follows from the next one on."""
 
     next: int
@@ -66,7 +66,7 @@ class _Step(NamedTuple):
     rejected: tuple[Tokens, ...] = ()
 
 
-def items_of_decisions(decisions: Sequence[Decision]) -> list[Drawn]:
+def items_of_decisions(decisions: Sequence[Decision]) -> list[PathDraw]:
     """Return the draws of a decoder that names them: its flips as coins, the others with their pmfs."""
     items = []
     for number, decision in enumerate(decisions):
@@ -75,23 +75,23 @@ def items_of_decisions(decisions: Sequence[Decision]) -> list[Drawn]:
         name = str(decision.site[0] if decision.site else "a draw")
         if name == "accept" and len(weights) == 2:
             low, high = (0.0, weights[0]) if decision.outcome == 0 else (weights[0], 1.0)
-            items.append(Drawn(name, "", low, high, None, before))
+            items.append(PathDraw(name, "", low, high, None, before))
         else:
-            items.append(Drawn(name, "", 0.0, weights[decision.outcome], decision.outcome, before, weights))
+            items.append(PathDraw(name, "", 0.0, weights[decision.outcome], decision.outcome, before, weights))
     return items
 
 
-def reading_of(drawn: Sequence[Drawn], models: Models, new: Tokens) -> Reading | None:
+def reading_of(drawn: Sequence[PathDraw], models: Models, new: Tokens) -> Reading | None:
     """Return a path that emits ``new`` as rounds, or None where the draws cannot be read so."""
     items = [item for item in drawn if item.high - item.low < 1 - NEAR]
     if len(items) > MOST_DRAWS or any(not _is_readable(item) for item in items):
         return None
-    reader = _Reader(items, models, models.prompt + new)
+    reader = _PathReader(items, models, models.prompt + new)
     result = reader.read(0, models.prompt, (), 1)
     return result if result is not None and result.cost < WORST else None
 
 
-def _is_readable(item: Drawn) -> bool:
+def _is_readable(item: PathDraw) -> bool:
     if item.together:
         return False
     if item.is_lookup:
@@ -99,10 +99,10 @@ def _is_readable(item: Drawn) -> bool:
     return item.low <= 0 or item.high >= 1
 
 
-class _Reader:
+class _PathReader:
     """Reads one path."""
 
-    def __init__(self, items: Sequence[Drawn], models: Models, final: Tokens) -> None:
+    def __init__(self, items: Sequence[PathDraw], models: Models, final: Tokens) -> None:
         self.items, self.models, self.final = items, models, final
         self.readings = 0
         self._rows: dict[tuple[str, Tokens], Row] = {}
@@ -154,11 +154,11 @@ class _Reader:
                 best = Reading((step.words, *rest.words), step.fault or rest.fault, step.used + rest.used, cost)
         return best
 
-    def _next(self, at: int, *, lookup: bool) -> Drawn | None:
+    def _next(self, at: int, *, lookup: bool) -> PathDraw | None:
         item = self.items[at] if at < len(self.items) else None
         return item if item is not None and item.is_lookup == lookup else None
 
-    def _rounds(self, at: int, text: Tokens, rejected: tuple[Tokens, ...]) -> Iterator[_Step]:
+    def _rounds(self, at: int, text: Tokens, rejected: tuple[Tokens, ...]) -> Iterator[_Alternative]:
         """Yield every way to read the next draws as one round."""
         for token, after, cost, said, _ in self._token(at, text, self.p(text), "p", rejected):
             yield from self._emitted(
@@ -192,7 +192,7 @@ class _Reader:
     def _decided(
         self, at: int, text: Tokens, drafts: Tokens, i: int, rejected: tuple[Tokens, ...],
         cost: float, words: list[str], fault: str,
-    ) -> Iterator[_Step]:  # fmt: skip
+    ) -> Iterator[_Alternative]:  # fmt: skip
         """Yield every way to read the tests from that of draft i on."""
         if cost >= WORST:
             return
@@ -255,7 +255,7 @@ class _Reader:
     def _bonus(
         self, at: int, text: Tokens, drafts: Tokens, rejected: tuple[Tokens, ...],
         cost: float, words: list[str], fault: str,
-    ) -> Iterator[_Step]:  # fmt: skip
+    ) -> Iterator[_Alternative]:  # fmt: skip
         """Yield the ways to go on where every draft was accepted."""
         here = text + drafts
         used = tuple(text + drafts[:k] for k in range(len(drafts)))
@@ -304,17 +304,17 @@ class _Reader:
     def _emitted(
         self, at: int, text: Tokens, new: Tokens, words: str, cost: float, fault: str,
         used: tuple[Tokens, ...], all_accepted: Tokens | None, rejected: tuple[Tokens, ...],
-    ) -> Iterator[_Step]:  # fmt: skip
+    ) -> Iterator[_Alternative]:  # fmt: skip
         """Yield what is emitted, if the final text has it; a last accepted draft may be missing there."""
         after = text + new
         kept = after[: len(self.final)]
         fits = self.final[: len(after)] == kept
         if fits and (len(after) <= len(self.final) or len(self.final) >= self.end):
-            yield _Step(at, after, words, cost, fault, used, rejected=rejected)
+            yield _Alternative(at, after, words, cost, fault, used, rejected=rejected)
         elif all_accepted and self.final == after[:-1] and at == len(self.items):
             said = f"the last accepted draft, {after[-1]}, is missing"
             first = fault or f"all drafts of a round are accepted and {said}"
-            yield _Step(at, self.final, f"{words}, but {said}", cost + LOST, first, used, ended=True)
+            yield _Alternative(at, self.final, f"{words}, but {said}", cost + LOST, first, used, ended=True)
 
     def _named_ratio(self, seen: float, here: Tokens, token: int, rejected: tuple[Tokens, ...]) -> str:
         """Return which other rows give this threshold, or nothing; one model's row alone is other, if that does it."""

@@ -16,7 +16,7 @@ from specverify.reference import Tokens, excess_law
 Row = Sequence[Any]
 
 
-class Rows(NamedTuple):
+class ModelRows(NamedTuple):
     """Rows of the models along a draft: ``p[i]`` and ``q[i]`` after i drafts."""
 
     p: tuple[Row, ...]
@@ -41,8 +41,8 @@ def same_row(one: Row, other: Row, near: float) -> bool:
 
 # Other formulas
 
-AcceptFormula = Callable[[Rows, Tokens, int], Any]
-RowFormula = Callable[[Rows, Tokens, int], Row]
+AcceptFormula = Callable[[ModelRows, Tokens, int], Any]
+RowFormula = Callable[[ModelRows, Tokens, int], Row]
 
 
 def _argmax(row: Row) -> int:
@@ -55,14 +55,14 @@ def scaled(row: Row) -> Row:
     return [value / total for value in row] if total > 0 else list(row)
 
 
-def _one_coin(rows: Rows, drafts: Tokens, i: int) -> Any:
+def _one_coin(rows: ModelRows, drafts: Tokens, i: int) -> Any:
     """Return P(u < r_i) given that u is below every ratio before it."""
     ratios = [ratio(rows.p[k][drafts[k]], rows.q[k][drafts[k]]) for k in range(i + 1)]
     before = min([1, *ratios[:-1]])
     return min(1, ratios[-1] / before) if before > 0 else 1
 
 
-def _by_number(rows: Rows, drafts: Tokens, i: int) -> Any:
+def _by_number(rows: ModelRows, drafts: Tokens, i: int) -> Any:
     """Return P(more than i tests pass), given that i or more do, each draft being tested by itself."""
     passed: list[Any] = [1]
     for k, token in enumerate(drafts):
@@ -73,7 +73,7 @@ def _by_number(rows: Rows, drafts: Tokens, i: int) -> Any:
 
 
 def _shifted_ratio(p_by: int, q_by: int) -> AcceptFormula:
-    def accept(rows: Rows, drafts: Tokens, i: int) -> Any:
+    def accept(rows: ModelRows, drafts: Tokens, i: int) -> Any:
         p, q = rows.p[_inside(i + p_by, rows.p)], rows.q[_inside(i + q_by, rows.q)]
         return ratio(p[drafts[i]], q[drafts[i]])
 
@@ -119,13 +119,13 @@ def _shifted_excess(p_by: int, q_by: int) -> RowFormula:
     return lambda rows, drafts, i: excess(rows.p[_inside(i + p_by, rows.p)], rows.q[_inside(i + q_by, rows.q)])
 
 
-def _short_of_one(rows: Rows, drafts: Tokens, i: int) -> Row:
+def _short_of_one(rows: ModelRows, drafts: Tokens, i: int) -> Row:
     """Return max(p - q, 0) with what is missing to 1 on the last token, as an inverse CDF that runs off the end has."""
     left = [max(a - b, 0 * a) for a, b in zip(rows.p[i], rows.q[i], strict=True)]
     return [*left[:-1], left[-1] + 1 - sum(left)]
 
 
-def _without_draft(rows: Rows, drafts: Tokens, i: int) -> Row:
+def _without_draft(rows: ModelRows, drafts: Tokens, i: int) -> Row:
     return scaled([0 * mass if token == drafts[i] else mass for token, mass in enumerate(rows.p[i])])
 
 

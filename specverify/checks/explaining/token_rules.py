@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from specverify.checks.explaining.round_rules import ACCEPT_OF_ROW, REPLACE_OF_ROW, Row, Rows, excess, ratio, same_row
+from specverify.checks.explaining.round_rules import (
+    ACCEPT_OF_ROW,
+    REPLACE_OF_ROW,
+    ModelRows,
+    Row,
+    excess,
+    ratio,
+    same_row,
+)
 
 NEAR = 1e-9
 LEAST = 3
@@ -28,7 +36,7 @@ def name_of_token(seen: Row, p: Row, q: Row) -> str:
 
 
 def _laws(p: Row, q: Row) -> Iterator[tuple[str, Row]]:
-    rows, tokens = Rows((p, p), (q, q)), range(len(p))
+    rows, tokens = ModelRows((p, p), (q, q)), range(len(p))
     rule = [ratio(p[token], q[token]) for token in tokens]
     residual = [excess(p, q)] * len(p)
     for name, accept in ACCEPT_OF_ROW.items():

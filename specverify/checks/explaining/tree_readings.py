@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from specverify.checks.explaining.drawn_trees import drawn, is_tree
-from specverify.checks.explaining.engine_paths import Drawn, draws_of
+from specverify.checks.explaining.engine_paths import PathDraw, draws_of
 from specverify.checks.explaining.round_rules import excess, ratio
 from specverify.checks.explaining.wording import apart, short
 from specverify.laws.draws import Narrated, NotAFunctionOfItsDraws, Replayed
@@ -55,7 +55,7 @@ def tree_reading(here: InScenario, choices: tuple[int, ...]) -> TreeReading | No
 class _Walk:
     """Goes down one tree."""
 
-    def __init__(self, here: InScenario, draft: Draft, prefix: Tokens, items: Sequence[Drawn]) -> None:
+    def __init__(self, here: InScenario, draft: Draft, prefix: Tokens, items: Sequence[PathDraw]) -> None:
         self.here, self.draft, self.prefix, self.items = here, draft, prefix, list(items)
         self.fault = ""
 
@@ -110,7 +110,7 @@ class _Walk:
         return None, said, left
 
     def _test(
-        self, child: int, token: int, item: Drawn, seen: float, bound: float, with_p: float,
+        self, child: int, token: int, item: PathDraw, seen: float, bound: float, with_p: float,
         rejected: Sequence[int], *, accepted: bool,
     ) -> str:  # fmt: skip
         word, sign = ("accepted", "<") if accepted else ("rejected", ">=")

@@ -19,7 +19,7 @@ from specverify.checks.kernels import (
 )
 from specverify.statistics.independence import samples_of_tables
 from specverify.subjects.kernel import Kernel
-from specverify.subjects.kernel_rounds import Rounds, deep_rounds_of, rounds_of, runs_on
+from specverify.subjects.kernel_rounds import KernelRounds, deep_rounds_of, rounds_of, runs_on
 from specverify.subjects.kernel_samples import Calls
 from specverify.subjects.kernel_tables import SIZE
 
@@ -40,7 +40,7 @@ def checks_of_uniforms(
     one evaluation are too few for one table.
     """
     sizes = (max(gammas),) if kernel.ragged else tuple(gammas)
-    all_rounds, within = list[Rounds](), list[Rounds]()
+    all_rounds, within = list[KernelRounds](), list[KernelRounds]()
     for vocabulary in (SIZE, *vocabularies):
         for gamma in sizes:
             budget = rows // len(sizes) if vocabulary == SIZE else min(rows // len(sizes), LARGE)

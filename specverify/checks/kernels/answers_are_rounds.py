@@ -11,13 +11,13 @@ import numpy as np
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.check import Check, Conditions
 from specverify.checks.kernels.row_texts import described_rounds, described_row, kernel_check, models_of, told
-from specverify.subjects.kernel_rounds import Rounds, decided
+from specverify.subjects.kernel_rounds import KernelRounds, decided
 
 SIZES = (1, 2, 3, 31, 32, 33, 64, 65, 127, 128, 129, 257)
 """Rows of a launch: on both sides of what a block may hold."""
 
 
-def examine(rounds: Rounds, _: Conditions) -> Examination:
+def examine(rounds: KernelRounds, _: Conditions) -> Examination:
     """Examine every row of launches of several sizes."""
     rng, runs = np.random.default_rng(0), 0
     for size in (size for size in SIZES if size <= rounds.most):
@@ -35,7 +35,7 @@ def examine(rounds: Rounds, _: Conditions) -> Examination:
     return Examination("every row is accepted drafts and one token more", figures={"runs": runs})
 
 
-def ordinary_rows(rounds: Rounds, size: int, rng: Any) -> tuple[Any, Any]:
+def ordinary_rows(rounds: KernelRounds, size: int, rng: Any) -> tuple[Any, Any]:
     """Return cases and uniforms of this many rows, drawn among the cells, away from every breakpoint."""
     cells = [rounds.cells[i] for i in rng.integers(len(rounds.cells), size=size)]
     low, high = (np.array([cell[side] for cell in cells], dtype=np.float64) for side in (1, 2))
@@ -43,7 +43,7 @@ def ordinary_rows(rounds: Rounds, size: int, rng: Any) -> tuple[Any, Any]:
     return np.array([cell.case for cell in cells]), uniforms
 
 
-def fault(rounds: Rounds, case: int, answer: Sequence[int]) -> str | None:
+def fault(rounds: KernelRounds, case: int, answer: Sequence[int]) -> str | None:
     """Describe why a row of an answer is no round; None if it is one."""
     draft, tokens = rounds.cases[case].draft, list(answer)
     while tokens and tokens[-1] == -1:
@@ -63,7 +63,7 @@ def fault(rounds: Rounds, case: int, answer: Sequence[int]) -> str | None:
     return None
 
 
-def check_of(all_rounds: Sequence[Rounds]) -> Check:
+def check_of(all_rounds: Sequence[KernelRounds]) -> Check:
     """Return the check of the kernel of these rounds."""
     return kernel_check(
         "answers_are_rounds",

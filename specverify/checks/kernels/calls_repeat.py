@@ -13,19 +13,19 @@ from specverify.checks.check import Check, Conditions
 from specverify.checks.kernels.answers_are_rounds import ordinary_rows
 from specverify.checks.kernels.row_texts import described_rounds, kernel_check
 from specverify.subjects.kernel import positional
-from specverify.subjects.kernel_calls import Batch, arguments_of, given_batch, run, tokens_of
-from specverify.subjects.kernel_rounds import Rounds, random_of
+from specverify.subjects.kernel_calls import KernelBatch, arguments_of, given_batch, run, tokens_of
+from specverify.subjects.kernel_rounds import KernelRounds, random_of
 
 ROWS = 65
 
 
-def examine_answers(rounds: Rounds, _: Conditions) -> Examination:
+def examine_answers(rounds: KernelRounds, _: Conditions) -> Examination:
     """Call the kernel twice with the same arguments, then with others, and compare the first answer again."""
     rng, kernel = np.random.default_rng(2), rounds.kernel
     readings, kept, size = [], [], min(ROWS, rounds.most)
     draws = [ordinary_rows(rounds, size, rng) for _ in range(2)]
     for cases, uniforms in (draws[0], draws[0], draws[1]):
-        batch = given_batch(kernel, Batch(*(values[cases] for values in rounds.batch)))
+        batch = given_batch(kernel, KernelBatch(*(values[cases] for values in rounds.batch)))
         by_place, by_name = arguments_of(kernel, batch, random_of(rounds, cases, uniforms))
         readings.append(partial(tokens_of, kernel, run(kernel, by_place, by_name), by_name, batch))
         kept.append(host_array(readings[-1]()).copy())
@@ -42,12 +42,12 @@ def examine_answers(rounds: Rounds, _: Conditions) -> Examination:
     return Examination("the same arguments give the same answer, in an array of its own", figures=figures)
 
 
-def examine_arguments(rounds: Rounds, _: Conditions) -> Examination:
+def examine_arguments(rounds: KernelRounds, _: Conditions) -> Examination:
     """Compare the arguments before and after a call."""
     rng, kernel = np.random.default_rng(3), rounds.kernel
     size = min(ROWS, rounds.most)
     cases, uniforms = ordinary_rows(rounds, size, rng)
-    batch = given_batch(kernel, Batch(*(values[cases] for values in rounds.batch)))
+    batch = given_batch(kernel, KernelBatch(*(values[cases] for values in rounds.batch)))
     by_place, by_name = arguments_of(kernel, batch, random_of(rounds, cases, uniforms))
     inputs = {**dict(zip(positional(kernel), by_place, strict=True)), **by_name}
     inputs = {name: values for name, values in inputs.items() if name not in {"out", "out_lengths"}}
@@ -61,7 +61,7 @@ def examine_arguments(rounds: Rounds, _: Conditions) -> Examination:
     return Examination(then, failed=True, counterexample=example, figures={"runs": size})
 
 
-def checks_of(all_rounds: Sequence[Rounds]) -> tuple[Check, Check]:
+def checks_of(all_rounds: Sequence[KernelRounds]) -> tuple[Check, Check]:
     """Return the checks of the kernel of these rounds."""
     few = {described_rounds(rounds): rounds for rounds in all_rounds[:1]}
     return (

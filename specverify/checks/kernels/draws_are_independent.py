@@ -19,7 +19,7 @@ from specverify.checks.kernels.row_texts import kernel_check
 from specverify.subjects.kernel import Kernel
 from specverify.subjects.kernel_designs import (
     Design,
-    Kind,
+    RowKind,
     bonuses_after_coins,
     coins_after_coins,
     design_of,
@@ -60,7 +60,7 @@ def _share_seen(design: Design) -> float:
     return share
 
 
-def _design(kernel: Kernel, kinds: Sequence[Kind]) -> Design:
+def _design(kernel: Kernel, kinds: Sequence[RowKind]) -> Design:
     return design_of(kinds, [1 / len(kinds)] * len(kinds), SIZE, kernel.convention.draft_padding)
 
 
@@ -99,7 +99,7 @@ def checks_of(kernel: Kernel, gamma: int, samples: int, alarm: float, calls: Cal
     )
 
 
-def _longer(gamma: int) -> list[Kind]:
+def _longer(gamma: int) -> list[RowKind]:
     """Return the rows of a replacement with more drafts after it."""
     longer = []
     for kind in replacements_after_coins():

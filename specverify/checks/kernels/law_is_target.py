@@ -16,11 +16,11 @@ import numpy as np
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.check import Check, Conditions
 from specverify.checks.kernels.row_texts import described_rounds, described_row, kernel_check, models_of, told
-from specverify.laws.grid import MARGIN, Cell, look, places_in, rows_of
+from specverify.laws.grid import MARGIN, GridCell, look, places_in, rows_of
 from specverify.laws.law import Distance, Law, target_law, total_variation
 from specverify.laws.paths import paths
 from specverify.reference import Claim, Task, Tokens
-from specverify.subjects.kernel_rounds import Rounds, by_rule, decided, in_ids, launched, verified
+from specverify.subjects.kernel_rounds import KernelRounds, by_rule, decided, in_ids, launched, verified
 from specverify.subjects.kernel_tables import PROMPT, SIZE, Situation
 
 DOUBT = 64 * MARGIN
@@ -29,11 +29,11 @@ REFINED = 8
 """Rows of later looks at most, as a multiple of those of the first."""
 
 
-class Found(NamedTuple):
+class SituationLaws(NamedTuple):
     """The law of every situation, as far as it was computed."""
 
     laws: Mapping[str, Law]
-    settled: Sequence[tuple[Cell, Tokens]]
+    settled: Sequence[tuple[GridCell, Tokens]]
     rows: int
     blind: float
     """The probability of what lies within the margin of a breakpoint, where nothing is seen, at most."""
@@ -41,9 +41,9 @@ class Found(NamedTuple):
     """Whether a row was answered otherwise beside other rows."""
 
 
-def found_laws(rounds: Rounds) -> Found:
+def found_laws(rounds: KernelRounds) -> SituationLaws:
     """Evaluate all cells, then refine one situation after the other until a law differs from the target's."""
-    settled, unsettled = list[tuple[Cell, Tokens]](), list[Cell]()
+    settled, unsettled = list[tuple[GridCell, Tokens]](), list[GridCell]()
     waiting, rows, mixed = list(rounds.cells), 0, False
     most = (1 + REFINED) * rows_of(rounds.cells)
     cells = waiting
@@ -57,16 +57,18 @@ def found_laws(rounds: Rounds) -> Found:
         if any(distance(rounds, name, law).low > DOUBT for name, law in _laws(rounds, settled, waiting).items()):
             break
         cells = _of_one_situation(rounds, waiting)
-    return Found(_laws(rounds, settled, [*unsettled, *waiting]), settled, rows, max(blind_of(rounds).values()), mixed)
+    return SituationLaws(
+        _laws(rounds, settled, [*unsettled, *waiting]), settled, rows, max(blind_of(rounds).values()), mixed
+    )
 
 
-def _of_one_situation(rounds: Rounds, cells: Sequence[Cell]) -> list[Cell]:
+def _of_one_situation(rounds: KernelRounds, cells: Sequence[GridCell]) -> list[GridCell]:
     """Return the leading cells that belong to one situation."""
     situations = [rounds.cases[cell.case].situation.name for cell in cells]
     return list(cells[: situations.count(situations[0])]) if cells else []
 
 
-def _mixes(rounds: Rounds, cells: Sequence[Cell]) -> bool:
+def _mixes(rounds: KernelRounds, cells: Sequence[GridCell]) -> bool:
     """Return whether the answers of rows depend on their order."""
     if not cells:
         return False
@@ -74,7 +76,7 @@ def _mixes(rounds: Rounds, cells: Sequence[Cell]) -> bool:
     return bool((launched(rounds, cases, uniforms, seed=1) != launched(rounds, cases, uniforms, seed=2)).any())
 
 
-def blind_of(rounds: Rounds) -> Counter[str]:
+def blind_of(rounds: KernelRounds) -> Counter[str]:
     """Return the probability of the cells' margins, by situation."""
     blind: Counter[str] = Counter()
     for cell in rounds.cells:
@@ -86,7 +88,9 @@ def blind_of(rounds: Rounds) -> Counter[str]:
     return blind
 
 
-def _laws(rounds: Rounds, settled: Sequence[tuple[Cell, Tokens]], others: Sequence[Cell]) -> dict[str, Law]:
+def _laws(
+    rounds: KernelRounds, settled: Sequence[tuple[GridCell, Tokens]], others: Sequence[GridCell]
+) -> dict[str, Law]:
     """Return the laws of the emitted tokens by situation; unresolved cells are missing mass."""
     masses: dict[str, Counter[Tokens]] = {case.situation.name: Counter() for case in rounds.cases}
     missing: Counter[str] = Counter()
@@ -99,13 +103,13 @@ def _laws(rounds: Rounds, settled: Sequence[tuple[Cell, Tokens]], others: Sequen
     return {name: Law(dict(law), missing=Fraction(missing[name])) for name, law in masses.items()}
 
 
-def distance(rounds: Rounds, name: str, law: Law) -> Distance:
+def distance(rounds: KernelRounds, name: str, law: Law) -> Distance:
     """Return the total variation to the target's law, after the target has completed shorter texts."""
     here = situation_named(rounds, name)
     return total_variation(law._replace(probabilities=completed(here, law.probabilities)), _wanted(here, ()))
 
 
-def situation_named(rounds: Rounds, name: str) -> Situation:
+def situation_named(rounds: KernelRounds, name: str) -> Situation:
     """Return the situation with this name."""
     return next(case.situation for case in rounds.cases if case.situation.name == name)
 
@@ -125,7 +129,7 @@ def _wanted(here: Situation, tokens: Tokens) -> dict[Tokens, Any]:
     return target_law(Task(here.target, horizon=here.length + 1 - len(tokens)), PROMPT + tokens)
 
 
-def examine_law(rounds: Rounds, find: Callable[[], Found], _: Conditions) -> Examination:
+def examine_law(rounds: KernelRounds, find: Callable[[], SituationLaws], _: Conditions) -> Examination:
     """Compare every law with the target's."""
     result = find()
     distances = {name: distance(rounds, name, law) for name, law in result.laws.items()}
@@ -154,7 +158,7 @@ def _said(found: Distance) -> str:
     return str(found.low) if found.low == found.high else f"{float(found.low):.4g} to {float(found.high):.4g}"
 
 
-def _example(rounds: Rounds, found: Found, here: Situation) -> Counterexample:
+def _example(rounds: KernelRounds, found: SituationLaws, here: Situation) -> Counterexample:
     """Return the outcome with the largest excess, and a row on which the kernel and the rule differ."""
     law, wanted = completed(here, found.laws[here.name].probabilities), _wanted(here, ())
     excess = {tokens: mass - wanted.get(tokens, 0) for tokens, mass in law.items()}
@@ -198,7 +202,7 @@ def _fault(drafts: Tokens, emitted: Tokens, ought: Tokens) -> str:
     return f"{part} of a row is {emitted[-1]} where the rule draws {ought[-1]}"
 
 
-def examine_acceptance(rounds: Rounds, find: Callable[[], Found], _: Conditions) -> Examination:
+def examine_acceptance(rounds: KernelRounds, find: Callable[[], SituationLaws], _: Conditions) -> Examination:
     """Compare the probability that the first i drafts are accepted with that of the rule."""
     result = find()
     figures = {"runs": result.rows}
@@ -216,7 +220,7 @@ def examine_acceptance(rounds: Rounds, find: Callable[[], Found], _: Conditions)
     return Examination("drafts are accepted as often as by the rule", rational=rational, figures=figures)
 
 
-def _acceptance(rounds: Rounds, name: str) -> Counter[int]:
+def _acceptance(rounds: KernelRounds, name: str) -> Counter[int]:
     """Return the probability that the rule accepts the first i drafts."""
     best: Counter[int] = Counter()
     for case in rounds.cases:
@@ -227,7 +231,7 @@ def _acceptance(rounds: Rounds, name: str) -> Counter[int]:
     return best
 
 
-def checks_of(all_rounds: Sequence[Rounds]) -> tuple[Check, Check]:
+def checks_of(all_rounds: Sequence[KernelRounds]) -> tuple[Check, Check]:
     """Return the checks of the kernel of these rounds; they share one evaluation of the cells."""
     result = {described_rounds(rounds): (rounds, cache(partial(found_laws, rounds))) for rounds in all_rounds}
     return (

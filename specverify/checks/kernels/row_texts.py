@@ -8,7 +8,7 @@ from typing import Any
 from specverify.base.verdict import Evidence, Examination
 from specverify.checks.check import Case, Check, Conditions
 from specverify.reference import Claim, Tokens
-from specverify.subjects.kernel_rounds import Rounds, in_ids
+from specverify.subjects.kernel_rounds import KernelRounds, in_ids
 from specverify.subjects.subject import KernelSetting, Subject
 
 Examine = Callable[[Conditions], Examination]
@@ -25,7 +25,7 @@ def kernel_check(
     return Check(name, summary, claim, evidence, lambda subject: None, cases)
 
 
-def described_row(rounds: Rounds, case: int, uniforms: Sequence[float], place: str) -> str:
+def described_row(rounds: KernelRounds, case: int, uniforms: Sequence[float], place: str) -> str:
     """Describe a row: ``place``, its drafts, its uniforms."""
     gamma, race = rounds.gamma, rounds.kernel.race
     here = rounds.cases[case]
@@ -37,13 +37,13 @@ def described_row(rounds: Rounds, case: int, uniforms: Sequence[float], place: s
     return f"{place}: drafts {drafts}, accept uniforms ({coins}), {final}"
 
 
-def described_rounds(rounds: Rounds) -> str:
+def described_rounds(rounds: KernelRounds) -> str:
     """Describe the arguments of a kernel."""
     ids = f"tokens {', '.join(map(str, rounds.ids))} of " if rounds.vocabulary > len(rounds.ids) else ""
     return f"{ids}vocabulary {rounds.vocabulary}, gamma={rounds.gamma}, {rounds.kernel.convention.dtype}"
 
 
-def models_of(rounds: Rounds, case: int) -> tuple[str, ...]:
+def models_of(rounds: KernelRounds, case: int) -> tuple[str, ...]:
     """Describe the rows of p and q of a case, for the tokens with mass."""
     here = rounds.cases[case]
     lines = []
@@ -58,7 +58,7 @@ def _row(pmf: Any) -> str:
     return f"({', '.join(map(str, pmf.tolist()))})"
 
 
-def told(rounds: Rounds, tokens: Sequence[int]) -> Tokens:
+def told(rounds: KernelRounds, tokens: Sequence[int]) -> Tokens:
     """Return the ids in a row of an answer, without its padding."""
     kept = list(tokens)
     while kept and kept[-1] == -1:

@@ -12,12 +12,12 @@ from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.check import Check, Conditions
 from specverify.checks.kernels.answers_are_rounds import SIZES, ordinary_rows
 from specverify.checks.kernels.row_texts import described_rounds, described_row, kernel_check, models_of, told
-from specverify.subjects.kernel_rounds import Case, Rounds, by_rule, decided
+from specverify.subjects.kernel_rounds import DraftCase, KernelRounds, by_rule, decided
 
 ROWS = 257
 
 
-def examine(rounds: Rounds, _: Conditions) -> Examination:
+def examine(rounds: KernelRounds, _: Conditions) -> Examination:
     """Decide rows in several arrangements and compare each with its first answer."""
     rng = np.random.default_rng(1)
     cases, uniforms = ordinary_rows(rounds, min(ROWS, rounds.most), rng)
@@ -43,12 +43,12 @@ def examine(rounds: Rounds, _: Conditions) -> Examination:
     return Examination("no row depends on another", figures={"runs": runs})
 
 
-def _by_rule(rounds: Rounds, case: int, uniforms: Any) -> str:
-    here: Case = rounds.cases[case]
+def _by_rule(rounds: KernelRounds, case: int, uniforms: Any) -> str:
+    here: DraftCase = rounds.cases[case]
     return f"the rule answers {told(rounds, by_rule(rounds, here, uniforms))}"
 
 
-def _arrangements(rounds: Rounds, rows: int, rng: Any) -> Iterator[tuple[str, Rounds, Any]]:
+def _arrangements(rounds: KernelRounds, rows: int, rng: Any) -> Iterator[tuple[str, KernelRounds, Any]]:
     """Yield descriptions, rounds and orders of rows: reversed, random, few rows, other padding."""
     everything = np.arange(rows)
     yield "in the opposite order", rounds, everything[::-1]
@@ -60,7 +60,7 @@ def _arrangements(rounds: Rounds, rows: int, rng: Any) -> Iterator[tuple[str, Ro
         yield "with other padding", _other_padding(rounds), everything
 
 
-def _other_padding(rounds: Rounds) -> Rounds:
+def _other_padding(rounds: KernelRounds) -> KernelRounds:
     """Return the rounds with other pmfs after the drafts of a row."""
     p, q, _, lengths = rounds.batch
     vocabulary, places = rounds.vocabulary, np.arange(rounds.gamma + 1)
@@ -70,7 +70,7 @@ def _other_padding(rounds: Rounds) -> Rounds:
     return rounds._replace(batch=rounds.batch._replace(p=p, q=q))
 
 
-def check_of(all_rounds: Sequence[Rounds]) -> Check:
+def check_of(all_rounds: Sequence[KernelRounds]) -> Check:
     """Return the check of the kernel of these rounds."""
     return kernel_check(
         "rows_are_independent",

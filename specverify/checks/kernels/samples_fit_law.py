@@ -31,7 +31,7 @@ COARSER = 5
 """The total variation to be seen of the number of accepted drafts, as a multiple of that of the law."""
 
 
-class Sampled(NamedTuple):
+class SampledKernel(NamedTuple):
     """A kernel in a situation, and the required precision."""
 
     kernel: Kernel
@@ -52,7 +52,7 @@ class Sampled(NamedTuple):
         return f"vocabulary {self.vocabulary}, {self.situation.name}"
 
 
-def texts(sampled: Sampled, samples: int, seed: int) -> Counter[Tokens]:
+def texts(sampled: SampledKernel, samples: int, seed: int) -> Counter[Tokens]:
     """Return the counts of emitted texts."""
     result: Counter[Tokens] = Counter()
     table = counted(sampled.kernel, sampled.design, samples, seed, sampled.calls)
@@ -61,7 +61,7 @@ def texts(sampled: Sampled, samples: int, seed: int) -> Counter[Tokens]:
     return result
 
 
-def completed(sampled: Sampled, samples: int, seed: int) -> Counter[Tokens]:
+def completed(sampled: SampledKernel, samples: int, seed: int) -> Counter[Tokens]:
     """Return counts of texts of ``length + 1`` tokens; outcomes that are no texts stay unchanged."""
     here, rng, whole = sampled.situation, np.random.default_rng([seed, 1]), Counter[Tokens]()
     for tokens, count in sorted(texts(sampled, samples, seed).items()):
@@ -76,7 +76,7 @@ def completed(sampled: Sampled, samples: int, seed: int) -> Counter[Tokens]:
     return whole
 
 
-def accepted(sampled: Sampled, samples: int, seed: int) -> Counter[int]:
+def accepted(sampled: SampledKernel, samples: int, seed: int) -> Counter[int]:
     """Return the counts of the number of accepted drafts."""
     result: Counter[int] = Counter()
     for tokens, count in texts(sampled, samples, seed).items():
@@ -84,7 +84,7 @@ def accepted(sampled: Sampled, samples: int, seed: int) -> Counter[int]:
     return result
 
 
-def acceptance_law(sampled: Sampled) -> dict[int, float]:
+def acceptance_law(sampled: SampledKernel) -> dict[int, float]:
     """Return the law of the number of drafts that the rule accepts."""
     here, law = sampled.situation, Counter[int]()
     for draft, p, q, weight in drafted((here.target, here.draft), PROMPT, here.length):
@@ -93,7 +93,7 @@ def acceptance_law(sampled: Sampled) -> dict[int, float]:
     return {number: float(mass) for number, mass in law.items()}
 
 
-def examine_law(sampled: Sampled, alarm: float, conditions: Conditions) -> Examination:
+def examine_law(sampled: SampledKernel, alarm: float, conditions: Conditions) -> Examination:
     """Test the completed texts."""
     here = sampled.situation
     law = {text: float(mass) for text, mass in target_law(Task(here.target, horizon=here.length + 1), PROMPT).items()}
@@ -101,7 +101,7 @@ def examine_law(sampled: Sampled, alarm: float, conditions: Conditions) -> Exami
     return _examination(sampled, fit, "the samples fit the target's law", "the target's law")
 
 
-def examine_acceptance(sampled: Sampled, alarm: float, conditions: Conditions) -> Examination:
+def examine_acceptance(sampled: SampledKernel, alarm: float, conditions: Conditions) -> Examination:
     """Test the numbers of accepted drafts; more than by the rule does not refute, since another rule may explain it."""
     law = acceptance_law(sampled)
     fit = _fit(partial(accepted, sampled), law, COARSER * sampled.tv, alarm, conditions)
@@ -121,7 +121,7 @@ def _fit(sampler: Any, law: Any, tv: float, alarm: float, conditions: Conditions
     return confirmed_fit(sampler, law, samples=samples, false_alarm=alarm, miss=conditions.miss, seed=conditions.seed)
 
 
-def _examination(sampled: Sampled, fit: ConfirmedFit, holds: str, law: str) -> Examination:
+def _examination(sampled: SampledKernel, fit: ConfirmedFit, holds: str, law: str) -> Examination:
     shown = fit.first if fit.second is None else fit.second
     figures = {
         "samples": fit.first.samples + (fit.second.samples if fit.second else 0),
@@ -142,17 +142,19 @@ def _examination(sampled: Sampled, fit: ConfirmedFit, holds: str, law: str) -> E
 
 def situations_to_sample(
     kernel: Kernel, gammas: Sequence[int], vocabularies: Sequence[int], tv: float, large_tv: float, calls: Calls
-) -> list[Sampled]:
+) -> list[SampledKernel]:
     """Return the tables at the declared total variation, and one in each larger vocabulary at a coarser one."""
-    result = [Sampled(kernel, sampled_situation(gamma, seed), SIZE, tv, calls) for seed, gamma in enumerate(gammas)]
+    result = [
+        SampledKernel(kernel, sampled_situation(gamma, seed), SIZE, tv, calls) for seed, gamma in enumerate(gammas)
+    ]
     last = sampled_situation(max(gammas), len(gammas))
-    return [*result, *(Sampled(kernel, last, vocabulary, large_tv, calls) for vocabulary in vocabularies)]
+    return [*result, *(SampledKernel(kernel, last, vocabulary, large_tv, calls) for vocabulary in vocabularies)]
 
 
-def deep_situations_to_sample(kernel: Kernel, tv: float, calls: Calls) -> list[Sampled]:
+def deep_situations_to_sample(kernel: Kernel, tv: float, calls: Calls) -> list[SampledKernel]:
     """Return tables of more drafts with few open rows; none if the kernel does not run on this many drafts."""
     result = [
-        Sampled(kernel, certain_but(places, seed, grid_tables(SIZE, 16, seed)), SIZE, tv, calls)
+        SampledKernel(kernel, certain_but(places, seed, grid_tables(SIZE, 16, seed)), SIZE, tv, calls)
         for seed, places in enumerate(((0, 3), (1, 4), (2, 3)))
     ]
     try:
@@ -162,7 +164,7 @@ def deep_situations_to_sample(kernel: Kernel, tv: float, calls: Calls) -> list[S
     return result
 
 
-def checks_of(all_sampled: Sequence[Sampled], alarm: float) -> tuple[Check, ...]:
+def checks_of(all_sampled: Sequence[SampledKernel], alarm: float) -> tuple[Check, ...]:
     """Return the checks; ``alarm`` is the false-alarm rate of each."""
     small = [sampled for sampled in all_sampled if sampled.vocabulary == SIZE]
     large = [sampled for sampled in all_sampled if sampled.vocabulary != SIZE]

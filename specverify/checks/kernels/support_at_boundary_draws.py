@@ -20,8 +20,8 @@ from specverify.checks.check import Check, Conditions
 from specverify.checks.kernels.row_texts import kernel_check
 from specverify.reference import Claim
 from specverify.subjects.kernel import Kernel
-from specverify.subjects.kernel_calls import Batch, called, given_batch
-from specverify.subjects.kernel_rounds import ENTRIES, Rounds, given_random
+from specverify.subjects.kernel_calls import KernelBatch, called, given_batch
+from specverify.subjects.kernel_rounds import ENTRIES, KernelRounds, given_random
 from specverify.subjects.kernel_tables import SIZE
 
 ROWS = 2000
@@ -31,10 +31,10 @@ SMALLEST = 2.0**-32
 LIGHT = 2.0**-60
 
 
-class Rows(NamedTuple):
+class BoundaryRows(NamedTuple):
     """Rows with their random numbers."""
 
-    batch: Batch
+    batch: KernelBatch
     coins: Any
     """``[rows, gamma]``"""
     last: Any
@@ -52,7 +52,7 @@ def ends_of(kernel: Kernel) -> dict[str, float]:
     return {"exactly 0": 0.0, f"{below!r}, the largest below 1": below}
 
 
-def table_rows(rounds: Rounds) -> Rows:
+def table_rows(rounds: KernelRounds) -> BoundaryRows:
     """Return rows of the tables: each of some cells with each uniform at each end."""
     rng, kernel, gamma = np.random.default_rng(4), rounds.kernel, rounds.gamma
     places = range(gamma) if kernel.race else range(gamma + 1)
@@ -65,10 +65,12 @@ def table_rows(rounds: Rounds) -> Rows:
     for row, (_, place, end) in enumerate(chosen):
         middles[row, place] = ends_of(kernel)[end]
     said = tuple(_said(place, gamma, end) for _, place, end in chosen)
-    return Rows(Batch(*(values[cases] for values in rounds.batch)), middles[:, :gamma], middles[:, gamma], said)
+    return BoundaryRows(
+        KernelBatch(*(values[cases] for values in rounds.batch)), middles[:, :gamma], middles[:, gamma], said
+    )
 
 
-def rounded_rows(kernel: Kernel, gamma: int, vocabulary: int) -> Rows:
+def rounded_rows(kernel: Kernel, gamma: int, vocabulary: int) -> BoundaryRows:
     """Return float32 pmfs over many tokens: q equals p up to its last digit, or is another pmf."""
     rng, size = np.random.default_rng(5), min(ROUNDED, max(4, ENTRIES // ((2 * gamma + 1) * vocabulary)))
     p = rng.gamma(0.5, size=(size, gamma + 1, vocabulary)) + LIGHT
@@ -86,16 +88,18 @@ def rounded_rows(kernel: Kernel, gamma: int, vocabulary: int) -> Rows:
             place = place % gamma
         (coins[row] if place < gamma else last[row : row + 1])[place % gamma if place < gamma else 0] = end
         said.append(_said(place, gamma, name))
-    return Rows(Batch(p.astype(float), q.astype(float), drafts, np.full(size, gamma)), coins, last, tuple(said))
+    return BoundaryRows(
+        KernelBatch(p.astype(float), q.astype(float), drafts, np.full(size, gamma)), coins, last, tuple(said)
+    )
 
 
 def _said(place: int, gamma: int, end: str) -> str:
     return f"the uniform of draft {place + 1} is {end}" if place < gamma else f"the final uniform is {end}"
 
 
-def examine(kernel: Kernel, asked: Sequence[Callable[[], Rows]], _: Conditions) -> Examination:
+def examine(kernel: Kernel, asked: Sequence[Callable[[], BoundaryRows]], _: Conditions) -> Examination:
     """Decide the rows and examine every emitted token; report one forbidden token per random number."""
-    result, runs = dict[str, tuple[Rows, Any, int, int, int | None]](), 0
+    result, runs = dict[str, tuple[BoundaryRows, Any, int, int, int | None]](), 0
     for make in asked:
         rows = make()
         answers = host_array(called(kernel, given_batch(kernel, rows.batch), _random(kernel, rows)))
@@ -128,14 +132,14 @@ def _came(answer: Any, position: int, token: int | None) -> str:
     return f"{emitted} comes out, and token {token} has probability 0 at position {position + 1}"
 
 
-def _masses(batch: Batch, row: int, position: int, token: int | None) -> Iterator[str]:
+def _masses(batch: KernelBatch, row: int, position: int, token: int | None) -> Iterator[str]:
     if token is not None and position < int(batch.lengths[row]):
         drafted = int(batch.drafts[row, position])
         p, q = (float(rows[row, position, drafted]) for rows in (batch.p, batch.q))
         yield f"draft {position + 1} is {drafted}, p = {p!r}, q = {q!r}"
 
 
-def _random(kernel: Kernel, rows: Rows) -> tuple[Any, Any]:
+def _random(kernel: Kernel, rows: BoundaryRows) -> tuple[Any, Any]:
     last = rows.last
     if kernel.race:
         rng = np.random.default_rng(6)
@@ -144,7 +148,7 @@ def _random(kernel: Kernel, rows: Rows) -> tuple[Any, Any]:
     return given_random(kernel, rows.coins, last)
 
 
-def _forbidden(batch: Batch, answers: Any) -> Iterator[tuple[int, tuple[int, int | None]]]:
+def _forbidden(batch: KernelBatch, answers: Any) -> Iterator[tuple[int, tuple[int, int | None]]]:
     """Yield rows with a forbidden token: its position and the token, None if there is none."""
     vocabulary = batch.p.shape[-1]
     for row, tokens in enumerate(answers.tolist()):
@@ -157,7 +161,7 @@ def _forbidden(batch: Batch, answers: Any) -> Iterator[tuple[int, tuple[int, int
                 break
 
 
-def checks_of(all_rounds: Sequence[Rounds]) -> tuple[Check, Check]:
+def checks_of(all_rounds: Sequence[KernelRounds]) -> tuple[Check, Check]:
     """Return the checks of the kernel of these rounds."""
     kernel = all_rounds[0].kernel
     tables = [partial(table_rows, rounds) for rounds in all_rounds if rounds.vocabulary == SIZE]

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from specverify.engines.huggingface.generation import GenerateCall, call_of, drafts_as
-from specverify.engines.huggingface.models import EngineSetting, build_assistant, build_target
-from specverify.engines.huggingface.sampled import next_token_pmfs
+from specverify.engines.huggingface.real_generate import next_token_pmfs
+from specverify.engines.huggingface.tiny_models import EngineSetting, build_assistant, build_target
 from specverify.reference import Task, Tokens, point_on_argmax, residual
 from specverify.reference.laws import chain_law
 

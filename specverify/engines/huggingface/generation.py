@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from specverify.engines.huggingface.install import INSTALL
-from specverify.engines.huggingface.models import EngineSetting, build_assistant, build_target
+from specverify.engines.huggingface.tiny_models import EngineSetting, build_assistant, build_target
 from specverify.intercept.torch.passes import Passes
 from specverify.reference.types import Tokens
 

@@ -10,7 +10,7 @@ import transformers
 
 from specverify.engines.huggingface.architectures import ARCHITECTURES, fill
 from specverify.engines.huggingface.generation import Build, GenerateCall, call_of, drafts_as, sampling_config
-from specverify.engines.huggingface.models import ASSISTANT_SEED, TARGET_SEED, EngineSetting, build_assistant
+from specverify.engines.huggingface.tiny_models import ASSISTANT_SEED, TARGET_SEED, EngineSetting, build_assistant
 
 _library: Any = transformers
 SCALE = 0.5

@@ -18,10 +18,10 @@ from specverify.engines.huggingface.generation import (
     prompt_lookup_engine,
     quiet_and_seeded,
 )
-from specverify.engines.huggingface.models import EngineSetting
 from specverify.engines.huggingface.objects import ready
-from specverify.engines.huggingface.sampled import exact_law
-from specverify.engines.huggingface.smaller import Source
+from specverify.engines.huggingface.real_generate import exact_law
+from specverify.engines.huggingface.smaller import ProgramSource
+from specverify.engines.huggingface.tiny_models import EngineSetting
 from specverify.engines.huggingface.watch import watched_call
 from specverify.intercept.distributions import Forced
 from specverify.intercept.everywhere import answered_everywhere
@@ -75,7 +75,7 @@ def engine_program(setting: EngineSetting, build: Build) -> EngineProgram:
         law=partial(exact_law, setting),
         replays=REPLAYS,
         watch=partial(watched_call, partial(build, setting)),
-        source=Source(partial(build, setting), setting, partial(engine_program, build=build)),
+        source=ProgramSource(partial(build, setting), setting, partial(engine_program, build=build)),
     )
 
 

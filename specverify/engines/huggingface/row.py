@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from specverify.engines.huggingface.generation import Build
-from specverify.engines.huggingface.models import EngineSetting
+from specverify.engines.huggingface.tiny_models import EngineSetting
 from specverify.reference import Tokens
 from specverify.subjects.subject import EVERYTHING
 

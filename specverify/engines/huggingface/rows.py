@@ -13,14 +13,14 @@ from typing import Any
 from specverify.engines.huggingface import situations, special
 from specverify.engines.huggingface.ensemble import ensemble_engine, ensemble_law
 from specverify.engines.huggingface.generation import Build, assisted_engine, early_exit_engine, prompt_lookup_engine
-from specverify.engines.huggingface.models import EngineSetting
 from specverify.engines.huggingface.objects import objects_call
 from specverify.engines.huggingface.programs import REPLAYS, opened, plain_law
 from specverify.engines.huggingface.row import BASE, OBJECTS, SMALL, TableRow
 from specverify.engines.huggingface.rows_of_models import OF_MODELS
 from specverify.engines.huggingface.rows_of_options import ARGUMENTS, OPTIONS
 from specverify.engines.huggingface.situations import with_arguments
-from specverify.engines.huggingface.smaller import Source
+from specverify.engines.huggingface.smaller import ProgramSource
+from specverify.engines.huggingface.tiny_models import EngineSetting
 from specverify.engines.huggingface.watch import watched_call
 from specverify.reference import Claim
 from specverify.subjects.subject import EVERYTHING, EngineProgram, Subject
@@ -202,7 +202,7 @@ def row_subject(name: str, row: TableRow) -> Subject:
                 watch=partial(objects_call if row.tells == OBJECTS else watched_call, build),
                 tells=row.tells,
                 documented=row.documented,
-                source=Source(build, row.setting, partial(_row_program, name, row)),
+                source=ProgramSource(build, row.setting, partial(_row_program, name, row)),
             ),
         ),
         rational=False,

@@ -19,12 +19,12 @@ from specverify.engines.huggingface import situations
 from specverify.engines.huggingface import situations_of_arguments as more
 from specverify.engines.huggingface import stated_options as stated
 from specverify.engines.huggingface.generation import Build, GenerateCall, call_of, one_thread
-from specverify.engines.huggingface.models import TARGET_SEED, EngineSetting, build_model, build_target
 from specverify.engines.huggingface.objects import objects_call
 from specverify.engines.huggingface.programs import REPLAYS, opened
 from specverify.engines.huggingface.row import BASE, OBJECTS
 from specverify.engines.huggingface.situations import with_arguments
 from specverify.engines.huggingface.stated_options import Step
+from specverify.engines.huggingface.tiny_models import TARGET_SEED, EngineSetting, build_model, build_target
 from specverify.laws.law import target_law
 from specverify.reference import Claim, Pmf, Task, Tokens
 from specverify.reference.warpers import softmax

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from specverify.engines.huggingface import pairs, special
+from specverify.engines.huggingface import model_pairs as pairs
+from specverify.engines.huggingface import special
 from specverify.engines.huggingface.modalities import llava_engine, qwen2_vl_engine, whisper_engine
-from specverify.engines.huggingface.pairs import universal_pair_engine, unlike_engine
+from specverify.engines.huggingface.model_pairs import universal_pair_engine, unlike_engine
 from specverify.engines.huggingface.row import OBJECTS, SMALL, TableRow
 from specverify.engines.huggingface.situations import broken_off_before, used_before
 

@@ -16,7 +16,7 @@ import torch
 import transformers
 
 from specverify.engines.huggingface.generation import GenerateCall, quiet_and_seeded
-from specverify.engines.huggingface.script_calls import Call, calls_code
+from specverify.engines.huggingface.script_calls import ScriptCall, calls_code
 from specverify.engines.huggingface.script_causes import cause_of
 from specverify.engines.huggingface.script_ends import (
     contents_code,
@@ -92,18 +92,18 @@ def _script(build: Callable[[], GenerateCall], fault: Fault, cause: str) -> str:
     return joined([_head(fault, cause), *_imports(written, pieces), *pieces])
 
 
-def _calls(caught: Caught, fault: Fault, first: Sequence[str], several: bool, drafter: str) -> list[Call]:
+def _calls(caught: Caught, fault: Fault, first: Sequence[str], several: bool, drafter: str) -> list[ScriptCall]:
     if is_broken_off(fault):
-        return [Call(caught.speculative, "", function=False, drafter=drafter)]
+        return [ScriptCall(caught.speculative, "", function=False, drafter=drafter)]
     calls = []
     if not (fault.changed or fault.cache):
-        calls.append(Call(caught.plain, "plain" if several else "expected", several))
+        calls.append(ScriptCall(caught.plain, "plain" if several else "expected", several))
     if caught.earlier:
         name = "broken_off" if caught.broken else "earlier"
-        calls.append(Call(caught.earlier, name, drafter=drafter if caught.broken else ""))
+        calls.append(ScriptCall(caught.earlier, name, drafter=drafter if caught.broken else ""))
         first = [*first, f"{name}()"]
     name = "speculative" if several else "" if fault.changed else "got"
-    return [*calls, Call(caught.speculative, name, several, tuple(first))]
+    return [*calls, ScriptCall(caught.speculative, name, several, tuple(first))]
 
 
 def _caught(engine: GenerateCall, extra: Mapping[str, Any]) -> tuple[Caught, bool]:

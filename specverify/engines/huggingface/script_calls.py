@@ -25,7 +25,7 @@ with suppress(KeyboardInterrupt):
 hook.remove()'''
 
 
-class Call(NamedTuple):
+class ScriptCall(NamedTuple):
     """One call of ``generate``, and where it stands in a script."""
 
     given: Mapping[str, Any]
@@ -38,7 +38,7 @@ class Call(NamedTuple):
     """The name of the model in whose first drafting pass it is broken off, if it is."""
 
 
-def calls_code(calls: Sequence[Call], engine: GenerateCall, written: Written) -> list[str]:
+def calls_code(calls: Sequence[ScriptCall], engine: GenerateCall, written: Written) -> list[str]:
     """Return what all of the calls are given, and then each."""
     before = [list(call.first) for call in calls]
     given = [
@@ -61,7 +61,7 @@ def calls_code(calls: Sequence[Call], engine: GenerateCall, written: Written) ->
     return parts
 
 
-def _written(call: Call, done: list[str], arguments: Mapping[str, str]) -> list[str]:
+def _written(call: ScriptCall, done: list[str], arguments: Mapping[str, str]) -> list[str]:
     tokens = ".sequences" if _asked_by_the_row(call.given) and call.name else ""
     if call.drafter and not call.function:
         made = call_code("target.generate", arguments, WIDTH - 4)

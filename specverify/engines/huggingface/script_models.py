@@ -16,9 +16,9 @@ from transformers import GenerationConfig
 
 from specverify.engines.huggingface.architectures import ARCHITECTURES, WEIGHT_SCALE, fill
 from specverify.engines.huggingface.modalities import SCALE
-from specverify.engines.huggingface.models import ASSISTANT_SEED, TARGET_SEED
 from specverify.engines.huggingface.script_text import WIDTH, Written, call_code, code, indented, once
 from specverify.engines.huggingface.speculators import SOFT_SCALE
+from specverify.engines.huggingface.tiny_models import ASSISTANT_SEED, TARGET_SEED
 from specverify.subjects.fault import NoScript
 
 _library: Any = transformers

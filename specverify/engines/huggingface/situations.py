@@ -15,7 +15,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import DynamicCache, PreTrainedTokenizerFast
 
 from specverify.engines.huggingface.generation import Build, GenerateCall
-from specverify.engines.huggingface.models import EngineSetting
+from specverify.engines.huggingface.tiny_models import EngineSetting
 
 LETTERS = "abcdefgh"
 """The text of each token, where text matters."""

@@ -10,8 +10,8 @@ import torch
 from specverify.engines.huggingface import situations
 from specverify.engines.huggingface.architectures import fill
 from specverify.engines.huggingface.generation import Build, GenerateCall
-from specverify.engines.huggingface.models import ASSISTANT_SEED, TARGET_SEED, EngineSetting
 from specverify.engines.huggingface.situations import LETTERS, letters_tokenizer
+from specverify.engines.huggingface.tiny_models import ASSISTANT_SEED, TARGET_SEED, EngineSetting
 from specverify.laws.rounding import saw
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from specverify.engines.huggingface.generation import GenerateCall
-from specverify.engines.huggingface.models import EngineSetting
+from specverify.engines.huggingface.tiny_models import EngineSetting
 from specverify.reference import Tokens
 from specverify.subjects.subject import EngineProgram
 
@@ -14,7 +14,7 @@ HOT = 3.0
 """A temperature at which rare tokens are not rare."""
 
 
-class Source(NamedTuple):
+class ProgramSource(NamedTuple):
     """What a program is made of, as a script of it needs it."""
 
     generation: Callable[[], GenerateCall]
@@ -73,13 +73,13 @@ def _without(entries: tuple[tuple[str, Any], ...], entry: tuple[str, Any]) -> tu
     return tuple(item for item in entries if item != entry)
 
 
-def smaller_programs(source: Source) -> Iterator[tuple[str, EngineProgram]]:
+def smaller_programs(source: ProgramSource) -> Iterator[tuple[str, EngineProgram]]:
     """Yield the program of every smaller setting."""
     for said, smaller in smaller_settings(source.setting):
         yield said, source.program(smaller)
 
 
-def clearer_programs(source: Source) -> Iterator[tuple[str, EngineProgram]]:
+def clearer_programs(source: ProgramSource) -> Iterator[tuple[str, EngineProgram]]:
     """Yield the program of every setting that may show more."""
     for said, clearer in clearer_settings(source.setting):
         yield said, source.program(clearer)

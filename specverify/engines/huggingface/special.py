@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any
 
 from specverify.engines.huggingface.generation import Build, GenerateCall, call_of, drafts_as
-from specverify.engines.huggingface.models import ASSISTANT_SEED, TARGET_SEED, EngineSetting, build_target
 from specverify.engines.huggingface.speculators import (
     Tokenizers,
     dflash_assistant,
@@ -20,6 +19,7 @@ from specverify.engines.huggingface.speculators import (
     two_tokenizers,
 )
 from specverify.engines.huggingface.table_model import build_table
+from specverify.engines.huggingface.tiny_models import ASSISTANT_SEED, TARGET_SEED, EngineSetting, build_target
 
 TABLE_SEED = 1
 IN_ORDER, REVERSED = "xdcbya", "aybcdx"

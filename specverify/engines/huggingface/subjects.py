@@ -7,9 +7,8 @@ from functools import partial
 from importlib.metadata import version
 
 from specverify.engines.huggingface.generation import Build, assisted_engine, prompt_lookup_engine
-from specverify.engines.huggingface.models import SETTINGS, EngineSetting
 from specverify.engines.huggingface.programs import assisted_programs, engine_program, prompt_lookup_programs
-from specverify.engines.huggingface.sampled import (
+from specverify.engines.huggingface.real_generate import (
     assisted_activity,
     assisted_counts,
     exact_law,
@@ -17,6 +16,7 @@ from specverify.engines.huggingface.sampled import (
     prompt_lookup_activity,
     prompt_lookup_counts,
 )
+from specverify.engines.huggingface.tiny_models import SETTINGS, EngineSetting
 from specverify.laws.divided import program_counts
 from specverify.reference import AcceptanceStatistics, Claim, Tokens
 from specverify.subjects.subject import Cost, EngineProgram, SampledSetting, Subject

@@ -95,6 +95,30 @@ def write(generator: Any, state: Any) -> None:
         _STATE[type(bits)].__set__(bits, _thawed(state))
 
 
+def pending(generator: Any) -> float | None:
+    """Return the normal number that an older generator has made and keeps for its next call; None if there is none."""
+    if isinstance(generator, random.Random):
+        return getattr(generator, "gauss_next", None)  # there is none before it is seeded
+    if not isinstance(generator, np.random.RandomState):
+        return None
+    state = _OF_LEGACY["get_state"](generator, legacy=False)
+    return float(state["gauss"]) if state["has_gauss"] else None
+
+
+def put_pending(generator: Any, value: float | None) -> None:
+    """Put back what ``pending`` returned."""
+    if isinstance(generator, random.Random):
+        generator.gauss_next = value  # type: ignore[attr-defined]
+    elif isinstance(generator, np.random.RandomState):
+        kept = {"has_gauss": value is not None, "gauss": value or 0.0}
+        state = _OF_LEGACY["get_state"](generator, legacy=False) | kept
+        _OF_LEGACY["set_state"](generator, state)
+
+
+_OF_LEGACY: dict[str, Any] = {name: vars(np.random.RandomState)[name] for name in ("get_state", "set_state")}
+"""The methods of the library."""
+
+
 def state_in_world(generator: Any, seed: int) -> Any:
     """Return a state for a generator of the kind of ``generator``: one of ``WORLDS``, by ``seed``."""
     seed = _FIRST + seed % WORLDS

@@ -27,11 +27,12 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from functools import partial
+from math import erfc, sqrt
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from specverify.intercept.cpython.patches import log
+from specverify.intercept.cpython.patches import log, pi
 from specverify.intercept.refusals import Declined, NeedsValue, RuleDeclined, is_declined, tried
 from specverify.intercept.symbolic import algebra, vectors
 from specverify.intercept.symbolic.algebra import Operand, found_before
@@ -39,6 +40,7 @@ from specverify.intercept.symbolic.continuous import SYMBOLIC, Continuous, Extre
 from specverify.intercept.symbolic.deferred import Deferred
 from specverify.intercept.symbolic.large import crossing
 from specverify.intercept.symbolic.races import winner
+from specverify.intercept.symbolic.steps import RULES
 from specverify.intercept.symbolic.vectors import Many
 
 # Rows
@@ -167,12 +169,18 @@ class _Basis(NamedTuple):
     log: Rule
     exp: Rule
     power: Rule
+    maximum: Rule
+    minimum: Rule
+    rule: Rule
+    """``rule(name, value)``: a function of ``steps.RULES``."""
 
 
 _SCALARS = _Basis(algebra.added, algebra.multiplied, algebra.divided, algebra.negative,
-                  algebra.logarithm, algebra.exponential, algebra.raised)  # fmt: skip
+                  algebra.logarithm, algebra.exponential, algebra.raised,
+                  algebra.maximum, algebra.minimum, algebra.by_rule)  # fmt: skip
 _VECTORS = _Basis(vectors.add, vectors.multiply, vectors.divide, vectors.negative,
-                  vectors.log, vectors.exp, vectors.powered)  # fmt: skip
+                  vectors.log, vectors.exp, vectors.powered,
+                  vectors.maximum, vectors.minimum, vectors.by_rule)  # fmt: skip
 
 
 def _exact(name: str, scalar: Rule, vector: Rule | Blank, **more: Any) -> Primitive:
@@ -184,6 +192,41 @@ def _composed(name: str, formula: Callable[[_Basis, Any], Any], **more: Any) -> 
     """Return the row of a function of one number that is written in a basis, once for scalars and vectors."""
     rules = partial(formula, _SCALARS), partial(formula, _VECTORS)
     return Primitive(name, Family.ARITHMETIC, *rules, _ROUNDS, Result.FLOATS, **more)
+
+
+def _logit(x: _Basis, value: Any) -> Any:
+    """Return ``log(v / (1 - v))``, of a number between 0 and 1."""
+    return x.negative(x.log(x.add(x.divide(1.0, value), -1.0)))
+
+
+NEARLY = 1e-6
+"""What rounding in float32 may add to a number that is at most 1."""
+
+
+def _between_0_and_1(x: _Basis, value: Any) -> Any:
+    """Return a number that is beyond 0 or 1 by rounding alone, or not at all, as one between them."""
+    low, high = value.ends()
+    if np.any((high > 1) & (high <= 1 + NEARLY)):
+        value = x.minimum(value, 1.0)
+    return x.maximum(value, 0.0) if np.any((low < 0) & (low >= -NEARLY)) else value
+
+
+def _half_way(x: _Basis, value: Any) -> Any:
+    """Return the logit of a number between -1 and 1 that is brought between 0 and 1: twice its area tangent."""
+    return _logit(x, _between_0_and_1(x, x.multiply(x.add(value, 1.0), 0.5)))
+
+
+def _arcsine(x: _Basis, value: Any) -> Any:
+    return x.rule("gudermann", x.multiply(_half_way(x, value), 0.5))
+
+
+def _of_law(law: str, x: _Basis, value: Any) -> Any:
+    """Return the number of a law below which it is with this probability."""
+    return x.rule(law, _logit(x, _between_0_and_1(x, value)))
+
+
+def _by_law(law: str, x: _Basis, value: Any) -> Any:
+    return x.rule(law, value)
 
 
 def _smooth(name: str, **more: Any) -> Primitive:
@@ -247,7 +290,7 @@ ELEMENTWISE = table(
         _composed("cbrt", lambda x, value: x.power(value, 1 / 3), jax=("cbrt",), math=("cbrt",)),
         _composed("sigmoid", lambda x, value: x.divide(1.0, x.add(x.exp(x.negative(value)), 1.0)),
                   torch=("sigmoid",), jax=("logistic",), numbers=lambda value: 1 / (1 + np.exp(-value))),
-        _composed("logit", lambda x, value: x.negative(x.log(x.add(x.divide(1.0, value), -1.0))),
+        _composed("logit", _logit,
                   torch=("logit", "special_logit"), numbers=lambda value: np.log(value / (1 - value))),
         _composed("tanh", lambda x, value: x.add(
             x.multiply(x.divide(1.0, x.add(x.exp(x.multiply(value, -2.0)), 1.0)), 2.0), -1.0),
@@ -255,6 +298,30 @@ ELEMENTWISE = table(
         Primitive("logaddexp", Family.ARITHMETIC, algebra.log_of_sum, Blank("two noise vectors are added up"),
                   _ROUNDS, torch=("logaddexp",)),
         _smooth("arctan", torch=("atan",), jax=("atan",), math=("atan",)),
+        _smooth("sinh", torch=("sinh",), jax=("sinh",), math=("sinh",)),
+        _smooth("arcsinh", torch=("asinh",), jax=("asinh",), math=("asinh",)),
+        _composed("arctanh", lambda x, value: x.multiply(_half_way(x, value), 0.5),
+                  torch=("atanh",), jax=("atanh",), math=("atanh",)),
+        _composed("tan", lambda x, value: _of_law("cauchy", x, x.add(x.multiply(value, 1 / pi), 0.5)),
+                  torch=("tan",), jax=("tan",), math=("tan",)),
+        _composed("arcsin", _arcsine, torch=("asin",), jax=("asin",), math=("asin",)),
+        _composed("arccos", lambda x, value: x.add(x.negative(_arcsine(x, value)), pi / 2),
+                  torch=("acos",), jax=("acos",), math=("acos",)),
+        _smooth("erf", torch=("erf", "special_erf"), jax=("erf",), math=("erf",), numbers=RULES["erf"].of),
+        _composed("erfc", lambda x, value: x.add(x.negative(x.rule("erf", value)), 1.0),
+                  torch=("erfc", "special_erfc"), jax=("erfc",), math=("erfc",), numbers=np.vectorize(erfc)),
+        _composed("erfinv", lambda x, value: x.multiply(x.rule("normal", _half_way(x, value)), 1 / sqrt(2)),
+                  torch=("erfinv", "special_erfinv"), jax=("erf_inv",), numbers=RULES["erf"].inverse),
+        _composed("ndtri", partial(_of_law, "normal"), torch=("special_ndtri",),
+                  numbers=lambda value: RULES["erf"].inverse(2 * value - 1) * sqrt(2)),
+        _composed("ndtr", lambda x, value: x.multiply(x.add(x.rule("erf", x.multiply(value, 1 / sqrt(2))), 1.0), 0.5),
+                  torch=("special_ndtr",), numbers=lambda value: (RULES["erf"].of(value / sqrt(2)) + 1) / 2),
+        _composed("degrees", lambda x, value: x.multiply(value, 180 / pi), math=("degrees",)),
+        _composed("rad2deg", lambda x, value: x.multiply(value, 180 / pi), torch=("rad2deg",)),
+        _composed("radians", lambda x, value: x.multiply(value, pi / 180), math=("radians",)),
+        _composed("deg2rad", lambda x, value: x.multiply(value, pi / 180), torch=("deg2rad",)),
+        *(_composed(f"{law}_of_logistic", partial(_by_law, law), numbers=RULES[law].of)
+          for law in ("normal", "cauchy", "laplace")),
     ),
     (
         _clamp("maximum", algebra.maximum, vectors.maximum, pure=True,

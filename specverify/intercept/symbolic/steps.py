@@ -12,6 +12,8 @@ A row of ``elementwise`` gives the names that the libraries have for each.
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import atan, erf, erfc, log1p, sqrt, tan
+from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,23 +35,111 @@ class Rule(NamedTuple):
     slopes: Callable[[Any, Any], tuple[Any, Any]]
     """``slopes(low, high)``: bounds of its derivative between two numbers, elementwise."""
 
+    def image(self, value: float) -> float:
+        """Return the image of one number, or of an end."""
+        with np.errstate(all="ignore"):
+            return float(self.of(value))
+
     def inverse(self, images: Any) -> Any:
         """Return the numbers with these images; an infinite one beyond all images."""
         low, high = self.images
         inside = (images > low) & (images < high)
-        result = self.back(np.where(inside, images, 0.5 * (max(low, -1.0) + min(high, 1.0))))
+        with np.errstate(all="ignore"):
+            result = self.back(np.where(inside, images, 0.5 * (max(low, -1.0) + min(high, 1.0))))
         return np.where(inside, result, np.where(images <= low, -inf, inf))
 
 
-def _slopes_of_arctan(low: Any, high: Any) -> tuple[Any, Any]:
-    """Bound ``1 / (1 + x^2)``, which falls with the distance from 0."""
-    near = np.where((low <= 0) & (high >= 0), 0.0, np.minimum(np.abs(low), np.abs(high)))
-    far = np.maximum(np.abs(low), np.abs(high))
-    return 1 / (1 + far * far), 1 / (1 + near * near)
+def _even(slope: Callable[[Any], Any], *, rises: bool = False) -> Callable[[Any, Any], tuple[Any, Any]]:
+    """Return the bounds of a slope that depends on the distance from 0 alone, and falls with it unless it rises."""
+
+    def slopes(low: Any, high: Any) -> tuple[Any, Any]:
+        near = np.where((low <= 0) & (high >= 0), 0.0, np.minimum(np.abs(low), np.abs(high)))
+        far = np.maximum(np.abs(low), np.abs(high))
+        with np.errstate(all="ignore"):
+            ends = slope(far), slope(near)
+        return ends[::-1] if rises else ends
+
+    return slopes
 
 
-RULES: dict[str, Rule] = {"arctan": Rule(np.arctan, np.tan, (-pi / 2, pi / 2), _slopes_of_arctan)}
-"""By their names in NumPy."""
+def _each(function: Callable[[float], float]) -> Callable[[Any], Any]:
+    """Return an odd function of arrays that is ``function`` of each positive number."""
+    of_positive = np.vectorize(function, otypes=[float])
+
+    def of(values: Any) -> Any:
+        size, zero = np.abs(values), np.equal(values, 0)
+        return np.where(zero, 0.0, np.sign(values) * of_positive(np.where(zero, 1.0, size)))
+
+    return of
+
+
+_NORMAL = NormalDist()
+_SMALLEST_TAIL = 1e-300
+"""Less probability than this is none."""
+
+
+def _tail(x: float) -> float:
+    """Return the probability that a logistic number is above a positive one."""
+    return exp(-x) / (1 + exp(-x))
+
+
+def _cauchy(x: float) -> float:
+    return 1 / tan(pi * _tail(x)) if _tail(x) > _SMALLEST_TAIL else inf
+
+
+def _logistic_of_cauchy(y: float) -> float:
+    tail = atan(1 / y) / pi
+    return log1p(-tail) - log(tail) if tail > 0 else inf
+
+
+def _normal(x: float) -> float:
+    return -_NORMAL.inv_cdf(_tail(x)) if _tail(x) > _SMALLEST_TAIL else inf
+
+
+def _logistic_of_normal(y: float) -> float:
+    tail = erfc(y / sqrt(2)) / 2
+    return log1p(-tail) - log(tail) if tail > _SMALLEST_TAIL else inf
+
+
+def _slope_of_normal(x: Any) -> Any:
+    y = RULES["normal"].of(x)
+    return np.where(np.isinf(y), 0.0, np.exp(y * y / 2 - x - 2 * np.log1p(np.exp(-x))) * sqrt(2 * pi))
+
+
+def _slope_of_cauchy(x: Any) -> Any:
+    tail = np.exp(-x) / (1 + np.exp(-x))
+    return pi * tail * (1 - tail) / np.sin(pi * tail) ** 2
+
+
+def _inverse_of_erf(value: float) -> float:
+    return -_NORMAL.inv_cdf((1 - value) / 2) / sqrt(2) if value < 1 else inf
+
+
+def _laplace(x: float) -> float:
+    return x + log1p(exp(-x)) - log(2)
+
+
+def _logistic_of_laplace(y: float) -> float:
+    return y + log1p(-exp(-y) / 2) + log(2) if y < inf else inf
+
+
+_EVERYTHING = (-inf, inf)
+RULES: dict[str, Rule] = {
+    "arctan": Rule(np.arctan, np.tan, (-pi / 2, pi / 2), _even(lambda x: 1 / (1 + x * x))),
+    "sinh": Rule(np.sinh, np.arcsinh, _EVERYTHING, _even(np.cosh, rises=True)),
+    "arcsinh": Rule(np.arcsinh, np.sinh, _EVERYTHING, _even(lambda x: 1 / np.sqrt(1 + x * x))),
+    "erf": Rule(_each(erf), _each(_inverse_of_erf), (-1.0, 1.0), _even(lambda x: 2 / sqrt(pi) * np.exp(-x * x))),
+    "gudermann": Rule(
+        lambda x: 2 * np.arctan(np.tanh(0.5 * x)), lambda y: np.arcsinh(np.tan(y)), (-pi / 2, pi / 2),
+        _even(lambda x: 1 / np.cosh(x)),
+    ),
+    "normal": Rule(_each(_normal), _each(_logistic_of_normal), _EVERYTHING, _even(_slope_of_normal)),
+    "cauchy": Rule(_each(_cauchy), _each(_logistic_of_cauchy), _EVERYTHING, _even(_slope_of_cauchy, rises=True)),
+    "laplace": Rule(_each(_laplace), _each(_logistic_of_laplace), _EVERYTHING,
+                    _even(lambda x: 1 / (1 + np.exp(-x)), rises=True)),
+}  # fmt: skip
+"""By their names in NumPy. ``normal``, ``cauchy`` and ``laplace`` make a number of that law of a logistic one, and
+``gudermann`` the arc sine of an area tangent: functions of every real number, where those of the libraries are not."""
 
 
 # Steps
@@ -76,7 +166,7 @@ class MonotoneStep(NamedTuple):
         """Whether it keeps the order of numbers."""
         return self.number > 0 or self.name not in SCALES
 
-    def of(self, value: float) -> float:
+    def of(self, value: float) -> float:  # noqa: PLR0911 - one line a kind
         """Return the image of a number, or of an end of what it is defined for."""
         if self.name == "plus":
             return value + self.number
@@ -86,9 +176,11 @@ class MonotoneStep(NamedTuple):
             return log(value) if value > 0 else -inf
         if self.name == "exp":
             return exp(value) if value < _LARGEST_LOGARITHM else inf
-        if self.name in STEPPED:
-            return _stepped(self, value) if isfinite(value) else value
-        return float(RULES[self.name].of(value)) if self.name in RULES else _power(value, self.number)
+        if self.name in RULES:
+            return RULES[self.name].image(value)
+        if self.name == "power":
+            return _power(value, self.number)
+        return _stepped(self, value) if isfinite(value) else value
 
     def back(self, bound: float) -> float:
         """Return the number whose image is ``bound``; an infinite one beyond all images. ``STEPPED`` have none."""

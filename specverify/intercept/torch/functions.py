@@ -9,7 +9,8 @@ What one run draws from torch: uniforms and outcomes as lazy tensors, by the sta
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
+from contextlib import suppress
 from functools import cache, partial
 from itertools import product
 from typing import Any, NamedTuple
@@ -22,15 +23,21 @@ from specverify.intercept.caller import caller
 from specverify.intercept.cpython.patches import empty
 from specverify.intercept.distributions import (
     DISTRIBUTIONS,
+    FINITE,
     FOLLOWED_AT_ONCE,
     MOST_TRIALS,
+    MOST_WHOLE,
     SMALLEST,
     Boundary,
+    Distribution,
     Forced,
+    Parameters,
     binomial_pmf,
+    bound,
     boundary_of,
+    spelled,
 )
-from specverify.intercept.refusals import NeedsValue
+from specverify.intercept.refusals import NeedsValue, RuleDeclined
 from specverify.intercept.symbolic.algebra import check_not_equal
 from specverify.intercept.symbolic.continuous import Continuous, exponential, whole_number
 from specverify.intercept.symbolic.deferred import Categorical
@@ -44,10 +51,10 @@ from specverify.intercept.symbolic.large import (
     continuous_in_16_bits,
     large,
 )
-from specverify.intercept.symbolic.numbers import opened
+from specverify.intercept.symbolic.primitives import applied, applied_to_many
 from specverify.intercept.symbolic.steps import times
 from specverify.intercept.symbolic.uniform import Uniform
-from specverify.intercept.symbolic.vectors import LOGS, NoiseBlock, Steps, uniforms
+from specverify.intercept.symbolic.vectors import LOGS, Many, NoiseBlock, Steps, uniforms
 from specverify.intercept.torch.filled import Filled
 from specverify.intercept.torch.streams import TorchStreams
 from specverify.intercept.torch.tensors import SymbolicTensor, look_at
@@ -263,19 +270,15 @@ def _binomial(run: TorchDraws, count: Any, prob: Any, generator: Any = None) -> 
     return SymbolicTensor(elements, count.dtype, count.device)
 
 
-def _rand(
-    run: TorchDraws,
-    *numbers: Any,
-    size: Any = None,
-    dtype: Any = None,
-    device: Any = None,
-    generator: Any = None,
-    **_: Any,
-) -> Any:
+def _shaped(*numbers: Any, size: Any = None, dtype: Any = None, device: Any = None, **_: Any) -> torch.Tensor:
+    """Return an empty tensor of the shape and dtype that a function which makes tensors is asked for."""
     shape = size if size is not None else numbers[0] if numbers and not isinstance(numbers[0], int) else numbers
-    check_numbers("torch.rand", tuple(shape))
-    like = torch.empty(tuple(shape), dtype=dtype, device=device)
-    return run.noise(UNIFORM, like, "torch.rand", generator)
+    check_numbers("a call of torch", tuple(shape))
+    return torch.empty(tuple(shape), dtype=dtype, device=device)
+
+
+def _rand(run: TorchDraws, *numbers: Any, generator: Any = None, **named: Any) -> Any:
+    return run.noise(UNIFORM, _shaped(*numbers, **named), "torch.rand", generator)
 
 
 def _rand_like(
@@ -323,34 +326,110 @@ def _exponential_(run: TorchDraws, tensor: Any, lambd: float = 1.0, *, generator
     return run.filled.fill(tensor, result if lambd == 1 else result * (1 / lambd))
 
 
-def _drawn_from(name: str, method: Any) -> Callable[..., Any]:
-    """Return the answer to a method that fills a tensor with numbers of one of ``DISTRIBUTIONS``."""
-    law = DISTRIBUTIONS[name]
-    base = EXPONENTIAL if law.exponential else UNIFORM
+def _law(
+    run: TorchDraws,
+    law: Distribution,
+    like: torch.Tensor,
+    call: str,
+    fill: Callable[..., Any],
+    generator: Any,
+    given: Sequence[Any] = (),
+) -> Any:
+    """Return numbers of one of ``DISTRIBUTIONS`` in the shape and dtype of a tensor; ``fill`` draws them in fact."""
+    floats = like.dtype.is_floating_point
+    if floats and like.dtype.itemsize < 4:
+        raise NeedsValue("few-bits", f"{call} at {caller()} draws numbers of {like.dtype}: draw them in float32")
+    if like.numel() > _MOST_OF_LAW and not large(like.numel(), MANY):
+        raise NeedsValue(
+            "too-many-numbers", f"{call} at {caller()} draws {like.numel()} numbers, more than {_MOST_OF_LAW}"
+        )
 
-    def answer(run: TorchDraws, tensor: Any, *parameters: Any, generator: Any = None, **named: Any) -> Any:
-        given = (*parameters, *named.values())
+    def advance(_: torch.Tensor, generator: Any) -> None:
+        fill(torch.empty(like.shape, dtype=like.dtype, device=like.device), generator=generator)
+
+    base = EXPONENTIAL if law.exponential else UNIFORM
+    noise = base._replace(fill=advance, alone=False, way=(tuple(like.shape), like.dtype, *given))
+    drawn = run.noise(noise, torch.empty(like.shape, dtype=torch.float64, device=like.device), call, generator)
+    if not isinstance(drawn, SymbolicTensor):
+        end = 2.0 ** -BITS.get(like.dtype, 53)
+        numbers = [law.image(applied, u if law.exponential else min(max(u, end), 1 - end), *given)
+                   for u in drawn.flatten().tolist()]  # fmt: skip
+        result = torch.tensor(
+            [min(each, MOST_WHOLE) for each in numbers] if law.whole else numbers, dtype=torch.float64
+        )
+        return result.reshape(like.shape).to(like.dtype).to(like.device)
+    if isinstance(drawn.content, Many):
+        with suppress(RuleDeclined):
+            return SymbolicTensor(law.image(applied_to_many, drawn.content, *given), like.dtype, like.device)
+    elements = np.empty(tuple(like.shape), dtype=object)
+    for index, element in np.ndenumerate(drawn.elements):
+        elements[index] = law.image(applied, element, *given)
+    return SymbolicTensor(elements, like.dtype, like.device)
+
+
+_MOST_OF_LAW = 4096
+"""Numbers of one call that are made one by one."""
+
+
+def _drawn_from(method: Any, law: Distribution, parameters: Parameters) -> Callable[..., Any]:
+    """Return the answer to a method that fills a tensor with numbers of one of ``DISTRIBUTIONS``."""
+
+    def answer(run: TorchDraws, tensor: Any, *args: Any, generator: Any = None, **named: Any) -> Any:
+        given, _ = bound(parameters, args, named)
         method(torch.empty(0, dtype=tensor.dtype), *given)  # which refuses wrong parameters, and draws nothing
-        if tensor.dtype.is_floating_point and tensor.dtype.itemsize < 4:
-            raise NeedsValue(
-                "few-bits", f"{name_of(method)} at {caller()} draws numbers of {tensor.dtype}: draw them in float32"
-            )
 
         def fill(drawn: torch.Tensor, generator: Any) -> None:
             method(drawn, *given, generator=generator)
 
-        like = torch.empty(tensor.shape, dtype=torch.float64, device=tensor.device)
-        noise = base._replace(fill=fill, alone=False, way=(name, *given))
-        drawn = run.noise(noise, like, name_of(method), generator)
-        result = law.image(drawn.numpy(), *given)
-        if not isinstance(drawn, SymbolicTensor):
-            return run.filled.fill(tensor, torch.as_tensor(result).to(tensor.dtype))
-        elements = np.empty(tuple(tensor.shape), dtype=object)
-        for index, element in np.ndenumerate(result):
-            elements[index] = opened(element)
-        return run.filled.fill(tensor, SymbolicTensor(elements, tensor.dtype, tensor.device))
+        like = torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device)
+        return run.filled.fill(tensor, _law(run, law, like, name_of(method), fill, generator, given))
 
     return answer
+
+
+def _standard_normal(run: TorchDraws, like: torch.Tensor, call: str, generator: Any) -> Any:
+    return _law(run, DISTRIBUTIONS["normal"], like, call, torch.Tensor.normal_, generator)
+
+
+def _randn(run: TorchDraws, *numbers: Any, generator: Any = None, **named: Any) -> Any:
+    return _standard_normal(run, _shaped(*numbers, **named), "torch.randn", generator)
+
+
+def _randn_like(
+    run: TorchDraws, input: Any, *, dtype: Any = None, device: Any = None, generator: Any = None, **_: Any
+) -> Any:
+    like = torch.empty(tuple(input.shape), dtype=dtype or input.dtype, device=device or input.device)
+    return _standard_normal(run, like, "torch.randn_like", generator)
+
+
+def _normal(
+    run: TorchDraws, mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any = None, **named: Any
+) -> Any:
+    tensors = [each for each in (mean, std) if isinstance(each, torch.Tensor)]
+    if size is not None or not tensors:
+        like = _shaped(() if size is None else size, **named)
+    else:
+        shape = np.broadcast_shapes(*(tuple(each.shape) for each in tensors))
+        like = torch.empty(shape, dtype=tensors[0].dtype, device=tensors[0].device)
+    if bool((torch.as_tensor(look_at(std)) < 0).any()):
+        raise RuntimeError("normal expects all elements of std >= 0.0")
+    return _standard_normal(run, like, "torch.normal", generator) * std + mean
+
+
+def _initial_normal_(run: TorchDraws, tensor: Any, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Any:
+    with torch.no_grad():
+        return ANSWERS[torch.Tensor.normal_](run, tensor, mean, std, generator=generator)
+
+
+def _poisson(run: TorchDraws, input: Any, generator: Any = None) -> Any:
+    """Answer each number by its law, cut where float64 shows nothing more of it."""
+    rates = look_at(input)
+    check_numbers("torch.poisson", rates.shape)
+    outcome = run.outcomes("torch.poisson", generator, rates.device, lambda: torch.poisson(rates, generator))
+    elements = np.empty(tuple(rates.shape), dtype=object)
+    for index in np.ndindex(elements.shape):
+        elements[index] = outcome(FINITE["poisson"].pmf(float(rates[index])), index)
+    return SymbolicTensor(elements, rates.dtype, rates.device)
 
 
 def _randint(run: TorchDraws, *numbers: Any, size: Any = None, **named: Any) -> Any:
@@ -457,27 +536,9 @@ def function_of(func: Any) -> Any:
     return next((result for place in (torch, torch.Tensor) if (result := getattr(place, name, None)) in ANSWERS), func)
 
 
-def _refusal(func: Any) -> Callable[..., Any]:
-    def refuse(run: TorchDraws, *_: Any, **__: Any) -> Any:
-        raise NeedsValue("no-law", f"{name_of(func)} at {caller()} draws from a law that cannot be enumerated")
-
-    return refuse
-
-
 _DIGITS = {torch.float64: 2**53 + 1, torch.float32: 2**24 + 1, torch.float16: 2**11 + 1, torch.bfloat16: 2**8 + 1,
            torch.int32: 2**31, torch.int16: 2**15, torch.int8: 2**7, torch.uint8: 2**8, torch.bool: 2}  # fmt: skip
 """Where ``random_`` without an end ends, by the dtype."""
-_REFUSED = (
-    torch.randn,
-    torch.randn_like,
-    torch.normal,
-    torch.poisson,
-    torch.Tensor.normal_,
-    torch.Tensor.cauchy_,
-    torch.Tensor.log_normal_,
-)
-_DRAWN_FROM: dict[Any, str] = {torch.Tensor.geometric_: "geometric"}
-"""Methods that fill a tensor, by the names of ``DISTRIBUTIONS``."""
 ANSWERS: dict[Any, Callable[..., Any]] = {
     torch.multinomial: _multinomial,
     torch.Tensor.multinomial: _multinomial,
@@ -496,9 +557,17 @@ ANSWERS: dict[Any, Callable[..., Any]] = {
     torch.randint_like: _randint_like,
     torch.Tensor.random_: _random_,
     torch.randperm: _randperm,
-    **{method: _drawn_from(name, method) for method, name in _DRAWN_FROM.items()},
-    **{func: _refusal(func) for func in _REFUSED},
+    torch.randn: _randn,
+    torch.randn_like: _randn_like,
+    torch.normal: _normal,
+    torch.poisson: _poisson,
+    torch.nn.init.normal_: _initial_normal_,
+    **{
+        method: _drawn_from(method, *row)
+        for name, row in spelled("torch").items()
+        for method in [getattr(torch.Tensor, name)]
+    },
 }
 """What each function gives instead: called with the draws of the run, and with its own arguments."""
-MAKES = {torch.rand, torch.randint, torch.randperm}
+MAKES = {torch.rand, torch.randn, torch.randint, torch.randperm}
 """Those that make a tensor of the dtype that is asked for."""

@@ -16,8 +16,8 @@ from specverify.mutants.serving.request import Parameters
 from specverify.mutants.serving.situations import Setup
 from specverify.mutants.serving.state import EngineState, Kept
 from specverify.reference import Decoder, Draft, Draws, LanguageModel, Pmf, Round, State, Task, Tokens, argmax, chain
-from specverify.subjects.processed import Processed, bare
 from specverify.subjects.subject import Variant
+from specverify.subjects.warped_tasks import Processed, bare
 
 GAMMA = 2
 PENALTY = Parameters(repetition=Fraction(1, 2))

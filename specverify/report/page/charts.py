@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from specverify.report.page.gaps import partings
 from specverify.report.page.markup import Content, Markup, element, joined, scrolling, table
-from specverify.report.runs.said import Evidence, Level, Levels, Panel, Partings
+from specverify.report.runs.said import EvidencePanel, Level, Levels, Panel, Partings
 
 LONG, HIGH = 240.0, 16.0
 """Size of the picture in a line."""
@@ -89,7 +89,7 @@ def _picture(row: Level, largest: float) -> Markup:
     return element("svg", *parts, width=LONG, height=HIGH, viewBox=f"0 0 {LONG:g} {HIGH:g}", aria_hidden="true")
 
 
-def evidence(found: Evidence, name: str) -> Markup:
+def evidence(found: EvidencePanel, name: str) -> Markup:
     """Return the curve of an e-process, and its points as a table."""
     rows = [(str(samples), _power(value)) for samples, value in found.points]
     points = element(
@@ -102,7 +102,7 @@ def _power(value: float) -> str:
     return "without bound" if math.isinf(value) else f"10^{value:.2f}"
 
 
-def _curve(found: Evidence, name: str) -> Markup:
+def _curve(found: EvidencePanel, name: str) -> Markup:
     values = [value for _, value in found.points if math.isfinite(value)]
     top, low = max([found.refuted_at, *values]) * 1.08, min([-0.5, *values])
     first, last = math.log(found.points[0][0]), math.log(found.points[-1][0] + 1)

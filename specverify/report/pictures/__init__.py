@@ -1,8 +1,14 @@
 """Figures of the notebooks: one style, bars of p and q, trees, and texts coloured by origin. Needs matplotlib."""
 
-from specverify.report.pictures.acceptance import acceptance_film, draw_coupling, draw_points, explore, thrown_points
+from specverify.report.pictures.acceptance_bars import (
+    acceptance_film,
+    draw_coupling,
+    draw_points,
+    explore,
+    thrown_points,
+)
+from specverify.report.pictures.draft_tree import draw_tree
 from specverify.report.pictures.style import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, use_style
-from specverify.report.pictures.trees import draw_tree
 from specverify.report.pictures.words import Piece, draw_words, pieces_of
 
 __all__ = [

@@ -9,7 +9,7 @@ from typing import Any
 
 from specverify.base.verdict import Verdict
 from specverify.laws.near_ties import Parting
-from specverify.report.runs.said import Evidence, Level, Levels, Panel, Partings
+from specverify.report.runs.said import EvidencePanel, Level, Levels, Panel, Partings
 from specverify.statistics.confidence_sequences import rate_sequence
 
 BANDS_MISS = 0.01
@@ -60,11 +60,11 @@ def _with_band(level: Level, count: int, samples: int, cells: int) -> Level:
     return level._replace(low=band.lower, high=band.upper)
 
 
-def evidence_panel(check: str, course: Sequence[Sequence[Any]], alarm: float) -> Evidence:
+def evidence_panel(check: str, course: Sequence[Sequence[Any]], alarm: float) -> EvidencePanel:
     """Return the e-process of a check."""
     points = tuple((int(samples), float(logarithm)) for samples, logarithm in course)
     said = f"A right subject ever reaches 10^{-log10(alarm):.2g} with probability {alarm:.2g} at most."
-    return Evidence(f"Evidence over time: {check.replace('_', ' ')}", said, points, -log10(alarm))
+    return EvidencePanel(f"Evidence over time: {check.replace('_', ' ')}", said, points, -log10(alarm))
 
 
 def acceptance_panels(rates: Sequence[Sequence[float]]) -> Iterator[Levels]:

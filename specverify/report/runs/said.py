@@ -45,7 +45,7 @@ class Levels(NamedTuple):
     expected_as: str = "expected"
 
 
-class Evidence(NamedTuple):
+class EvidencePanel(NamedTuple):
     """A panel of an e-process over time."""
 
     title: str
@@ -64,7 +64,7 @@ class Partings(NamedTuple):
     rows: tuple[Parting, ...]
 
 
-Panel: TypeAlias = Levels | Evidence | Partings
+Panel: TypeAlias = Levels | EvidencePanel | Partings
 
 
 class SubjectSaid(NamedTuple):

@@ -14,9 +14,9 @@ from typing import Any
 from specverify.reference import chain
 from specverify.reference.verifiers.speculative_sampling import speculative_sampling
 from specverify.vectors.given import GivenUniforms
+from specverify.vectors.json_models import by_position, sparse_pmf_of
 from specverify.vectors.judging import judged_exactly
 from specverify.vectors.kinds.verify_chain import uniform_of
-from specverify.vectors.tables import by_position, sparse_pmf_of
 from specverify.vectors.vector import REFUSED, Answer, Kind, Vector, by_convention, invalid, valid
 
 KIND = "boundary"

@@ -15,11 +15,11 @@ from specverify.laws.enumeration import decoder_law, program_law
 from specverify.laws.law import target_law
 from specverify.reference import ALGORITHMS, Algorithm, Claim, Task, Tokens
 from specverify.reference.models import draft_model
+from specverify.vectors.json_models import CONTEXTS, row_pairs, rows_of
 from specverify.vectors.judging import equal_laws, judged_by, rows_by_tokens
-from specverify.vectors.processed import processed
-from specverify.vectors.sampled import judged_counts
-from specverify.vectors.tables import CONTEXTS, row_pairs, rows_of
+from specverify.vectors.sample_counts import judged_counts
 from specverify.vectors.vector import Answer, Judged, Kind, Outcome, Vector, text, valid
+from specverify.vectors.warped_models import processed
 
 KIND = "law_of_round"
 LOSSLESS = "any lossless decoder"
@@ -27,7 +27,7 @@ PROCESSED = "sampling parameters"
 ROUND, TEXT = "round", "text"
 
 
-class Case(NamedTuple):
+class RoundCase(NamedTuple):
     """Models and limits."""
 
     shape: str
@@ -46,30 +46,30 @@ class Case(NamedTuple):
 
 
 ROUNDS = (
-    Case("generic", 2, (0, 1, 0), 5),
-    Case("zeros", 3, (0, 1, 0), 4),
-    Case("untied", 3, (0, 2, 0), 4),
-    Case("generic", 3, (1, 2), 4),
+    RoundCase("generic", 2, (0, 1, 0), 5),
+    RoundCase("zeros", 3, (0, 1, 0), 4),
+    RoundCase("untied", 3, (0, 2, 0), 4),
+    RoundCase("generic", 3, (1, 2), 4),
 )
-BIASED_TEXTS = (Case("generic", 2, (0, 1), 5), Case("generic", 3, (0, 1, 0), 3))
+BIASED_TEXTS = (RoundCase("generic", 2, (0, 1), 5), RoundCase("generic", 3, (0, 1, 0), 3))
 """Several rounds of what is not lossless."""
 SHAPES = ("generic", "peaked", "zeros", "disjoint", "equal", "point_target", "point_draft", "ties")
 TEXTS = (
-    *(Case(shape, 2, (0, 1, 0), 4) for shape in SHAPES),
-    *(Case(shape, 3, prompt, 3) for shape in SHAPES for prompt in ((0,), (0, 2, 0))),
-    *(Case(shape, 3, (0, 1), 4, eos) for shape in ("generic", "peaked", "equal") for eos in ((2,), (0, 1))),
-    *(Case(shape, 2, (0,), horizon) for shape in ("generic", "zeros") for horizon in (1, 2, 6)),
-    *(Case("untied", 3, (prompt,), horizon) for prompt, horizon in ((0, 4), (2, 5))),
-    Case("untied", 4, (1, 0), 3),
-    *(Case(shape, 3, (0, 1), 4, context="all tokens") for shape in ("generic", "peaked", "untied")),
-    *(Case(shape, 2, (0, 1, 1, 0, 1), 5, context="all tokens") for shape in ("generic", "untied")),
-    *(Case(shape, 3, (0, 1, 2, 1, 0), 3, context="all tokens") for shape in ("generic", "untied")),
+    *(RoundCase(shape, 2, (0, 1, 0), 4) for shape in SHAPES),
+    *(RoundCase(shape, 3, prompt, 3) for shape in SHAPES for prompt in ((0,), (0, 2, 0))),
+    *(RoundCase(shape, 3, (0, 1), 4, eos) for shape in ("generic", "peaked", "equal") for eos in ((2,), (0, 1))),
+    *(RoundCase(shape, 2, (0,), horizon) for shape in ("generic", "zeros") for horizon in (1, 2, 6)),
+    *(RoundCase("untied", 3, (prompt,), horizon) for prompt, horizon in ((0, 4), (2, 5))),
+    RoundCase("untied", 4, (1, 0), 3),
+    *(RoundCase(shape, 3, (0, 1), 4, context="all tokens") for shape in ("generic", "peaked", "untied")),
+    *(RoundCase(shape, 2, (0, 1, 1, 0, 1), 5, context="all tokens") for shape in ("generic", "untied")),
+    *(RoundCase(shape, 3, (0, 1, 2, 1, 0), 3, context="all tokens") for shape in ("generic", "untied")),
 )
 
 
 ROWS_OF_ALL = 7
 """Rows of a table that all tokens count for: a prime, so that no place of a token is lost."""
-UNTIED = Case("untied", 3, (0, 1), 3)
+UNTIED = RoundCase("untied", 3, (0, 1), 3)
 PARAMETERS: dict[str, dict[str, Any]] = {
     "cold": {"temperature": "1/2"},
     "greedy": {"temperature": "0"},
@@ -129,7 +129,7 @@ def options_data(value: Any) -> Any:
     return list(map(options_data, value)) if isinstance(value, (tuple, list, frozenset)) else value
 
 
-def _inputs(case: Case, what: str) -> dict[str, Any]:
+def _inputs(case: RoundCase, what: str) -> dict[str, Any]:
     number = case.vocabulary if case.context == "last token" else ROWS_OF_ALL
     target, draft = row_pairs(case.shape, case.vocabulary, number, KIND)
     return {
@@ -143,7 +143,7 @@ def _inputs(case: Case, what: str) -> dict[str, Any]:
     }
 
 
-def _of_text(case: Case) -> Vector:
+def _of_text(case: RoundCase) -> Vector:
     inputs = _inputs(case, TEXT)
     answer = law_data(target_law(task_of(inputs), case.prompt))
     return valid(f"text/{case.name}", KIND, inputs, answer, LOSSLESS, notes=("several-rounds", "round", "proposal"))

@@ -18,8 +18,8 @@ from specverify.reference.kv_cache import tree_mask
 from specverify.reference.trees import children, path_tokens, position_ids, regular_tree, retrieve_indices
 from specverify.reference.verifiers.recursive_rejection import recursive_rejection
 from specverify.vectors.given import UNASKED, GivenUniforms, uniform_for
+from specverify.vectors.json_models import pmf_of, row_pairs, rows_of, support_of
 from specverify.vectors.judging import judged_exactly
-from specverify.vectors.tables import pmf_of, row_pairs, rows_of, support_of
 from specverify.vectors.vector import Answer, Kind, Vector, text, valid
 
 KIND = "tree"

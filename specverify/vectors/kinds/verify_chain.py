@@ -21,8 +21,8 @@ from specverify.reference.verifiers.greedy_match import greedy_match
 from specverify.reference.verifiers.sample_and_match import sample_and_match
 from specverify.reference.verifiers.speculative_sampling import speculative_sampling
 from specverify.vectors.given import UNASKED, GivenKeys, GivenUniforms, race, uniform_for
+from specverify.vectors.json_models import by_position, pmf_of, row_pairs, rows_of, support_of
 from specverify.vectors.judging import judged_exactly
-from specverify.vectors.tables import by_position, pmf_of, row_pairs, rows_of, support_of
 from specverify.vectors.vector import Answer, Kind, Vector, text, texts, valid
 
 KIND = "verify_chain"
@@ -33,7 +33,7 @@ TOWARDS = (Fraction(1, 2), Fraction(1, 8), Fraction(7, 8))
 Inputs = Mapping[str, Any]
 
 
-class Convention(NamedTuple):
+class DrawConvention(NamedTuple):
     """How a verifier uses its random numbers."""
 
     flag: str
@@ -46,7 +46,7 @@ class Convention(NamedTuple):
     parameters: Mapping[str, str] = {}
 
 
-def answer_of(convention: Convention, inputs: Inputs) -> Answer:
+def answer_of(convention: DrawConvention, inputs: Inputs) -> Answer:
     """Return what ``reference`` says to the inputs."""
     verified = verified_by(convention.verifier(inputs), inputs, convention.draws(inputs))
     return {"accepted": verified.accepted, "tokens": list(verified.tokens)}
@@ -127,15 +127,19 @@ def _typical(inputs: Inputs) -> Verifier:
 
 _USUAL = ("residual", "residual-row", "bonus", "coin", "after-a-rejection", "reused-uniform")
 CONVENTIONS = (
-    Convention("inverse-cdf", lambda _: speculative_sampling, _by_uniforms, _coins_and_final, _USUAL),
-    Convention("exponential-race", lambda _: speculative_sampling, _by_keys, _coins_and_keys, _USUAL),
-    Convention(
+    DrawConvention("inverse-cdf", lambda _: speculative_sampling, _by_uniforms, _coins_and_final, _USUAL),
+    DrawConvention("exponential-race", lambda _: speculative_sampling, _by_keys, _coins_and_keys, _USUAL),
+    DrawConvention(
         "point-mass-drafts", lambda _: speculative_sampling, _by_uniforms, _coins_and_final, ("proposal", "coin"), True
     ),
-    Convention("block-verification", lambda _: block_verification, _by_uniforms, _block_coins, ("block", "residual")),
-    Convention("sample-and-match", lambda _: sample_and_match, _by_uniforms, _row_uniforms, ("argmax", "bonus"), True),
-    Convention("greedy", lambda _: greedy_match, _by_uniforms, _none, ("argmax", "bonus"), True),
-    Convention(
+    DrawConvention(
+        "block-verification", lambda _: block_verification, _by_uniforms, _block_coins, ("block", "residual")
+    ),
+    DrawConvention(
+        "sample-and-match", lambda _: sample_and_match, _by_uniforms, _row_uniforms, ("argmax", "bonus"), True
+    ),
+    DrawConvention("greedy", lambda _: greedy_match, _by_uniforms, _none, ("argmax", "bonus"), True),
+    DrawConvention(
         "typical-acceptance",
         _typical,
         _by_uniforms,
@@ -163,7 +167,7 @@ def vectors() -> tuple[Vector, ...]:
     return tuple(result.values())
 
 
-def _of_shape(convention: Convention, shape: str, gamma: int, vocabulary: int) -> Iterator[Vector]:
+def _of_shape(convention: DrawConvention, shape: str, gamma: int, vocabulary: int) -> Iterator[Vector]:
     p, q = row_pairs(shape, vocabulary, gamma + 1, KIND)
     for draft in _drafts(q[:gamma]):
         given: dict[str, Any] = {"p": rows_of(p), "q": rows_of(q[:gamma]), "draft": list(draft)}
@@ -182,7 +186,7 @@ def _of_shape(convention: Convention, shape: str, gamma: int, vocabulary: int) -
             yield valid(name, KIND, inputs, answer, convention.flag, notes=notes)
 
 
-def _ways(convention: Convention, inputs: Inputs) -> list[Any]:
+def _ways(convention: DrawConvention, inputs: Inputs) -> list[Any]:
     """Return the decisions of every path of the verifier."""
     verify = convention.verifier(inputs)
     return [path.decisions for path in paths(lambda draws: verified_by(verify, inputs, draws))]
@@ -198,7 +202,7 @@ def _clear(inputs: Inputs, p: Sequence[Pmf]) -> bool:
     return all(abs(float(mass) - bound) > CLEAR for row, bound in zip(p, bounds, strict=True) for mass in row)
 
 
-def _numbers(convention: Convention, decisions: Any, gamma: int, rng: random.Random) -> dict[str, Any]:
+def _numbers(convention: DrawConvention, decisions: Any, gamma: int, rng: random.Random) -> dict[str, Any]:
     """Return random numbers that lead along the decisions."""
     result = {
         step.site: uniform_for(step.weights, step.outcome, TOWARDS[place % len(TOWARDS)])

@@ -11,10 +11,10 @@ from fractions import Fraction
 from typing import Any
 
 from specverify.reference import Pmf, min_p, top_k, top_p
+from specverify.vectors.json_models import pmf_of
 from specverify.vectors.judging import judged_as_row
-from specverify.vectors.processed import tempered, warped
-from specverify.vectors.tables import pmf_of
 from specverify.vectors.vector import REFUSED, Answer, Kind, Vector, by_convention, invalid, texts
+from specverify.vectors.warped_models import tempered, warped
 
 KIND = "warp"
 TEMPERATURE, TOP_K, TOP_P, MIN_P, BOTH = "temperature", "top-k", "top-p", "min-p", "top-k and top-p"

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from specverify.base.verdict import Status
-from specverify.checks.samplers.law import MISS
-from specverify.run.samplers import SamplingPlan, planned_law, sampled_verdicts
+from specverify.checks.samplers.sampler_law import MISS
+from specverify.run.sequential_samples import SamplingPlan, planned_law, sampled_verdicts
 from specverify.statistics import anytime_detectable_tv
 from specverify.subjects.sampler import Sampler
 from test_support.statistics.statistical import at_least, at_most

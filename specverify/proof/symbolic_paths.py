@@ -13,9 +13,9 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from specverify.laws.draws import NotAFunctionOfItsDraws
 from specverify.proof.polynomial import Polynomial, common_monomial, primitive, quotient, unknown
-from specverify.proof.solver import ANY, Condition, Feasibility
+from specverify.proof.solver import ANY, Feasibility, SignCondition
 from specverify.proof.symbolic import NEGATIVE, POSITIVE, Real
-from specverify.proof.tables import UnknownTables
+from specverify.proof.symbolic_tables import UnknownTables
 from specverify.reference import Pmf, Site, Tokens, check_pmf
 
 Outcome = TypeVar("Outcome")
@@ -35,14 +35,16 @@ class GuardedPath(NamedTuple, Generic[Outcome]):
 
     outcome: Outcome
     weight: Any
-    conditions: tuple[Condition, ...]
-    drawn: tuple[Condition, ...]
+    conditions: tuple[SignCondition, ...]
+    drawn: tuple[SignCondition, ...]
 
 
-class Step:
+class PathStep:
     """One draw or one comparison on the current path, and the answers it can still have."""
 
-    def __init__(self, question: Any, answers: list[tuple[Any, Condition | None]], weights: tuple[Any, ...]) -> None:
+    def __init__(
+        self, question: Any, answers: list[tuple[Any, SignCondition | None]], weights: tuple[Any, ...]
+    ) -> None:
         """``weights`` are those of a draw, () for a comparison."""
         self.question, self.answers, self.weights, self.index = question, answers, weights, 0
 
@@ -52,7 +54,7 @@ class Step:
         return self.answers[self.index][0]
 
     @property
-    def condition(self) -> Condition | None:
+    def condition(self) -> SignCondition | None:
         """What holds where this is the answer; None if it always is."""
         return self.answers[self.index][1]
 
@@ -60,7 +62,7 @@ class Step:
 class PathDraws:
     """One path: the draws and the oracle of its numbers. Replays the steps it is given, then opens new ones."""
 
-    def __init__(self, tables: UnknownTables, solver: Feasibility, steps: list[Step]) -> None:
+    def __init__(self, tables: UnknownTables, solver: Feasibility, steps: list[PathStep]) -> None:
         """``steps`` is shared with the enumeration and grows as the program asks."""
         self.tables, self._solver, self._steps = tables, solver, steps
         self.depth = 0
@@ -75,7 +77,7 @@ class PathDraws:
         weights = tuple(check_pmf(pmf, f"the pmf at {site}").tolist())
         form = tuple((w.numerator, w.denominators) if isinstance(w, Real) else w for w in weights)
         if self.depth == len(self._steps):
-            self._open(Step((site, form), self._outcomes(weights, site), weights))
+            self._open(PathStep((site, form), self._outcomes(weights, site), weights))
         step = self._follow((site, form), site)
         step.weights = weights
         return int(step.answer)
@@ -90,10 +92,10 @@ class PathDraws:
         if known <= wanted or not known & wanted:
             return known <= wanted
         if self.depth == len(self._steps):
-            yes, no = Condition(atom, wanted), Condition(atom, ANY - wanted)
-            answers: list[tuple[Any, Condition | None]] = [(True, yes)] if self._solver.feasible(yes) else []
+            yes, no = SignCondition(atom, wanted), SignCondition(atom, ANY - wanted)
+            answers: list[tuple[Any, SignCondition | None]] = [(True, yes)] if self._solver.feasible(yes) else []
             answers += [(False, no)] if not answers or self._solver.feasible(no) else []
-            self._open(Step((atom, wanted), answers if len(answers) > 1 else [(answers[0][0], None)], ()))
+            self._open(PathStep((atom, wanted), answers if len(answers) > 1 else [(answers[0][0], None)], ()))
         answer = bool(self._follow((atom, wanted), "a comparison").answer)
         self._signs[atom] = known & (wanted if answer else ANY - wanted)
         return answer
@@ -107,13 +109,13 @@ class PathDraws:
                 atom = rest
         return atom, frozenset(-item for item in signs) if content < 0 else signs
 
-    def _open(self, step: Step) -> None:
+    def _open(self, step: PathStep) -> None:
         if not step.answers:
             raise NotAFunctionOfItsDraws(f"nothing can be drawn at {step.question[0]}")
         self._steps.append(step)
         enter(self._solver, step)
 
-    def _follow(self, question: Any, where: Any) -> Step:
+    def _follow(self, question: Any, where: Any) -> PathStep:
         step = self._steps[self.depth]
         if step.question != question:
             raise NotAFunctionOfItsDraws(f"step {self.depth} asked {where} otherwise on replay")
@@ -123,15 +125,15 @@ class PathDraws:
             self._signs[step.condition.polynomial] = known & step.condition.signs
         return step
 
-    def _outcomes(self, weights: tuple[Any, ...], site: Site) -> list[tuple[Any, Condition | None]]:
+    def _outcomes(self, weights: tuple[Any, ...], site: Site) -> list[tuple[Any, SignCondition | None]]:
         self._require_pmf(weights, site)
-        answers: list[tuple[Any, Condition | None]] = []
+        answers: list[tuple[Any, SignCondition | None]] = []
         for outcome, weight in enumerate(weights):
             if not isinstance(weight, Real):
                 answers += [(outcome, None)] if weight > 0 else []
                 continue
             atom, signs = self._atom(weight.numerator, frozenset({POSITIVE}))
-            condition = Condition(atom, signs)
+            condition = SignCondition(atom, signs)
             if self._signs.get(atom) == signs:
                 answers.append((outcome, None))
             elif self._solver.feasible(condition):
@@ -149,7 +151,7 @@ class PathDraws:
                 continue
             else:
                 atom, meant = self._atom(value.numerator, signs)
-                point = self._solver.point(Condition(atom, meant))
+                point = self._solver.point(SignCondition(atom, meant))
             if isinstance(point, dict):
                 raise NotAPmf(f"the weights at {site} are no probability vector", point)
             if point is not None:
@@ -162,8 +164,8 @@ def guarded_paths(
     """Yield every feasible path of ``program`` once, depth first."""
     for outcome, steps in runs_of_paths(program, tables, solver):
         weight: Any = Fraction(1)
-        conditions: list[Condition] = []
-        drawn: list[Condition] = []
+        conditions: list[SignCondition] = []
+        drawn: list[SignCondition] = []
         for step in steps:
             if step.weights:
                 weight = step.weights[step.answer] * weight
@@ -175,9 +177,9 @@ def guarded_paths(
 
 def runs_of_paths(
     program: Callable[[PathDraws], Outcome], tables: UnknownTables, solver: Feasibility
-) -> Iterator[tuple[Outcome, list[Step]]]:
+) -> Iterator[tuple[Outcome, list[PathStep]]]:
     """Yield the outcome and the steps of every feasible path once, depth first; the list changes from path to path."""
-    steps: list[Step] = []
+    steps: list[PathStep] = []
     while True:
         run = PathDraws(tables, solver, steps)
         outcome = program(run)
@@ -193,13 +195,13 @@ def runs_of_paths(
         enter(solver, steps[-1])
 
 
-def enter(solver: Feasibility, step: Step) -> None:
+def enter(solver: Feasibility, step: PathStep) -> None:
     """Assume the condition of the answer that is followed."""
     if step.condition is not None:
         solver.push(step.condition)
 
 
-def leave(solver: Feasibility, step: Step) -> None:
+def leave(solver: Feasibility, step: PathStep) -> None:
     """Take it back."""
     if step.condition is not None:
         solver.pop()

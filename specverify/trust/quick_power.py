@@ -1,9 +1,12 @@
 """The construction and the power of the quick plan, measured on planted bugs, twins of idioms and wrong engines.
 
-    python -m specverify.trust.quick kills FILE [--kind K] [--part I/N]   which case refutes which bug, a line a bug
-    python -m specverify.trust.quick plan FILE [--kind K]                specverify/run/quick.toml, from those lines
-    python -m specverify.trust.quick compare FILE [--kind K] [--part I/N] [--no-full]    what they refute, a line a bug
-    python -m specverify.trust.quick page FILE                           docs/quick.md, from those lines
+    python -m specverify.trust.quick_power kills FILE [--kind K] [--part I/N]
+    python -m specverify.trust.quick_power plan FILE [--kind K]
+    python -m specverify.trust.quick_power compare FILE [--kind K] [--part I/N] [--no-full]
+    python -m specverify.trust.quick_power page FILE
+
+``kills`` records which case refutes which bug, a line a bug; ``plan`` computes specverify/run/quick.toml from them.
+``compare`` records what the plan and all cases refute, a line a bug. ``page`` writes docs/quick.md from those lines.
 
 ``--idioms FOLDER`` adds the twins of the idioms in a folder of tables. ``--check NAME`` tries one check alone on every
 bug, and replaces its cases in the plan. Lines are appended to a file: bugs that it contains are not run again. Only
@@ -264,7 +267,7 @@ def _ordered(least: int, runs: Mapping[CaseName, int], refuted: Mapping[CaseName
 
 def as_toml(plan: Mapping[str, Mapping[str, Sequence[CaseName]]]) -> str:
     """Return a plan as the file read by ``specverify.run.quick``."""
-    parts = ["# Written by: python -m specverify.trust.quick plan\n"]
+    parts = ["# Written by: python -m specverify.trust.quick_power plan\n"]
     for kind, by_check in plan.items():
         parts.append(f"\n[{json.dumps(kind)}]\n")
         for check, names in by_check.items():
@@ -349,7 +352,7 @@ one fault each; the case that refutes most of what is left, for its runs, comes 
 where two do. Where no case of the list can be followed, others are tried until one can. A kind of subject that is not
 listed here has a third of its cases, at even distances, and sixteen of each check at most.
 
-`python -m specverify.trust.quick` computes the list and this page (`kills`, `plan`, `compare`, `page`).
+`python -m specverify.trust.quick_power` computes the list and this page (`kills`, `plan`, `compare`, `page`).
 
 ## What it refutes
 
@@ -380,7 +383,7 @@ def _line_of_kills(bug: Bug, only: str) -> dict[str, Any]:
 
 def main() -> None:
     """Run the command line."""
-    parser = argparse.ArgumentParser(prog="python -m specverify.trust.quick", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m specverify.trust.quick_power", description=__doc__)
     parser.add_argument("what", choices=("kills", "plan", "compare", "page"))
     parser.add_argument("file", type=Path)
     parser.add_argument("--kind", default="")

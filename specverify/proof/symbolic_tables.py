@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from specverify.proof.polynomial import ONE, Polynomial, unknown
-from specverify.proof.solver import Condition
+from specverify.proof.solver import SignCondition
 from specverify.proof.symbolic import POSITIVE, ZERO, Oracle, Real
 from specverify.reference import LanguageModel, Pmf, Task, Tokens
 
@@ -24,7 +24,7 @@ class UnknownRow(NamedTuple):
     text: Tokens
     unknowns: tuple[int, ...]
     entries: tuple[Polynomial, ...]
-    axioms: tuple[Condition, ...]
+    axioms: tuple[SignCondition, ...]
 
 
 class UnknownTables:
@@ -47,7 +47,7 @@ class UnknownTables:
         """Return the row as an object array of numbers of ``run``."""
         return np.array([Real(run, entry) for entry in self.row(kind, text).entries], dtype=object)
 
-    def axioms(self, number: int) -> tuple[UnknownRow, tuple[Condition, ...]]:
+    def axioms(self, number: int) -> tuple[UnknownRow, tuple[SignCondition, ...]]:
         """Return the row of an unknown and what the entries of the row always meet."""
         return self._owners[number], self._owners[number].axioms
 
@@ -60,7 +60,7 @@ class UnknownTables:
         else:
             entries = (*entries, ONE - sum(entries[1:], start=entries[0]))
             signs = frozenset({ZERO, POSITIVE})
-            row = UnknownRow(kind, text, numbers, entries, tuple(Condition(entry, signs) for entry in entries))
+            row = UnknownRow(kind, text, numbers, entries, tuple(SignCondition(entry, signs) for entry in entries))
             self.never_negative.update(entries)
         self._owners += [row] * count
         return row

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from specverify.base.arguments import nearest
 from specverify.mutants import mutants
-from specverify.proof.tables import World
+from specverify.proof.symbolic_tables import World
 from specverify.reference import (
     ALGORITHMS,
     Decoder,
@@ -83,7 +83,7 @@ def _no_rule(shown: str) -> str:
     return f"{shown} has no length rule to replace, expected an algorithm that is made of parts"
 
 
-class _Found(NamedTuple):
+class _NamedSubject(NamedTuple):
     """The subject of a name; ``defaults`` are its default options."""
 
     shown: str
@@ -93,15 +93,15 @@ class _Found(NamedTuple):
     defaults: dict[str, Any]
 
 
-def _found(name: str) -> _Found:
+def _found(name: str) -> _NamedSubject:
     plain = name.removeprefix("reference:")
     for row in ALGORITHMS:
         if row.name == plain:
-            return _Found(row.name, row.build, row.parts, row.declared_law, dict(row.examples[0]))
+            return _NamedSubject(row.name, row.build, row.parts, row.declared_law, dict(row.examples[0]))
     for mutant in mutants():
         if f"mutant:{mutant.name}" == name:
             variant = _first_variant(mutant.open(), name)
-            return _Found(name, variant.build, mutant.parts, variant.declared_law, {})
+            return _NamedSubject(name, variant.build, mutant.parts, variant.declared_law, {})
     known = [row.name for row in ALGORITHMS] + [f"mutant:{mutant.name}" for mutant in mutants()]
     expected = "expected a name of 'specverify list' or mutant:NAME"
     raise ValueError(f"there is no algorithm {name!r}, {expected}{nearest(plain.lower(), known)}")

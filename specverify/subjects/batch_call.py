@@ -17,12 +17,12 @@ from specverify.subjects.batch_answers import check_rows
 from specverify.subjects.calls import Convert, called
 from specverify.subjects.emitted import OpenEnd, emitted_row, ends_left_open, left_open
 from specverify.subjects.logits_verifier import PARAMETERS
-from specverify.subjects.remembered import answer_of
+from specverify.subjects.remembered_calls import answer_of
 from specverify.subjects.subject import Context
 from specverify.subjects.verifier import pmf_rows
 
 
-class Row(NamedTuple):
+class BatchRow(NamedTuple):
     """One row of a batch."""
 
     p: Any
@@ -68,7 +68,7 @@ def takes_lengths(verify: BareVerifier) -> bool:
 class Company(NamedTuple):
     """The batch in which a row is examined."""
 
-    rows: Callable[[Row, bool, Callable[[Any], Any]], tuple[Row, ...]]
+    rows: Callable[[BatchRow, bool, Callable[[Any], Any]], tuple[BatchRow, ...]]
     """``rows(mine, ragged, of_pmfs)``: all of them; ``of_pmfs`` makes what the neighbours are."""
     place: int
     """The index of the row that is examined."""
@@ -76,7 +76,7 @@ class Company(NamedTuple):
     """How many rows there are; one more where they may differ in length."""
 
 
-def company_of(mine: Row, ragged: bool, of_pmfs: Callable[[Any], Any]) -> tuple[Row, ...]:
+def company_of(mine: BatchRow, ragged: bool, of_pmfs: Callable[[Any], Any]) -> tuple[BatchRow, ...]:
     """Return the batch in which the row is examined, as the third row. ``of_pmfs`` makes the data of its neighbours.
 
     If lengths may differ, no neighbour has the length of the row, and one before it is shorter than the longest. This
@@ -90,7 +90,7 @@ def company_of(mine: Row, ragged: bool, of_pmfs: Callable[[Any], Any]) -> tuple[
     return (first, second, mine, *rest)
 
 
-def crowd_of(mine: Row, ragged: bool, of_pmfs: Callable[[Any], Any]) -> tuple[Row, ...]:
+def crowd_of(mine: BatchRow, ragged: bool, of_pmfs: Callable[[Any], Any]) -> tuple[BatchRow, ...]:
     """Return a larger batch with the row as the fifth; ``ragged``: after a row without drafts, like the first one."""
     first, second, _, *empty = company_of(mine, ragged, of_pmfs)
     before = (*empty, first, second, *empty) if ragged else (first, second, second, first)
@@ -101,20 +101,20 @@ BESIDE = Company(company_of, 2, 3)
 CROWD = Company(crowd_of, 4, 7)
 
 
-def accepted_whole(count: int, vocabulary: int) -> Row:
+def accepted_whole(count: int, vocabulary: int) -> BatchRow:
     """Return a row whose drafts are accepted with certainty, followed by a certain token."""
     first, last = _point_masses(vocabulary)
-    return Row(
+    return BatchRow(
         np.array([*[last] * count, first]),
         _stacked([(first + last) / 2] * count, vocabulary),
         (vocabulary - 1,) * count,
     )
 
 
-def rejected_at_once(count: int, vocabulary: int) -> Row:
+def rejected_at_once(count: int, vocabulary: int) -> BatchRow:
     """Return a row whose drafts are rejected with certainty and replaced by a certain token."""
     first, last = _point_masses(vocabulary)
-    return Row(np.array([last] * (count + 1)), _stacked([first] * count, vocabulary), (0,) * count)
+    return BatchRow(np.array([last] * (count + 1)), _stacked([first] * count, vocabulary), (0,) * count)
 
 
 def _point_masses(vocabulary: int) -> Any:
@@ -129,7 +129,7 @@ def _stacked(pmfs: list[Any], vocabulary: int) -> Any:
 
 
 def emitted(
-    verify: BareVerifier, rows: Sequence[Row], draws: Draws, answered: Context, arguments: Arguments
+    verify: BareVerifier, rows: Sequence[BatchRow], draws: Draws, answered: Context, arguments: Arguments
 ) -> tuple[Tokens, ...]:
     """Return the tokens that ``verify`` emits for each row of one call, made inside ``answered(draws)``.
 
@@ -144,13 +144,15 @@ def emitted(
 
 def attempted(arguments: Arguments, verify: BareVerifier, convert: Convert) -> Any:
     """Call the verifier with three rows (accepted, rejected, open) and return the answer as it was read."""
-    either = Row(arguments.of_pmfs(np.array([[2, 1], [1, 2]]) / 3), arguments.of_pmfs(np.array([[1, 2]]) / 3), (1,))
+    either = BatchRow(
+        arguments.of_pmfs(np.array([[2, 1], [1, 2]]) / 3), arguments.of_pmfs(np.array([[1, 2]]) / 3), (1,)
+    )
     first, second, mine = company_of(either, False, arguments.of_pmfs)
     given = _arrays((first, second, mine), takes_lengths(verify), arguments)
     return _read((first, second, mine), invoked(verify, arguments.parameters(2), *convert(given)))
 
 
-def _read(rows: Sequence[Row], answer: Any) -> Any:
+def _read(rows: Sequence[BatchRow], answer: Any) -> Any:
     check_rows(answer, len(rows))
     ends = [_ends(left_open(answer[place], len(row.drafts) + 1)) for place, row in enumerate(rows)]
     last = ends.index(max(ends)) if max(ends) > 1 else None
@@ -190,7 +192,7 @@ def _names_lengths(verify: BareVerifier) -> bool:
     return "lengths" in inspect.signature(verify).parameters
 
 
-def _arrays(rows: Sequence[Row], ragged: bool, arguments: Arguments) -> dict[str, Any]:
+def _arrays(rows: Sequence[BatchRow], ragged: bool, arguments: Arguments) -> dict[str, Any]:
     width, (first, last) = max(len(row.drafts) for row in rows), _point_masses(rows[0].p.shape[1])
     padding = arguments.of_pmfs(np.array([first, 0.75 * first + 0.25 * last]))
     given = {

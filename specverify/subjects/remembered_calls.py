@@ -36,7 +36,7 @@ class _Emitted(NamedTuple):
     rounding: Rounding
 
 
-class _CallLaw(NamedTuple):
+class _EmissionLaw(NamedTuple):
     """What a call may emit; nothing for one of too many paths."""
 
     emitted: tuple[_Emitted, ...]
@@ -44,21 +44,21 @@ class _CallLaw(NamedTuple):
     """The probability of each."""
 
 
-class _Memory:
+class _LawMemory:
     """The laws of the calls of one verifier, the last one that was asked for."""
 
     def __init__(self) -> None:
         self.verify: Any = None
-        self.laws: dict[Any, _CallLaw] = {}
+        self.laws: dict[Any, _EmissionLaw] = {}
 
-    def of(self, verify: Any) -> dict[Any, _CallLaw]:
+    def of(self, verify: Any) -> dict[Any, _EmissionLaw]:
         """Return the laws of a verifier, those of another one forgotten."""
         if self.verify is not verify:
             self.verify, self.laws = verify, {}
         return self.laws
 
 
-_MEMORY = _Memory()
+_MEMORY = _LawMemory()
 
 
 def remembered(draws: Draws) -> AbstractContextManager[None]:
@@ -96,19 +96,19 @@ def answers_of_law(
     return partial(_drawn, law) if law.emitted else made
 
 
-def _drawn(law: _CallLaw, draws: Draws) -> Any:
+def _drawn(law: _EmissionLaw, draws: Draws) -> Any:
     """Return one thing that a call may emit, and note what the call computes with."""
     result = law.emitted[draws.categorical(law.masses, ("verified", len(law.masses)))]
     _note(result.rounding)
     return result.answer
 
 
-def _worked_out(call: Callable[[Draws], Any]) -> _CallLaw:
+def _worked_out(call: Callable[[Draws], Any]) -> _EmissionLaw:
     """Return the law of a call."""
     with ends_left_open(), arrays_answer():  # once for all runs
         followed = list(islice(paths(call), MOST_PATHS + 1))
     if len(followed) > MOST_PATHS:
-        return _CallLaw((), np.empty(0))
+        return _EmissionLaw((), np.empty(0))
     result: dict[Any, _Emitted] = {}
     for path in followed:
         for outcome, share in path.outcome.outcomes if isinstance(path.outcome, Undecided) else ((path.outcome, 1),):
@@ -116,7 +116,7 @@ def _worked_out(call: Callable[[Draws], Any]) -> _CallLaw:
             seen = worst(before.rounding, path.rounding)
             result[outcome] = _Emitted(outcome, before.mass + float(path.weight * share), seen)
     masses = np.array([each.mass for each in result.values()])
-    return _CallLaw(tuple(result.values()), masses / masses.sum())
+    return _EmissionLaw(tuple(result.values()), masses / masses.sum())
 
 
 def _note(seen: Rounding) -> None:

@@ -513,8 +513,9 @@ def the_place_of_a_gumbel_is_lost(patch):
 
 @_fault(scaled_by_numpy)
 def a_pareto_is_an_exponential(patch):
-    law = distributions.DISTRIBUTIONS["pareto"]
-    patch.setitem(distributions.DISTRIBUTIONS, "pareto", law._replace(image=lambda drawn, a: drawn / a))
+    law, parameters = distributions.spelled("numpy")["pareto"]
+    wrong = law._replace(image=lambda apply, drawn, a: apply("divide", drawn, a))
+    patch.setitem(numpy_calls.LAWS, "pareto", numpy_calls._of_row("pareto", wrong, parameters))
 
 
 @_fault(scaled_by_torch)

@@ -32,7 +32,7 @@ from specverify.engines.huggingface.generation import (
     sampling_config,
 )
 from specverify.engines.huggingface.install import INSTALL
-from specverify.engines.huggingface.models import SETTINGS, EngineSetting, build_model, build_target, check_setting
+from specverify.engines.huggingface.tiny_models import SETTINGS, EngineSetting, build_model, build_target, check_setting
 from specverify.reference.rounds import AcceptanceStatistics, commit
 from specverify.reference.types import Tokens
 from specverify.subjects.subject import Forward, committed_before, drafts_of

@@ -13,7 +13,7 @@ import specverify
 from specverify import reference
 from specverify.proof.result import Proof, ProofStatus
 from specverify.proof.solver import z3
-from specverify.proof.tables import Model
+from specverify.proof.symbolic_tables import Model
 
 
 def kept_proof(folder: Path, asked: Mapping[str, Any], prove: Callable[[], Proof]) -> Proof:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from specverify.vectors.conventions import said
-from specverify.vectors.grading import Convention, Graded, Grades
+from specverify.vectors.grading import FreeChoice, Graded, Grades
 from specverify.vectors.notes import NOTES
 from specverify.vectors.vector import FORMAT_VERSION, Outcome
 
@@ -54,7 +54,7 @@ def convention_lines(grades: Grades) -> Iterator[str]:
         yield _mixed(item) if not item.flags else f"{item.family}: {', '.join(item.flags)} ({said(item.flags[0])})"
 
 
-def _mixed(item: Convention) -> str:
+def _mixed(item: FreeChoice) -> str:
     seen = ", ".join(f"{flag} at {vector}" for flag, vector in item.examples.items())
     return f"{item.family}: two conventions are mixed: {seen}"
 

@@ -10,10 +10,10 @@ import transformers
 
 from specverify.engines.huggingface.architectures import ARCHITECTURES, build_model, fill
 from specverify.engines.huggingface.generation import Build, GenerateCall, call_of, drafts_as
-from specverify.engines.huggingface.models import ASSISTANT_SEED, TARGET_SEED, EngineSetting, build_target
 from specverify.engines.huggingface.situations import BrokenOff, breaking_off
 from specverify.engines.huggingface.special import IN_ORDER, afresh, universal
 from specverify.engines.huggingface.speculators import two_tokenizers
+from specverify.engines.huggingface.tiny_models import ASSISTANT_SEED, TARGET_SEED, EngineSetting, build_target
 
 
 def smaller_llama(vocabulary: int) -> Any:

@@ -13,8 +13,7 @@ import pytest
 import torch
 from transformers.utils import logging as transformers_logging
 
-from specverify.engines.huggingface.models import SAMPLED_ARCHITECTURES, TARGET_SEED, build_model, build_target
-from specverify.engines.huggingface.sampled import (
+from specverify.engines.huggingface.real_generate import (
     SETTINGS,
     EngineSetting,
     assisted_activity,
@@ -27,6 +26,7 @@ from specverify.engines.huggingface.sampled import (
     prompt_lookup_activity,
     prompt_lookup_counts,
 )
+from specverify.engines.huggingface.tiny_models import SAMPLED_ARCHITECTURES, TARGET_SEED, build_model, build_target
 
 
 def name_of(value: Any) -> str:

@@ -16,9 +16,7 @@ import numpy as np
 
 from specverify.base.arguments import check_count, check_probability, check_rounding, check_seed
 from specverify.base.verdict import Status, Verdict
-from specverify.checks.samplers.independence import CellOf, IndependenceFound, cells_of
-from specverify.checks.samplers.law import LawPlan, law_begun, law_seen, law_status, law_verdicts, plan_law
-from specverify.checks.samplers.law import log_evidence as law_evidence
+from specverify.checks.samplers.independent_rows import CellOf, IndependenceFound, cells_of
 from specverify.checks.samplers.reference import log_evidence as reference_evidence
 from specverify.checks.samplers.reference import (
     plan_reference,
@@ -27,6 +25,8 @@ from specverify.checks.samplers.reference import (
     reference_status,
     reference_verdict,
 )
+from specverify.checks.samplers.sampler_law import LawPlan, law_begun, law_seen, law_status, law_verdicts, plan_law
+from specverify.checks.samplers.sampler_law import log_evidence as law_evidence
 from specverify.laws.known_law import OTHERS, KnownLaw, known_law
 from specverify.reference import Tokens
 from specverify.run.acceptance import acceptance_of, together

@@ -1,0 +1,80 @@
+"""D-Cut: how much of a batch's drafts is verified, by the gain of each share for its cost (2607.14647).
+
+A parallel drafter fills a block with the argmax of each row. Slot k of a request has as its score the product of the
+largest entries of its rows up to k, an estimate of the probability that all of these drafts stay. For each of a few
+shares, the slots of all requests with the largest scores up to that share would be verified; the share whose scores add
+up to most for its measured cost is taken. Read in the notes of Tencent/AngelSlim at 67394ce,
+``docs/source/_extra/dcut.html``.
+
+An argmax is no draw, and its score is a function of the text: the cut is a length rule, and matching with the target's
+draws is exact. With sampled drafts the same score would see the draft (``scheduled-by-draft``).
+
+The row decodes one request beside another, which stands at ``beside`` in every round; ``batch`` decodes several to
+their ends. ``costs`` holds a share and its cost each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from ..batches import Texts, beginning, best_gain, largest, served_together
+from ..drafters.block_rows import argmaxes_of_rows
+from ..drafters.model import stateless
+from ..lengths.constant import check_gamma, constant
+from ..models import draft_model
+from ..rounds import from_parts
+from ..types import Algorithm, Claim, Draft, Drafter, Draws, Parts, Pmf, Reduction, Task, Tokens, chain
+from ..verifiers.sample_and_match import sample_and_match
+
+Costs: TypeAlias = tuple[tuple[Any, Any], ...]
+COSTS: Costs = ((0.25, 1), (0.5, 1.25), (0.75, 1.5), (1, 2))
+"""The four shares of the notes, with costs that grow as in their first table."""
+
+
+@from_parts
+def build(task: Task, gamma: int = 7, costs: Costs = COSTS, beside: Tokens = (0,)) -> Parts:
+    """Draft blocks of gamma argmaxes for two requests, verify the share that gains most."""
+    check_gamma(gamma, "gamma")
+    draft, plan = draft_model(task), best_gain(costs, largest)
+
+    def propose(draws: Draws, _: object, prefix: Tokens, most: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
+        own, other = argmaxes_of_rows(draft, prefix, most), argmaxes_of_rows(draft, beside, gamma)
+        kept = beginning(own, plan((own, other))[0]) if own.tokens else own
+        return chain(kept.tokens, (None,) * len(kept.tokens))
+
+    drafter = Drafter(init=stateless, propose=propose, observe=stateless)
+    return Parts(drafter, constant(gamma), sample_and_match)
+
+
+def batch(
+    task: Task, prompts: Sequence[Tokens], gamma: int = 7, costs: Costs = COSTS, beside: Tokens = (0,)
+) -> Callable[[Draws], Texts]:
+    """Return the program whose outcome is the texts of all requests."""
+    draft = draft_model(task)
+
+    def propose(draws: Draws, _: object, prefix: Tokens, most: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
+        return argmaxes_of_rows(draft, prefix, most)
+
+    drafter = Drafter(init=stateless, propose=propose, observe=stateless)
+    return served_together(task, prompts, gamma, best_gain(costs, largest), drafter=drafter, verify=sample_and_match)
+
+
+ALGORITHM = Algorithm(
+    name="d-cut",
+    summary="a block of argmaxes of two requests, cut to the share of best survival per cost, matched with draws of p",
+    build=build,
+    claims=frozenset(Claim),
+    examples=(
+        {"gamma": 1, "costs": ((0.5, 1), (1, 1.5)), "beside": (0,)},
+        {"gamma": 2, "costs": ((0.25, 1), (0.5, 1.5), (1, 2)), "beside": (1, 0)},
+    ),
+    paper="arXiv 2607.14647; notes: Tencent/AngelSlim 67394ce, docs/source/_extra/dcut.html",
+    systems=("D-Cut",),
+    needs_training="what the largest entry of a row says of acceptance, and what a share costs",
+    reductions=(
+        Reduction("dflash", "every slot", {"gamma": 2, "costs": ((1, 1),)}, {"block": 2}),
+        Reduction("autoregressive", "no slot", {"gamma": 2, "costs": ((0, 1),)}),
+    ),
+    batch=batch,
+)

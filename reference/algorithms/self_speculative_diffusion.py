@@ -1,0 +1,80 @@
+"""Self-speculative masked diffusion: one network drafts masked places and verifies them (Campbell et al. 2510.03929).
+
+An order of the masked places is drawn. The layers that see all filled places give every masked place a row, and a draft
+is drawn from each, independently of the others. A last part of the network, which sees the places in the drawn order
+and so the drafts before each place, gives the rows that verify: the draft at a place stays with probability
+``min(1, p/q)``, the first that does not is replaced from ``norm((p - q)+)``, and the pass ends there. In the drawn
+order this is speculative sampling of a block whose rows are blind to each other: exact for the verifying rows.
+
+Here the verifying rows are the conditionals of the joint law of p (``any_order.masked_model``), whose product is that
+joint law in every order, and the drafting rows are the same given the filled places alone. A trained network has the
+law of its own verifying rows, which may depend on the order. The first draft of a pass always stays.
+
+Stated by the abstract and the summaries of the paper; its text and a release were not found. ``window`` bounds how many
+places a pass drafts. Blocks follow each other from left to right, and a round writes one block, in several passes.
+"""
+
+from __future__ import annotations
+
+from ..any_order import Block, filled, masked_model, masked_places
+from ..arguments import check_integer
+from ..coupling import accept_probability, excess_law, flip
+from ..pmf import checked_model, uniform
+from ..rounds import check_unfinished, commit, initial_state
+from ..types import Algorithm, Claim, Decoder, Draws, Reduction, Round, State, Task, Tokens
+
+
+def build(task: Task, block: int = 4, window: int = 4) -> Decoder:
+    """Fill blocks of ``block`` places. Raises ``ValueError`` for a block or a window below 1."""
+    check_integer(block, "block", least=1)
+    check_integer(window, "window", least=1)
+    target = checked_model(task.target, "target")
+    model = masked_model(target)
+
+    def one_pass(draws: Draws, prefix: Tokens, here: Block, number: int) -> tuple[Block, Tokens, int]:
+        """Return the block after a pass, what the pass drafted, and how many of these drafts stayed."""
+        places = drawn_order(draws, here, window, number)
+        rows = [model(prefix, here, place) for place in places]
+        drafts = tuple(draws.categorical(q, ("draft", number, i)) for i, q in enumerate(rows))
+        for i, (place, token, q) in enumerate(zip(places, drafts, rows, strict=True)):
+            p = model(prefix, here, place)
+            if not flip(draws, accept_probability(p, q, token), ("accept", number, i)):
+                return filled(here, place, draws.categorical(excess_law(p, q), ("residual", number, i))), drafts, i
+            here = filled(here, place, token)
+        return here, drafts, len(drafts)
+
+    def step(draws: Draws, state: State) -> tuple[State, Round]:
+        check_unfinished(state)
+        here: Block = (None,) * min(block, state.remaining)
+        drafted: Tokens = ()
+        accepted = reached = number = 0
+        while masked_places(here):
+            here, drafts, kept = one_pass(draws, state.tokens, here, number)
+            drafted, number = drafted + drafts, number + 1
+            accepted, reached = accepted + kept, reached + min(kept + 1, len(drafts))
+        new, remaining = commit(tuple(token for token in here if token is not None), state.remaining, task.eos)
+        done = Round(new, drafted, min(accepted, len(new)), min(reached, len(new)))
+        return State(state.tokens + new, remaining), done
+
+    return Decoder(init=lambda prompt: initial_state(prompt, task), step=step)
+
+
+def drawn_order(draws: Draws, here: Block, window: int, number: int) -> list[int]:
+    """Return at most ``window`` masked places, each drawn evenly from those that are left."""
+    left, places = masked_places(here), list[int]()
+    while left and len(places) < window:
+        places.append(left.pop(draws.categorical(uniform(len(left)), ("place", number, len(places)))))
+    return places
+
+
+ALGORITHM = Algorithm(
+    name="self-speculative-diffusion",
+    summary="draft all masked places from rows blind to each other, accept with min(1, p/q) in a drawn order",
+    build=build,
+    claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
+    examples=({"block": 2, "window": 2}, {"block": 3, "window": 2}, {"block": 2, "window": 3}),
+    paper="arXiv 2510.03929, as told by its abstract and summaries",
+    systems=("self-speculative masked diffusion",),
+    needs_training="how far the places of a block depend on each other",
+    reductions=(Reduction("autoregressive", "a block of one place, the text alone", {"block": 1}, rounds=False),),
+)

@@ -1,0 +1,83 @@
+"""SJD-PAC: speculative Jacobi decoding that goes on verifying behind a rejection (Kang et al. 2603.18599).
+
+A sweep of ``speculative-jacobi`` judges drafts up to the first that does not stay, and draws all places behind it anew.
+Adaptive continuation judges every place of the window: the draft at place i stays with ``min(1, p_i/q_i)`` or is
+replaced from ``norm((p_i - q_i)+)``, where p_i is this sweep's row, which the old drafts before place i condition. What
+is committed ends with the first place that is replaced, as always; what stands behind it, kept or replaced, is the next
+sweep's draft, and declares the row p_i that it was just judged by. Kept drafts come back, so more of them agree with
+the sweep that follows.
+
+A rule that commits a token behind a rejection cannot be lossless, whatever it drew; this rule commits none. Whether its
+drafts have the law that they declare is the question, since a kept draft is no fresh draw. They do: place i of a sweep
+looks at its own draft, its coin, and at the places before it, never at those behind. Given all sweeps of the places
+before i, the draft at i has the law q_i when a sweep begins, and by speculative sampling the law p_i when it ends.
+Whether the sweep reached place i depends on the places before it alone. So the law is p.
+
+Read in Algorithm 1 of the paper and in the release (KangJialiang/SJD-PAC at 4fbc099,
+``scheduler/sjd_pac_iteration_lumina_mgpt.py``, ``SJDPACSpeculativeSampler``). Proactive drafting, which puts a tree of
+siblings at the first places behind a rejection, is not in this row. Places without a draft are filled with even draws,
+which declare even rows, and the token behind a window of drafts that all stay is drawn from p.
+"""
+
+from __future__ import annotations
+
+from ..coupling import accept_probability, flip, residual
+from ..pmf import checked_model, uniform
+from ..rounds import check_unfinished, commit, initial_state
+from ..types import Algorithm, Claim, Decoder, Draws, Pmf, Reduction, Round, State, Task, Tokens
+
+Window = tuple[tuple[int, Tokens | None], ...]
+"""Drafts, each with the text whose row it declares; None for an even row."""
+
+
+def build(task: Task, window: int = 16) -> Decoder:
+    """Keep ``window`` drafts. Raises ``ValueError`` if that is negative."""
+    if window < 0:
+        raise ValueError(f"window is {window}, expected a number of drafts >= 0")
+    target = checked_model(task.target, "target")
+
+    def drafted(draws: Draws, state: State) -> Window:
+        assert isinstance(state.drafter, tuple)
+        most = min(window, state.remaining - 1)
+        kept: Window = state.drafter[:most]
+        even = uniform(len(target(state.tokens)))
+        fresh = [(draws.categorical(even, ("fill", place)), None) for place in range(len(kept), most)]
+        return (*kept, *fresh)
+
+    def judged(draws: Draws, place: int, p: Pmf, draft: tuple[int, Tokens | None]) -> tuple[int, bool]:
+        """Return the token of a place after the sweep, and whether it is the draft that stayed."""
+        token, after = draft
+        q: Pmf = uniform(len(p), like=p) if after is None else target(after)
+        if flip(draws, accept_probability(p, q, token), ("accept", place)):
+            return token, True
+        return draws.categorical(residual(p, q), ("residual", place)), False
+
+    def step(draws: Draws, state: State) -> tuple[State, Round]:
+        check_unfinished(state)
+        drafts = drafted(draws, state)
+        tokens = tuple(token for token, _ in drafts)
+        texts = [state.tokens + tokens[:i] for i in range(len(tokens) + 1)]
+        first, swept = len(tokens), list[tuple[int, Tokens]]()
+        for i, draft in enumerate(drafts):
+            token, stayed = judged(draws, i, target(texts[i]), draft)
+            swept.append((token, texts[i]))
+            first = first if stayed else min(first, i)
+        last = swept[first][0] if first < len(tokens) else draws.categorical(target(texts[-1]), ("bonus",))
+        new, remaining = commit((*tokens[:first], last), state.remaining, task.eos)
+        reached = min(first + 1, len(tokens), len(new))
+        behind = tuple(swept[first + 1 :]) if remaining else ()
+        return State(state.tokens + new, remaining, behind), Round(new, tokens, min(first, len(new)), reached)
+
+    return Decoder(init=lambda prompt: initial_state(prompt, task)._replace(drafter=()), step=step)
+
+
+ALGORITHM = Algorithm(
+    name="sjd-pac",
+    summary="speculative Jacobi that judges every place, d_i with min(1, p_i/q_i) or norm((p_i - q_i)+), drafts of p_i",
+    build=build,
+    claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
+    examples=({"window": 2},),
+    paper="arXiv 2603.18599, Algorithm 1; code: KangJialiang/SJD-PAC 4fbc099, scheduler/",
+    systems=("SJD-PAC",),
+    reductions=(Reduction("autoregressive", "no window", {"window": 0}),),
+)

@@ -1,0 +1,107 @@
+"""Spiffy: blocks of a masked diffusion model, its own rows drafting the next states (Agrawal et al. 2509.18085).
+
+A masked diffusion model fills one place of a block a step; a step costs one pass. Spiffy passes the state together with
+a few states that may come next, guessed from the rows of the step before. The step is drawn from the rows of the state
+as without drafts. If the state that results is one of the guessed ones, its rows are known, and the next step needs no
+pass. The draws decide alone which states are passed through, so the law of a block is that of the model without drafts.
+
+The model is ``any_order.masked_model``, whose blocks have the law of p, and one place is filled a step: the row is
+lossless for p. With more places a step the model itself has another law, which drafts keep as well; not covered here.
+The next place is the one whose row has the largest entry, the first of those that tie: a function of the filled places.
+
+The rule is stated as far as the abstract and an account of the paper's Algorithm 1 tell it; the text of the paper and a
+release were not found. The directed draft graph is here: the states in which the ``depth`` most confident places are
+filled one after another, each with one of its ``width`` most probable tokens. Calibration and pruning choose among
+graphs. Blocks follow each other from left to right, and a round writes one block: it takes several passes.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+from ..any_order import Block, filled, masked_model, masked_places
+from ..arguments import check_integer
+from ..pmf import checked_model, top_tokens
+from ..rounds import check_unfinished, commit, initial_state
+from ..types import Algorithm, Claim, Decoder, Draws, Pmf, Reduction, Round, State, Task, Tokens
+
+
+def build(task: Task, block: int = 4, depth: int = 2, width: int = 1) -> Decoder:
+    """Fill blocks of ``block`` places. Raises ``ValueError`` for a block below 1, or a negative depth or width."""
+    check_integer(block, "block", least=1)
+    check_integer(depth, "depth", least=0)
+    check_integer(width, "width", least=0)
+    model = masked_model(checked_model(task.target, "target"))
+
+    def rows_of(prefix: Tokens, state: Block) -> dict[int, Pmf]:
+        return {place: model(prefix, state, place) for place in masked_places(state)}
+
+    def step(draws: Draws, state: State) -> tuple[State, Round]:
+        check_unfinished(state)
+        here: Block = (None,) * min(block, state.remaining)
+        graph: list[Block] = []
+        guessed: Tokens = ()
+        reached = matched = 0
+        while masked_places(here):
+            before, rows = here, rows_of(state.tokens, here)
+            place = most_confident(rows)[0]
+            here = filled(before, place, draws.categorical(rows[place], ("fill", len(before) - len(rows))))
+            guesses = next_states(graph, before) if len(rows) > 1 else []
+            if guesses:
+                reached, guessed = reached + 1, (*guessed, added_token(before, guesses[0]))
+            if here in guesses:
+                matched += 1
+            else:
+                graph = draft_states(here, rows, depth, width)
+        new, remaining = commit(tuple(token for token in here if token is not None), state.remaining, task.eos)
+        done = Round(new, guessed, min(matched, len(new)), min(reached, len(new)))
+        return State(state.tokens + new, remaining), done
+
+    return Decoder(init=lambda prompt: initial_state(prompt, task), step=step)
+
+
+def most_confident(rows: dict[int, Pmf]) -> list[int]:
+    """Return the places, the one whose row has the largest entry first; places that tie in their order."""
+    return sorted(rows, key=lambda place: (-rows[place].max(), place))
+
+
+def draft_states(here: Block, rows: dict[int, Pmf], depth: int, width: int) -> list[Block]:
+    """Return the states that are passed along with ``here``, guessed from the ``rows`` of the state before it."""
+    places = [place for place in most_confident(rows) if here[place] is None][:depth]
+    states: list[Block] = []
+    for count in range(1, len(places) + 1):
+        for tokens in product(*(top_tokens(rows[place], width) for place in places[:count])):
+            state = here
+            for place, token in zip(places, tokens, strict=False):
+                state = filled(state, place, token)
+            states.append(state)
+    return states
+
+
+def next_states(graph: list[Block], before: Block) -> list[Block]:
+    """Return the states of ``graph`` that have one place more filled than ``before``, and agree with it elsewhere."""
+    masked = masked_places(before)
+    return [
+        state
+        for state in graph
+        if len(masked_places(state)) == len(masked) - 1
+        and all(place in masked or state[place] == before[place] for place in range(len(before)))
+    ]
+
+
+def added_token(before: Block, after: Block) -> int:
+    """Return the token that ``after`` has at a place where ``before`` is masked."""
+    return next(token for here, token in zip(before, after, strict=True) if here is None and token is not None)
+
+
+ALGORITHM = Algorithm(
+    name="spiffy",
+    summary="a masked model fills a place a step; its rows guess the next states, which cost no pass if they come true",
+    build=build,
+    claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
+    examples=({"block": 2}, {"block": 3, "depth": 2, "width": 1}),
+    paper="arXiv 2509.18085, as told by its abstract and by an account of its Algorithm 1",
+    systems=("Spiffy",),
+    needs_training="what a diffusion model gives the places of a block, and which graph pays",
+    reductions=(Reduction("autoregressive", "a block of one place", {"block": 1}),),
+)

@@ -1,0 +1,88 @@
+"""A masked model made of a left-to-right one: the law of one place of a block, given the places that are filled.
+
+A masked diffusion model predicts every masked place of a block from the text before the block and from the places that
+are filled. The stand-in is exact: the conditionals of the joint law that the left-to-right model gives the block. By
+the chain rule, filling one place after another with draws from these conditionals yields that joint law, in whatever
+order, as long as the next place is chosen by the filled places alone. Filling two places from one pass does not: their
+draws are independent, and the joint law of the two places need not be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+from .types import LanguageModel, Pmf, Tokens
+
+Block: TypeAlias = tuple[int | None, ...]
+"""The places of a block: a token, or None where the place is masked."""
+MaskedModel: TypeAlias = Callable[[Tokens, Block, int], Pmf]
+"""``model(prefix, block, place)``: the pmf of a masked place."""
+
+
+def masked_model(model: LanguageModel) -> MaskedModel:
+    """Return the masked model whose blocks have the joint law of ``model``; its last 4096 rows are remembered."""
+
+    @lru_cache(maxsize=4096)
+    def row(prefix: Tokens, block: Block, place: int) -> Pmf:
+        return conditional(model, prefix, block, place)
+
+    return row
+
+
+def conditional(model: LanguageModel, prefix: Tokens, block: Block, place: int) -> Pmf:
+    """Return the pmf of ``block[place]`` ``[vocabulary]`` after ``prefix``, given the filled places of ``block``.
+
+    Raises ``ValueError`` if the place is filled, or if the filled places have probability 0.
+    """
+    if block[place] is not None:
+        raise ValueError(f"place {place} of {block} is filled, expected a masked place")
+    if all(token is not None for token in block[:place]) and not any(_filled(block[place + 1 :])):
+        return model(prefix + tuple(token for token in block[:place] if token is not None))
+    masses = _masses(model, prefix, block, place)
+    total = masses.sum()
+    if not total > 0:
+        raise ValueError(f"{block} has probability 0 after {prefix}, expected filled places that can occur")
+    return masses / total
+
+
+def filled(block: Block, place: int, token: int) -> Block:
+    """Return ``block`` with ``token`` at ``place``."""
+    return (*block[:place], token, *block[place + 1 :])
+
+
+def masked_places(block: Block) -> list[int]:
+    """Return the places that are masked, in their order."""
+    return [place for place, token in enumerate(block) if token is None]
+
+
+def _filled(block: Block) -> list[bool]:
+    return [token is not None for token in block]
+
+
+def _masses(model: LanguageModel, text: Tokens, rest: Block, place: int) -> Pmf:
+    """Return the probability of the filled places together with each token at ``place``."""
+    row = model(text)
+    if place == 0:
+        masses = row * 1
+        for token, mass in enumerate(row.tolist()):
+            if mass > 0:
+                masses[token] = mass * _mass(model, (*text, token), rest[1:])
+        return masses
+    masses = row * 0
+    for token, mass in enumerate(row.tolist()):
+        if mass > 0 and rest[0] in {None, token}:
+            masses = masses + mass * _masses(model, (*text, token), rest[1:], place - 1)
+    return masses
+
+
+def _mass(model: LanguageModel, text: Tokens, rest: Block) -> Any:
+    """Return the probability that what follows ``text`` has the filled places of ``rest``."""
+    if not any(_filled(rest)):
+        return 1
+    return sum(
+        mass * _mass(model, (*text, token), rest[1:])
+        for token, mass in enumerate(model(text).tolist())
+        if mass > 0 and rest[0] in {None, token}
+    )

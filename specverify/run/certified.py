@@ -1,0 +1,213 @@
+"""Write certificates of enumerations: the trees of draws behind exact verdicts, for ``check-certificate``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
+from functools import reduce
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from specverify.base.arguments import check_integer
+from specverify.certificates import ENUMERATION
+from specverify.laws.draws import NotAFunctionOfItsDraws
+from specverify.laws.enumeration import whole_run
+from specverify.laws.law import Law, rounding_bound
+from specverify.laws.paths import Path as OnePath
+from specverify.laws.paths import outcomes_of, paths
+from specverify.laws.rounding import LARGEST, worst
+from specverify.reference import Draws, Tokens
+from specverify.subjects.subject import EngineProgram, InScenario, Subject
+
+MOST_PATHS = 2_000
+"""A scenario of more paths has no certificate: others are in its place."""
+DRAFTING = 2
+"""New tokens from which on something is drafted: such scenarios come first."""
+LEAST_BOUND = 4e-9
+"""What the sums of a certificate of floats may be apart."""
+MOST_SCENARIOS = 10
+"""Certificates of one subject."""
+
+
+class NothingToCertify(Exception):  # noqa: N818 - reads as the sentence it is
+    """No scenario of a subject has few enough paths, or none is enumerated."""
+
+
+def write_certificates(
+    file: Path, subject: Subject, scenarios: int = MOST_SCENARIOS, most_paths: int = MOST_PATHS
+) -> int:
+    """Write the certificates of a subject into a file and return how many there are.
+
+    Parameters
+    ----------
+    file
+        Where the certificates are written, as JSON.
+    subject
+        A subject that is enumerated.
+    scenarios
+        The number of scenarios, at most.
+    most_paths
+        The number of paths of one scenario, at most.
+
+    Raises:
+    ------
+    NothingToCertify
+        No scenario has so few paths.
+    """
+    check_integer(scenarios, "the number of scenarios")
+    check_integer(most_paths, "the number of paths")
+    result: list[dict[str, Any]] = []
+    for certificate in _certificates(subject, most_paths):
+        result.append(certificate)
+        if len(result) == scenarios:
+            break
+    if not result:
+        raise NothingToCertify(f"{subject.name} has no scenario that is enumerated within {most_paths} paths")
+    data = {"format": ENUMERATION, "subject": subject.name, "certificates": result}
+    file.write_text(json.dumps(data), encoding="utf-8")
+    return len(result)
+
+
+def _certificates(subject: Subject, most_paths: int) -> Iterable[dict[str, Any]]:
+    for variant in subject.variants:
+        for scenario in sorted(subject.scenarios, key=lambda scenario: scenario.horizon < DRAFTING):
+            here = InScenario(variant, scenario, subject.rational)
+            followed = _followed(whole_run(here.decoder, here.prompt), most_paths)
+            if followed:
+                yield _in_scenario(here, followed)
+    for program in subject.programs:
+        certificate = _of_program(program, most_paths)
+        if certificate:
+            yield certificate
+
+
+def _followed(program: Callable[[Draws], Any], most_paths: int) -> list[OnePath[Any]]:
+    """Return every path of a program; none where there are too many."""
+    try:
+        result = list(islice(paths(program), most_paths + 1))
+    except NotAFunctionOfItsDraws:
+        return []
+    return result if len(result) <= most_paths else []
+
+
+def _in_scenario(here: InScenario, followed: Sequence[OnePath[Any]]) -> dict[str, Any]:
+    task, prompt = here.task, here.prompt
+    rows: dict[Tokens, Any] = {}
+    _add_rows(task.target, prompt, task.horizon, set(task.eos), rows)
+    promised = _product(rows, prompt, task.horizon, set(task.eos))
+    name = f"{here.variant.label} {here.scenario.shape} {here.scenario.prompt}"
+    head = {"rows": [[list(text), [_written(mass) for mass in row]] for text, row in rows.items()],
+            "prompt": list(prompt), "horizon": task.horizon, "eos": list(task.eos)}  # fmt: skip
+    return _certificate(name, followed, promised, head)
+
+
+def _of_program(program: EngineProgram, most_paths: int) -> dict[str, Any] | None:
+    if program.plain is None or program.target is not None:
+        return None
+    with program.open() as fast, program.plain() as plain:
+        one, other = _followed(fast, most_paths), _followed(plain, most_paths)
+    if not one or not other:
+        return None
+    return _certificate(program.name, one, _law_of(other), {"plain": _tree(other)})
+
+
+def _certificate(
+    name: str, followed: Sequence[OnePath[Any]], promised: Mapping[Any, Fraction], head: Mapping[str, Any]
+) -> dict[str, Any]:
+    law = _law_of(followed)
+    exact = not any(isinstance(each, float) for path in followed for step in path.decisions for each in step.weights)
+    seen = Law(
+        {each: float(mass) for each, mass in law.items()},
+        0,
+        len(followed),
+        rounding=reduce(worst, (path.rounding for path in followed)),
+    )
+    bound = Fraction(0) if exact else Fraction(min(max(rounding_bound(seen), LEAST_BOUND), LARGEST))
+    apart = (abs(law.get(each, Fraction(0)) - promised.get(each, Fraction(0))) for each in {*law, *promised})
+    distance = sum(apart, Fraction(0)) / 2
+    certificate = {"scenario": name, "exact": exact, "bound": str(bound), "distance": str(distance), **head}
+    if distance <= (0 if exact else bound / 4):
+        return {**certificate, "verdict": "holds", "law": _listed(law), "tree": _tree(followed)}
+    more = max(sorted(law), key=lambda outcome: law[outcome] - promised.get(outcome, Fraction(0)))
+    shown = [path for path in followed if all(outcome == more for outcome, _ in outcomes_of(path.outcome))]
+    mass = _law_of(shown).get(more, Fraction(0))
+    if mass > promised.get(more, Fraction(0)) + bound + Fraction(1, 10**9):
+        only = {"outcome": _plain(more), "law": [[_plain(more), str(mass)]], "tree": _tree(shown)}
+        return {**certificate, "verdict": "refuted", **only}
+    return {**certificate, "verdict": "refuted", "law": _listed(law), "tree": _tree(followed)}
+
+
+def _tree(followed: Sequence[OnePath[Any]]) -> Any:
+    """Return paths as a tree; a branch without a path in it is None."""
+    root: dict[str, Any] = {}
+    for path in followed:
+        node = root
+        for step in path.decisions:
+            if not node:
+                possible: dict[str, Any] = {
+                    str(outcome): {} for outcome, weight in enumerate(step.weights) if weight > 0
+                }
+                weights = [_written(weight) for weight in step.weights]
+                node.update(site=[str(part) for part in step.site], weights=weights, next=possible)
+            node = node["next"][str(step.outcome)]
+        node["ends"] = [[_plain(outcome), _written(share)] for outcome, share in outcomes_of(path.outcome)]
+    return _without_empty(root)
+
+
+def _without_empty(node: dict[str, Any]) -> Any:
+    if not node:
+        return None
+    if "next" in node:
+        node["next"] = {outcome: _without_empty(below) for outcome, below in node["next"].items()}
+    return node
+
+
+def _law_of(followed: Sequence[OnePath[Any]]) -> dict[Any, Fraction]:
+    law: dict[Any, Fraction] = {}
+    for path in followed:
+        mass = Fraction(1)
+        for step in path.decisions:
+            mass *= _rational(step.weights[step.outcome])
+        for outcome, share in outcomes_of(path.outcome):
+            law[outcome] = law.get(outcome, Fraction(0)) + mass * _rational(share)
+    return {outcome: mass for outcome, mass in law.items() if mass}
+
+
+def _add_rows(target: Any, text: Tokens, left: int, ends: set[int], rows: dict[Tokens, Any]) -> None:
+    if not left or text in rows:
+        return
+    rows[text] = [_rational(mass) for mass in target(text).tolist()]
+    for token, mass in enumerate(rows[text]):
+        if mass and token not in ends:
+            _add_rows(target, (*text, token), left - 1, ends, rows)
+
+
+def _product(rows: Mapping[Tokens, Any], prompt: Tokens, horizon: int, ends: set[int]) -> dict[Tokens, Fraction]:
+    law: dict[Tokens, Fraction] = {(): Fraction(1)}
+    done: dict[Tokens, Fraction] = {}
+    for _ in range(horizon):
+        longer: dict[Tokens, Fraction] = {}
+        for new, mass in law.items():
+            for token, share in enumerate(rows[prompt + new]):
+                if share:
+                    (done if token in ends else longer)[(*new, token)] = mass * share
+        law = longer
+    return {**done, **law}
+
+
+def _listed(law: Mapping[Any, Fraction]) -> list[Any]:
+    return [[_plain(outcome), str(mass)] for outcome, mass in law.items()]
+
+
+def _plain(outcome: Any) -> list[Any]:
+    return [_plain(item) if isinstance(item, tuple) else int(item) for item in outcome]
+
+
+def _rational(mass: Any) -> Fraction:
+    return mass if isinstance(mass, Fraction) else Fraction(float(mass)) if isinstance(mass, float) else Fraction(mass)
+
+
+def _written(mass: Any) -> str:
+    return str(_rational(mass))
