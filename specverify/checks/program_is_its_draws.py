@@ -145,7 +145,7 @@ def examine_program(subject: Subject, program: EngineProgram, conditions: Condit
                 where = f"{described(program)}, {which}"
                 examination = _said_of_seeds(_said(subject, replays, result, where), replays, where)
                 if not examination.unknown:
-                    couples = coupled(run, min(RUNS, program.replays, conditions.replays), conditions.seed)
+                    couples = coupled(run, min(RUNS, program.replays // 2, conditions.replays), conditions.seed)
                     examination = _said_of_couples(examination, couples, where)
             examinations.append(examination)
             if examinations[-1].unknown:

@@ -53,7 +53,7 @@ from specverify.intercept.distributions import (
 from specverify.intercept.recorder import Recorder
 from specverify.intercept.refusals import RuleDeclined, in_housekeeping
 from specverify.intercept.run import PROCESS
-from specverify.intercept.streams import Answers, Call, answering, answers_of, nobody_answers
+from specverify.intercept.streams import Answers, AnswersOf, Call, answering, nobody_answers
 from specverify.intercept.symbolic.arrays import SymbolicArray, VectorArray, as_array, taken_out
 from specverify.intercept.symbolic.buffers import Buffer
 from specverify.intercept.symbolic.continuous import MOST_OUTCOMES, Continuous
@@ -576,5 +576,5 @@ def numpy_answered_by(draws: Draws, forced_uniform: Forced = None) -> Iterator[N
 
     ``forced_uniform`` gives every uniform that value instead (0, or 1 for the largest float below it).
     """
-    with answers_of(LIBRARY, Answers(draws, forced_uniform, OWNER, "np.random")), numpy_replaced():
+    with AnswersOf(LIBRARY, Answers(draws, forced_uniform, OWNER, "np.random")), numpy_replaced():
         yield

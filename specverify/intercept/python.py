@@ -42,7 +42,7 @@ from specverify.intercept.distributions import (
 from specverify.intercept.recorder import Recorder
 from specverify.intercept.refusals import NeedsValue, give, in_housekeeping
 from specverify.intercept.run import PROCESS
-from specverify.intercept.streams import Answers, Call, answering, answers_of
+from specverify.intercept.streams import Answers, AnswersOf, Call, answering
 from specverify.intercept.symbolic.arrays import narrowed_elements
 from specverify.intercept.symbolic.continuous import Continuous
 from specverify.intercept.symbolic.large import check_numbers, check_outcomes, large
@@ -271,7 +271,7 @@ def random_answered_by(draws: Draws, forced_uniform: Forced = None) -> Iterator[
 
     ``forced_uniform`` gives every uniform that value instead (0, or 1 for the largest float below it).
     """
-    with answers_of(LIBRARY, Answers(draws, forced_uniform, OWNER, "")), random_replaced():
+    with AnswersOf(LIBRARY, Answers(draws, forced_uniform, OWNER, "")), random_replaced():
         yield
 
 

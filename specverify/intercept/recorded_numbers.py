@@ -39,8 +39,11 @@ def items_of(record: Record) -> list[Item]:
     row = ROWS.get((record.library, record.name))
     if row is None:
         raise NotRecorded(f"{record} is not recorded")
-    result = record.result
-    return list(row(result, *record.args, **{name: item for name, item in record.kwargs.items() if name not in BESIDE}))
+    named = {name: item for name, item in record.kwargs.items() if name not in BESIDE}
+    try:
+        return list(row(record.result, *record.args, **named))
+    except Exception as error:
+        raise NotRecorded(f"{record} is not read: {type(error).__name__}: {error}") from error
 
 
 BESIDE = frozenset({"size", "dtype", "out", "generator", "device", "layout", "pin_memory", "memory_format", "method"})

@@ -14,8 +14,8 @@ here is refused, and never computes with anything else.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from numbers import Integral
 from typing import Any, SupportsIndex
 
@@ -403,14 +403,15 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
 }
 
 
-@contextmanager
-def lookups_at_large() -> Iterator[None]:
-    """Look a random number up among very many bounds at once inside the block: NumPy would halve them again and again.
+_NOTHING = nullcontext()
 
-    Nothing is changed where a real vocabulary is not in use.
+
+def lookups_at_large() -> AbstractContextManager[None]:
+    """Return a block in which a random number is looked up among very many bounds at once.
+
+    NumPy would halve the bounds again and again. Nothing is changed where a real vocabulary is not in use.
     """
-    with methods_replaced(np.ndarray, {"searchsorted": _searchsorted}) if at_large_now() else nullcontext():
-        yield
+    return methods_replaced(np.ndarray, {"searchsorted": _searchsorted}) if at_large_now() else _NOTHING
 
 
 # Very many numbers

@@ -103,7 +103,7 @@ class Categorical(Deferred):
     @property
     def alone(self) -> bool:
         """Whether no other draw from the same state of a generator has been looked at."""
-        return mode().coupled is None and (self.draw.origin is None or not self.draw.origin.looked_at)
+        return self.draw.origin is None or not self.draw.origin.looked_at
 
     def law(self) -> Law | None:
         """Return the same as ``outcomes`` if the draw is ``alone``."""

@@ -16,6 +16,7 @@ from typing import Any
 from specverify.intercept.caller import caller
 from specverify.intercept.cpython import patches
 from specverify.intercept.refusals import Declined, NeedsValue
+from specverify.intercept.run import mode
 from specverify.intercept.symbolic.continuous import SYMBOLIC, Continuous, Symbolic, given, is_whole
 from specverify.intercept.symbolic.deferred import Categorical, is_open, known
 from specverify.intercept.symbolic.primitives import COMPARISONS, OF_PYTHON, Family, applied, result
@@ -255,7 +256,7 @@ def final_outcome(elements: Sequence[Any]) -> Any:
     open_ones = [element for element in elements if is_open(element)]
     sources = {id(getattr(element, "draw", None) and (element.draw.origin or element.draw)) for element in open_ones}
     independent = all(isinstance(element, Categorical) and element.alone for element in open_ones)
-    if not open_ones or not independent or len(sources) < len(open_ones):
+    if not open_ones or not independent or len(sources) < len(open_ones) or mode().coupled is not None:
         return tuple(known(element) for element in elements)
     result: list[tuple[tuple[Any, ...], float]] = [((), 1.0)]
     for element in elements:

@@ -33,6 +33,8 @@ class Recording(TorchDispatchMode):  # type: ignore[no-untyped-call]  # as torch
         result = func(*args, **named)
         if before is not None and torch.equal(before, torch.get_rng_state()):  # attention without dropout, say
             return result
+        if isinstance(result, torch.Tensor) and result.is_meta:  # it has a shape and no numbers
+            return result
         self._recorder.keep(Record("torch", name, given, named, _kept(result), caller()))
         return result
 
