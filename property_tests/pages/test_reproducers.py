@@ -103,6 +103,10 @@ def cannot_be_made(*_, **__):
     ("name", "module", "maker"),
     [
         ("llama_min_tokens", "llama_cpp", "Llama"),
+        ("llamacpp_adaptive_p", "xllamacpp", "Server"),
+        ("llamacpp_logprobs", "xllamacpp", "Server"),
+        ("llamacpp_mirostat", "xllamacpp", "Server"),
+        ("llamacpp_xtc_seed", "xllamacpp", "Server"),
         ("litgpt_greedy_draft", "litgpt", "GPT"),
         ("lucidrains_batch", "speculative_decoding", "Decoder"),
         ("lucidrains_early_exit", "speculative_decoding", "Decoder"),
@@ -132,6 +136,7 @@ def test_a_model_that_cannot_be_made_cannot_be_tested(status, capsys, name, modu
     ("name", "engine", "said"),
     [
         ("llama_min_tokens", partial(stand_ins.llama, drafting=False), "no drafts were asked for"),
+        ("llamacpp_logprobs", partial(stand_ins.llamacpp_logprobs, drafting=False), "nothing was drafted"),
         ("mlx_xtc", partial(stand_ins.mlx_xtc, share=0.0), "nothing varies"),
         ("onnxruntime_ngram_no_repeat", partial(stand_ins.onnxruntime_ngram, repeating=False), "or never"),
         ("openvino_draft_sampling", partial(stand_ins.openvino, sampling=False), "sampling is not supported"),

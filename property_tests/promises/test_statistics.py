@@ -10,7 +10,7 @@ import pytest
 from specverify.mutants.promising import STATISTICS, in_turn, returning
 from specverify.testing import Made, UnusableSubject, check_engine, check_sampler
 
-NAMES = ("accepted", "drafted", "rounds", "acceptance_rate", "accepted_per_position", "usage")
+NAMES = ("accepted", "drafted", "rounds", "acceptance_rate", "accepted_per_position", "usage", "tokens_per_round")
 
 
 def verdict(make, returns):
@@ -90,3 +90,43 @@ def test_a_sampler_reports_of_its_tokens():
     how = {"law": law, "returns": ("usage",), "on_fail": None, "tv": 0.2}
     assert {v.status for v in check_sampler(sample, **how)} == {"holds"}
     assert {v.status for v in check_sampler(partial(sample, off=1), **how)} == {"refuted"}
+
+
+def as_meta_info(s, fault=""):
+    """SGLang's form: counts among the facts of a request."""
+
+    def decode(prompt):
+        own = s._replace(prompt=tuple(prompt))
+        new = plain(own, s.horizon)
+        facts = {
+            "completion_tokens": len(new) + (fault == "usage"),
+            "prompt_tokens": len(prompt),
+            "spec_verify_ct": len(new) * (3 if fault == "rounds" else 1),
+            "spec_accept_length": 0.4 if fault == "tokens_per_round" else 1.0,
+            "spec_accept_token_num": 4 if fault == "accepted" else 0,
+            "spec_draft_token_num": 0,
+        }
+        return {"output_ids": list(new), "meta_info": facts}
+
+    return decode
+
+
+@pytest.mark.parametrize("fault", ["", "usage", "rounds", "tokens_per_round", "accepted"])
+def test_statistics_among_the_facts_of_a_request(fault):
+    names = (fault,) if fault in {"usage", "rounds", "tokens_per_round"} else ("usage", "rounds", "accepted", "drafted")
+    found = verdict(partial(as_meta_info, fault=fault), names)
+    assert found.status == ("refuted" if fault else "holds"), found
+
+
+@pytest.mark.parametrize(("left_out", "status"), [(True, "refuted"), (False, "holds")])
+def test_a_number_that_is_missing_on_some_paths_is_refuted(left_out, status):
+    def make(s):
+        def decode():
+            new = plain(s, s.horizon)
+            return new, {} if left_out and new[0] == 1 else {"accepted": 0}
+
+        return decode
+
+    found = verdict(make, ("accepted",))
+    assert found.status == status, found
+    assert not left_out or found.counterexample.fault == "no accepted are reported on some paths"

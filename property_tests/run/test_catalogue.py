@@ -37,6 +37,7 @@ WORDS = {
         "DynamicCache",
     ),
     "llama": ("llama_cpp", "MinTokensLogitsProcessor"),
+    "llamacpp": ("xllamacpp", "common_speculative_type"),
     "lucidrains": (r"from speculative_decoding\b",),
     "mlx": ("mlx_lm", "generate_step"),
     "onnxruntime": ("onnxruntime_genai", "set_speculative_options"),

@@ -54,6 +54,8 @@ STATISTICS: Mapping[str, tuple[str, str]] = {
     "rate of rounds": ("acceptance_rate", "plausible"),
     "positions shifted": ("accepted_per_position", "plausible"),
     "last round not counted": ("rounds", "plausible"),
+    "rounds count drafts": ("rounds", "plausible"),
+    "a round without its bonus token": ("tokens_per_round", "plausible"),
     "usage counts drafts": ("usage", "plausible"),
     "usage of all requests": ("usage", "plausible"),
 }
@@ -260,6 +262,9 @@ class Engine:
         counted = len(rounds) - (self.fault == "last round not counted") * (len(rounds) > 1)
         by_position = [sum(count > place for count in accepted) for place in range(GAMMA)]
         total, drafted = sum(accepted), sum(len(drafts) for drafts, _ in rounds)
+        if self.fault == "rounds count drafts":
+            counted += drafted
+        per_round = total / counted + (self.fault != "a round without its bonus token")
         if self.fault == "bonus counted as accepted":
             total += len(rounds)
         if self.fault == "rejected counted as accepted":
@@ -275,6 +280,7 @@ class Engine:
             "accepted": total,
             "drafted": drafted,
             "rounds": counted,
+            "tokens_per_round": per_round,
             "acceptance_rate": rate,
             "accepted_per_position": by_position,
             "usage": {"prompt_tokens": len(prompt), "completion_tokens": done, "total_tokens": len(prompt) + done},

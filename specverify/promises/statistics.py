@@ -5,7 +5,8 @@ asked of the draft model that it was made for. Let R be the rounds, A the accept
 chain or a tree. A round emits its accepted drafts and one token more, so A + R >= L - 1 (the first token may be drawn
 by the prefill). A draft is proposed after a text that the draft model was asked about, for this request or before, so
 A is at most the number of different texts asked about at which p and q have a token in common; and no more drafts are
-accepted than reach one token behind the longest text asked about. An engine that asks the draft model for nothing is
+accepted than reach one token behind the longest text asked about. A round emits one token at least, and one round more
+may run behind the end, so R <= L + 1. An engine that asks the draft model for nothing is
 compared with its own numbers alone. Not covered: accepted drafts that are left out where no rounds are reported.
 """
 
@@ -96,6 +97,12 @@ def _counts(given: Mapping[str, Any], answer: Answer) -> Off | None:
                 )
         if rounds is not None and positions and positions[0] > rounds:
             return Off(f"{positions[0]} drafts are reported as accepted at position 1 in {rounds} rounds")
+    return _of_rounds(accepted, rounds, answer)
+
+
+def _of_rounds(accepted: Any, rounds: Any, answer: Answer) -> Off | None:
+    if rounds is not None and rounds > answer.length + 1:
+        return Off(f"{rounds} rounds are reported for {answer.length} new tokens: a round emits one token at least")
     if accepted is not None and rounds is not None and accepted + rounds < answer.length - 1:
         return Off(
             f"{answer.length} new tokens came of {accepted} accepted drafts and {rounds} rounds, as reported: a round "
@@ -109,6 +116,8 @@ def _rates(given: Mapping[str, Any], answer: Answer) -> Off | None:
     rate, per_round = given.get("acceptance_rate"), given.get("tokens_per_round")
     if rate is not None and drafted and accepted is not None and abs(rate - accepted / drafted) > ROUNDING:
         return Off(f"the acceptance rate is {short(rate)}, and {accepted} of {drafted} drafts are reported as accepted")
+    if per_round is not None and 0 < per_round < answer.length / (answer.length + 1) - ROUNDING:
+        return Off(f"{short(per_round)} tokens a round are reported: a round emits one token at least")
     if per_round is not None and rounds:
         right = [answer.length / rounds] + ([] if accepted is None else [1 + accepted / rounds])
         if all(abs(per_round - one) > ROUNDING * max(one, 1) for one in right):

@@ -61,13 +61,32 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "stop_reason": ("stop_reason", "outputs[0].stop_reason", "choices[0].stop_reason"),
     "scores": ("scores",),
     "logits": ("logits",),
-    "drafted": ("drafted", "num_drafted", "num_draft_tokens", "spec_draft_tokens"),
-    "accepted": ("accepted", "num_accepted", "num_accepted_tokens", "spec_accepted_tokens"),
-    "rounds": ("rounds", "num_rounds", "num_drafts", "verify_steps", "spec_verify_ct"),
+    "drafted": (
+        "drafted",
+        "num_drafted",
+        "num_draft_tokens",
+        "spec_draft_tokens",
+        "meta_info.spec_draft_token_num",
+        "meta_info.spec_proposed_drafts",
+    ),
+    "accepted": (
+        "accepted",
+        "num_accepted",
+        "num_accepted_tokens",
+        "spec_accepted_tokens",
+        "meta_info.spec_accept_token_num",
+        "meta_info.spec_accepted_drafts",
+    ),
+    "rounds": ("rounds", "num_rounds", "num_drafts", "verify_steps", "spec_verify_ct", "meta_info.spec_verify_ct"),
     "accepted_per_position": ("accepted_per_position", "num_accepted_tokens_per_pos"),
-    "acceptance_rate": ("acceptance_rate", "draft_acceptance_rate"),
-    "tokens_per_round": ("tokens_per_round", "mean_acceptance_length", "acceptance_length"),
-    "usage": ("usage",),
+    "acceptance_rate": ("acceptance_rate", "draft_acceptance_rate", "meta_info.spec_accept_rate"),
+    "tokens_per_round": (
+        "tokens_per_round",
+        "mean_acceptance_length",
+        "acceptance_length",
+        "meta_info.spec_accept_length",
+    ),
+    "usage": ("usage", "meta_info"),
 }
 """Promised value -> where an answer holds it: names and places, the first that is there."""
 STATISTICS: Final = frozenset(

@@ -420,16 +420,57 @@ def _traced(make: Make, scenario: Scenario, choices: tuple[int, ...]) -> Trace:
 
 
 def _traced_with(make: Make, scenario: Scenario, draws: Draws) -> Trace:
-    queries: Queries = []
+    counted = _Counted(draws)
+    queries = _Queries(counted)
 
     def anew() -> Decode:
         return _asked(make, made_in(make, scenario, queries), "speculative", scenario)
 
     with opened(anew(), (), None, scenario.horizon, anew) as run:
-        queries.clear()
-        new = _first(run(draws))
+        queries.begin()
+        new = _first(run(counted))
     models = models_in(scenario)
-    return Trace(((scenario.prompt, new),), tuple(queries), models.draft, models.target)
+    return Trace(
+        ((scenario.prompt, new),),
+        tuple(queries),
+        models.draft,
+        models.target,
+        moments=tuple(queries.moments),
+        eos=models.eos,
+    )
+
+
+class _Counted:
+    """Answers draws by another interpreter and counts them."""
+
+    def __init__(self, inner: Draws) -> None:
+        self._inner = inner
+        self.number = 0
+
+    def categorical(self, pmf: Pmf, site: Site) -> int:
+        """Return the outcome that the other interpreter returns."""
+        outcome = self._inner.categorical(pmf, site)
+        self.number += 1
+        return outcome
+
+
+class _Queries(Queries):
+    """Queries to the models, each with the number of draws answered before it."""
+
+    def __init__(self, counted: _Counted) -> None:
+        super().__init__()
+        self._counted = counted
+        self.moments: list[int] = []
+
+    def append(self, query: tuple[str, Tokens]) -> None:
+        """Add a query."""
+        super().append(query)
+        self.moments.append(self._counted.number)
+
+    def begin(self) -> None:
+        """Forget what was asked before the run."""
+        self.clear()
+        self.moments.clear()
 
 
 class _Likeliest:
@@ -465,7 +506,8 @@ def _traced_serving(make: Make, requests: Requests, choices: tuple[int, ...]) ->
         run(Replayed(choices))
     prompts = (each.prompt for each in requests.each)
     models = models_in(requests.scenario)
-    return Trace(tuple(zip(prompts, texts, strict=True)), tuple(queries), models.draft, models.target)
+    served_texts = tuple(zip(prompts, texts, strict=True))
+    return Trace(served_texts, tuple(queries), models.draft, models.target, eos=models.eos)
 
 
 def _first(end: Any) -> Tokens:

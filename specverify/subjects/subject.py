@@ -176,6 +176,10 @@ class Trace(NamedTuple):
     """``("target", tokens)`` or ``("draft", tokens)``, in their order."""
     draft: LanguageModel | None = None
     target: LanguageModel | None = None
+    moments: tuple[int, ...] = ()
+    """How many draws were answered before each query."""
+    eos: int | None = None
+    """The token that ends a text, if one does."""
 
 
 class EngineProgram(NamedTuple):

@@ -5,6 +5,7 @@ Each function returns the modules by name; ``wrong`` has the defect. None of the
 
 from __future__ import annotations
 
+import random
 import re
 from functools import partial
 from itertools import product
@@ -37,6 +38,68 @@ def llama(wrong, drafting=True):
                 yield 1
 
     return {"llama_cpp": module("llama_cpp", Llama=Llama, LogitsProcessorList=list)}
+
+
+def _llamacpp(answer):
+    """Return the server, whose ``answer(params, body)`` is the list of ``(id, logprob, alternatives)`` of a text."""
+
+    def params():
+        models = {"mparams": SimpleNamespace(path=""), "p_min": 0.0, "probabilistic": False}
+        speculative = SimpleNamespace(types=[], draft=SimpleNamespace(**models))
+        threads = {name: SimpleNamespace(n_threads=4) for name in ("cpuparams", "cpuparams_batch")}
+        return SimpleNamespace(model=SimpleNamespace(path=""), speculative=speculative, **threads)
+
+    class Server:
+        def __init__(self, given):
+            self.given = given
+
+        def handle_completions(self, body):
+            rows = answer(self.given, body)
+            content = [{"id": token, "logprob": told, "top_logprobs": [0] * more} for token, told, more in rows]
+            text = "".join("abcdefgh"[token] for token, *_ in rows)
+            drafted = {"draft_n": 2} if self.given.speculative.types else {}
+            return {"choices": [{"text": text, "logprobs": {"content": content}}], "timings": drafted}
+
+    kinds = SimpleNamespace(COMMON_SPECULATIVE_TYPE_DRAFT_SIMPLE=1)
+    return {"xllamacpp": module("xl", CommonParams=params, Server=Server, common_speculative_type=kinds)}
+
+
+def llamacpp_xtc(wrong):
+    def answer(_, body):
+        numbers, new = random.Random(body["seed"]), []
+        for _ in range(body["max_tokens"]):
+            excluded = numbers.random() < 0.5 or (wrong and new == [0])
+            new.append(int(numbers.random() < (0.1 if excluded else 0.7)))
+        return [(token, -1.0, 1) for token in new]
+
+    return _llamacpp(answer)
+
+
+def llamacpp_logprobs(wrong, drafting=True):
+    def answer(given, body):
+        if not drafting:
+            given.speculative.types = []
+        lost = wrong and given.speculative.types
+        return [(3, -1.0, 2), (6, 0.0, 0) if lost else (6, -2.0, 2)]
+
+    return _llamacpp(answer)
+
+
+def llamacpp_adaptive_p(wrong):
+    def answer(given, body):
+        drawn = given.speculative.draft.probabilistic
+        first = int(random.Random(body["seed"]).random() < (0.9 if wrong and drawn else 0.4))
+        return [(first, -1.0, 1), (2, -1.0, 1), (3, -1.0, 1)]
+
+    return _llamacpp(answer)
+
+
+def llamacpp_mirostat(wrong):
+    def answer(given, body):
+        other = wrong and given.speculative.draft.probabilistic and body["seed"] % 10 == 0
+        return [(1 if other else 0, -1.0, 1), (2, -1.0, 1)]
+
+    return _llamacpp(answer)
 
 
 def _torch():
@@ -369,6 +432,10 @@ def outlines_core(wrong):
 
 ENGINES = {
     "llama_min_tokens": llama,
+    "llamacpp_adaptive_p": llamacpp_adaptive_p,
+    "llamacpp_logprobs": llamacpp_logprobs,
+    "llamacpp_mirostat": llamacpp_mirostat,
+    "llamacpp_xtc_seed": llamacpp_xtc,
     "litgpt_greedy_draft": litgpt,
     "lucidrains_batch": lucidrains_batch,
     "lucidrains_early_exit": lucidrains_early_exit,

@@ -50,7 +50,7 @@ def detail(number: int, released: Released, found: Found) -> str:
         released.note
     )
     for verdict, beside in _explained(released, found):
-        text = "\n".join(_shortened(failure(verdict, [verdict]), verdict, beside))
+        text = "\n".join(_shortened(failure(verdict), verdict, beside))
         parts.append(f"```\n{text}\n```\n")
     return "\n".join(parts)
 

@@ -1,6 +1,10 @@
 """Make the tiny models that engines are examined with, in the formats of those that need a file.
 
+<<<<<<< HEAD:tools/surveys/make_models.py
+    python tools/surveys/make_models.py onnxruntime|openvino|llama|llamacpp
+=======
     python tools/surveys/make_models.py onnxruntime|openvino|llama
+>>>>>>> main:tools/surveys/make_models.py
 
 It needs torch, transformers, and onnxruntime-genai with onnx-ir, or optimum-intel; or gguf alone. What it makes is
 kept in the folder of the engine, so that nobody else needs them.
@@ -94,10 +98,30 @@ def llama(work: Path) -> None:
     shutil.rmtree(into, ignore_errors=True)
     into.mkdir(parents=True)
     for name, seed in SEEDS.items():
-        _gguf(GGUFWriter(str(into / f"{name}.gguf"), "llama"), tiny_llama(seed))
+        _gguf(GGUFWriter(str(into / f"{name}.gguf"), "llama"), tiny_llama(seed), b"<unk> a b c d".split(), {0: 2})
 
 
-def _gguf(writer: Any, model: Llama) -> None:
+def llamacpp(work: Path) -> None:
+    """Write the models of the server, whose last token is an end."""
+    from gguf import GGUFWriter
+
+    from specverify.engines.llamacpp.weights import END, LETTERS, draft, target
+
+    into = ENGINES / "llamacpp" / "models"
+    shutil.rmtree(into, ignore_errors=True)
+    into.mkdir(parents=True)
+    for name, model in (("target", target()), ("draft", draft())):
+        writer = GGUFWriter(str(into / f"{name}.gguf"), "llama")
+        writer.add_eos_token_id(END)
+        writer.add_bos_token_id(END)
+        writer.add_unk_token_id(0)
+        writer.add_add_bos_token(False)
+        writer.add_add_space_prefix(False)
+        _gguf(writer, model, [letter.encode() for letter in LETTERS], {END: 3})
+
+
+def _gguf(writer: Any, model: Llama, tokens: list[bytes], types: dict[int, int]) -> None:
+    """Write a model; ``types`` are those of tokens that are not normal."""
     sizes = model.sizes
     writer.add_context_length(sizes.positions)
     writer.add_embedding_length(sizes.width)
@@ -112,9 +136,9 @@ def _gguf(writer: Any, model: Llama) -> None:
     writer.add_layer_norm_rms_eps(sizes.epsilon)
     writer.add_vocab_size(sizes.vocabulary)
     writer.add_tokenizer_model("llama")
-    writer.add_token_list([b"<unk>", b"a", b"b", b"c", b"d"])
+    writer.add_token_list(tokens)
     writer.add_token_scores([0.0] * sizes.vocabulary)
-    writer.add_token_types([2, 1, 1, 1, 1])
+    writer.add_token_types([types.get(token, 1) for token in range(sizes.vocabulary)])
     for key, value in model.weights.items():
         heads = {"q_proj": sizes.heads, "k_proj": sizes.kv_heads}.get(key.split(".")[-2], 0)
         if heads:
@@ -152,6 +176,8 @@ GGUF_NAMES = {
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as made:
-        for name, seed in SEEDS.items() if sys.argv[1] != "llama" else ():
+        for name, seed in SEEDS.items() if sys.argv[1] not in {"llama", "llamacpp"} else ():
             checkpoint(tiny_llama(seed), Path(made) / name)
-        {"onnxruntime": onnxruntime, "openvino": openvino, "llama": llama}[sys.argv[1]](Path(made))
+        {"onnxruntime": onnxruntime, "openvino": openvino, "llama": llama, "llamacpp": llamacpp}[sys.argv[1]](
+            Path(made)
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from fractions import Fraction
 
@@ -10,6 +11,7 @@ import pytest
 
 from specverify.base.verdict import Counterexample, Evidence, Status, Verdict
 from specverify.checks.explaining.engine_paths import PathDraw, draws_of, with_pmfs
+from specverify.checks.explaining.engine_rounds import engine_rounds
 from specverify.checks.explaining.engine_traces import round_around, wrong_row
 from specverify.checks.explaining.first_difference import first_difference, text_fault
 from specverify.checks.explaining.round_faults import fault_of_rounds
@@ -67,6 +69,8 @@ def in_scenario(verify, gamma=1, scenario=SMALL):
             {"accept": lambda p, q: q / p},
             "drafts are accepted with probability min(1, q/p), expected min(1, p/q): draft 1",
         ),
+        ({"accept": lambda p, q: (p / q) ** 3}, "drafts are accepted with probability min(1, (p/q)^3), expected min(1"),
+        ({"accept": lambda p, q: p / (q + 0.1)}, "drafts are accepted with probability min(1, p/(q + 0.1)), expected"),
         (
             {"accept": lambda p, q: 1.25 * p / q},
             "drafts are accepted with probability min(1, 1.25 p/q), expected min(1,",
@@ -90,11 +94,11 @@ def test_a_right_round_has_no_fault():
 
 
 def test_what_no_formula_fits_is_told_in_numbers_alone():
-    sentence = fault_of_rounds(in_scenario(verifier(accept=lambda p, q: (p / q) ** 3))).sentence
+    sentence = fault_of_rounds(in_scenario(verifier(accept=lambda p, q: 0.1 + 0.5 * p * q))).sentence
     assert sentence.startswith(
-        "draft 1, token 1 (p = 0.429, q = 0.667) is accepted with probability 0.266 (test_round_"
+        "draft 1, token 0 (p = 0.571, q = 0.333) is accepted with probability 0.195 (test_round_"
     )
-    assert sentence.endswith("expected 0.643 = min(1, p/q)")
+    assert sentence.endswith("expected 1 = min(1, p/q)")
 
 
 def test_drafts_that_count_behind_a_rejection_are_told():
@@ -112,7 +116,7 @@ def test_a_path_is_told_round_by_round_with_the_right_value_beside_the_wrong_ste
     here = in_scenario(verifier(replace=lambda p, q: p))
     rejected = next(path for path in paths(whole_run(here.decoder, here.prompt)) if path.choices[:2] == (1, 1))
     told = rounds_of_path(here, rejected.choices)
-    assert told.startswith("drafted 1 (q = 0.667), rejected (u >= 0.643, test_round_faults.py:")
+    assert told.startswith("round 1: drafted 1 (q = 0.667), rejected (u >= 0.643, test_round_faults.py:")
     assert "; expected " in told
 
 
@@ -201,8 +205,8 @@ def test_an_engine_is_refuted_with_the_fault_in_the_first_line():
     with pytest.raises(SpeculationRefuted) as raised:
         check_engine(resamples_from_p, plain, checks=["law_is_target"])
     first, *others = str(raised.value).splitlines()
-    assert ": a rejected draft is replaced by a draw from p, expected norm(max(p - q, 0)): new token 1 is" in first
-    assert any("drew 1 from (0.6, 0.3, 0.1) (test_round_faults.py:" in line for line in others)
+    assert ": a rejected draft is replaced by a draw from p, expected norm(max(p - q, 0))" in first
+    assert any("drafted " in line and "(q = " in line for line in others)
     assert not any("replay" in line or "draws below" in line for line in others)
 
 
@@ -237,8 +241,8 @@ def test_the_draws_of_an_engine_are_given_their_roles():
     reading = read([token(1, 0.2, 0.8), coin(0.625, 1.0), token(0, 0.5, 0.5), coin(0.0, 0.5)], (0, 0))
     assert reading.fault == ""
     assert reading.words == (
-        "drafted 1 (q = 0.8), rejected (u >= 0.625, e.py:2), replaced by 0",
-        "drafted 0 (q = 0.5), accepted (u < 0.5, e.py:2)",
+        "drafted 1 (q = 0.8, e.py:1), rejected (u >= 0.625, e.py:2), replaced by 0",
+        "drafted 0 (q = 0.5, e.py:1), accepted (u < 0.5, e.py:2)",
     )
 
 
@@ -269,7 +273,58 @@ def test_a_last_accepted_draft_that_is_missing_is_named():
 
 def test_draws_that_cannot_be_rounds_are_not_read():
     assert read([coin(0.25, 0.75)], (0, 0)) is None
-    assert read([token(0, 0.9, 0.1), token(1, 0.9, 0.1), coin(0.0, 0.1), coin(0.0, 0.3)], (0, 1)) is None
+    several = [token(0, 0.9, 0.1), coin(0.0, 0.1)] * 5
+    assert read(several, (0, 1)) is None
+
+
+def test_queries_tell_the_round_of_a_draw():
+    certain = {(0,): (0.0, 1.0), (0, 1): (0.5, 0.5)}
+    items = [coin(0.0, 0.5)._replace(before=(0,))]
+    queries = ((0, "draft", (0,)), (0, "target", (0,)), (0, "draft", (0, 1)), (1, "target", (0, 1)))
+    models = Models(model(certain), model({(0,): (0.0, 1.0), (0, 1): (1.0, 0.0)}), (0,), 2, (), queries)
+    reading = reading_of(items, models, (1, 0))
+    assert reading.words == ("drafted 1, accepted", "drafted 0, accepted (u < 0.5, e.py:2)")
+    assert reading.fault == ""
+
+
+def one_token_rounds(used_q):
+    """Return every path of two rounds of one draft, in an engine that tests by ``used_q``."""
+    result = []
+    for first in (0, 1):
+        for second in (0, 1):
+            draws: list[PathDraw] = []
+            for text, drafted in (((0,), first), ((0, first), second)):
+                draws.append(token(drafted, *Q[text])._replace(before=(0,) * len(draws)))
+                bound = min(1.0, model(P)(text)[drafted] / used_q(text)[drafted])
+                draws += [coin(0.0, bound)._replace(before=(0,) * len(draws))] if bound < 1 else []
+            models = Models(model(P), model(Q), (0,), 2, (), ((0, "draft", (0,)),))
+            result.append((draws, (first, second), models))
+    return result
+
+
+def test_rows_of_the_round_before_are_named_where_all_paths_have_them():
+    assert engine_rounds(one_token_rounds(lambda text: Q[text])).fault == ""
+    said = engine_rounds(one_token_rounds(lambda text: Q[text[:-1] or text])).fault
+    assert said.startswith("q in the test is computed without the last token of the text (one position early): draft ")
+
+
+def test_a_text_that_goes_on_behind_its_end_is_told_with_the_end_token():
+    assert text_fault((2, 1), (2, 1, 0, 0), eos=1) == (
+        "the text goes on behind its end token 1 (new token 2): 0 0 behind it"
+    )
+    assert text_fault((2, 1), (2, 1, 0)) == "1 token too many: the text should end after new token 2"
+    assert text_fault((2, 0, 1), (2, 0), eos=1) == (
+        "the text ends after 2 of 3 new tokens, although its last one, 0, is not the end token 1"
+    )
+
+
+def test_a_row_behind_rejected_drafts_that_are_kept_is_named():
+    choice = lambda tokens: np.eye(4)[len(tokens) % 4]  # noqa: E731
+    trace = Trace((((0,), (1, 3)),), (("target", (0,)), ("target", (0, 3, 1))), choice, choice)
+    assert wrong_row(trace, 0, (1, 2)) == (
+        "it is the choice of p after (0 3 1), which still holds 3: tokens that are no part of the text "
+        "(a cache that keeps rejected drafts)"
+    )
 
 
 def test_the_row_that_has_a_wrong_certain_token_is_named():
@@ -314,12 +369,54 @@ def bonus_from_q(last=0, length=3):
     return new[1 : length + 1]
 
 
+def streams_rejected(last=0, length=2):
+    new = [last]
+    while len(new) <= length:
+        p, q = TARGET[new[-1]], DRAFT[new[-1]]
+        draft = choose(q)
+        accepted = random.random() < p[draft] / q[draft]
+        new.append(draft)
+        if not accepted:
+            new.append(choose([max(a - b, 0) for a, b in zip(p, q, strict=True)]))
+    return new[1 : length + 1]
+
+
+def goes_on_when_rejected(last=0, length=2):
+    new = [last]
+    while len(new) <= length:
+        texts = [new[-1]]
+        for _ in range(2):
+            texts.append(choose(DRAFT[texts[-1]]))
+        for before, draft in itertools.pairwise(texts):
+            p, q = TARGET[before], DRAFT[before]
+            kept = random.random() < p[draft] / q[draft]
+            new.append(draft if kept else choose([max(a - b, 0) for a, b in zip(p, q, strict=True)]))
+    return new[1 : length + 1]
+
+
+def leaves_out_rare(last=0, length=2):
+    new = [last]
+    while len(new) <= length:
+        p, q = TARGET[new[-1]], DRAFT[new[-1]]
+        draft = choose(q)
+        if q[draft] < 0.35:
+            new.append(choose(p))
+        elif random.random() < p[draft] / q[draft]:
+            new.append(draft)
+        else:
+            new.append(choose([max(a - b, 0) for a, b in zip(p, q, strict=True)]))
+    return new[1 : length + 1]
+
+
 @pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize(
     ("fast", "length", "said"),
     [
         (appends_zero, 2, ": 2 new tokens come from the draws of 1 token (drew 0 from (0.6, 0.3, 0.1) (test_round_"),
         (bonus_from_q, 3, ": the token behind accepted drafts, new token 2, is drawn from q = ("),
+        (streams_rejected, 2, ": the rejected draft 1 (0) is emitted, and its replacement behind it"),
+        (goes_on_when_rejected, 2, ") is still tested after draft 1 ("),
+        (leaves_out_rare, 2, ": draft 1 is left out after it is drawn (test_"),
     ],
 )
 def test_what_the_draws_of_an_engine_show_is_in_the_first_line(fast, length, said):
@@ -346,8 +443,8 @@ def test_a_sibling_that_is_tested_with_p_is_named():
             checks=["law_is_target"],
         )
     first = str(raised.value).splitlines()[0]
-    assert "after child #0 is rejected, its sibling #1 (token 1) is tested with p: u < 0.643 (test_round_" in first
-    assert first.endswith("expected 0.429")
+    assert ": the siblings after a rejected child are tested with p, not with the residual: after #0 (token 1)" in first
+    assert " is rejected, child #1 (token 1) is tested with u < 0.643 (test_round_" in first
 
 
 def refuted(check, fault=""):

@@ -16,14 +16,16 @@ from specverify.checks.explaining.engine_paths import (
     told,
     with_pmfs,
 )
+from specverify.checks.explaining.engine_rounds import EngineRounds, engine_rounds, model_of_law
 from specverify.checks.explaining.engine_traces import listed_tokens, round_around, wrong_row
 from specverify.checks.explaining.first_difference import CERTAIN, END, Difference, first_difference, text_fault
-from specverify.checks.explaining.round_faults import fault_of_rounds
-from specverify.checks.explaining.round_readings import Models, Reading, items_of_decisions, reading_of
+from specverify.checks.explaining.round_faults import GENERIC, RoundFault, fault_of_rounds
+from specverify.checks.explaining.round_readings import ROLES, Models, Reading, items_of_decisions, reading_of
 from specverify.checks.explaining.round_rules import same_row
 from specverify.checks.explaining.round_stories import rounds_of_path
 from specverify.checks.explaining.token_rules import name_of_token
 from specverify.checks.explaining.tree_readings import tree_reading
+from specverify.checks.explaining.tree_rules import TreeRound, name_of_tree_rule
 from specverify.checks.explaining.wording import apart, short, short_row
 from specverify.laws.draws import Decision, Replayed
 from specverify.laws.enumeration import program_law, whole_run
@@ -37,9 +39,9 @@ Found = TypeVar("Found")
 Given = ParamSpec("Given")
 SHOWN = 3
 """How many paths a counterexample tells."""
-SEARCHED = 8
-"""How many of an engine's are looked at for one that shows the fault."""
-SEARCHED_TREES = 40
+SEARCHED, EVIDENCE = 8, 16
+"""How many paths of an engine are looked at for one that shows the fault, and how many others beside."""
+SEARCHED_TREES, MOST_TREE_PATHS = 40, 400
 PATHS_ALONE = 2000
 """How many paths of one request alone are followed."""
 NEAR, NEAR_LAW = 1e-9, 1e-6
@@ -60,12 +62,31 @@ def law_counterexample(here: InScenario, law: Mapping[Any, Any], expected: Mappi
     worst, then = _most_beyond(law, expected)
     readings: list[Reading] = []
     example = outcome_counterexample(here, lambda outcome: outcome == worst, then, readings)
-    difference, fault = first_difference(law, expected), or_none(fault_of_rounds, here)
+    difference = first_difference(law, expected)
+    fault = or_none(fault_of_rounds, here)
+    if fault is None and here.decoder.propose is None:
+        fault = or_none(_fault_of_named_draws, here)
     read = next((reading.fault for reading in readings if reading.fault), "")
     if difference is None:
         return example if fault is None else example._replace(fault=fault.sentence)
-    named = fault.sentence if fault else f"{read}: {difference.fault}" if read else difference.fault
+    row = here.variant.label.partition(", ")[2]
+    where = f"{row}: " if row.startswith("row") else ""
+    named = fault.sentence if fault else where + (f"{read}: {difference.fault}" if read else difference.fault)
     return example._replace(fault=named, rows=difference.rows)
+
+
+def _fault_of_named_draws(here: InScenario) -> RoundFault | None:
+    """Return the fault of a decoder that names its draws, but does not show its drafting step."""
+    read = []
+    for place in (here, *(here._replace(scenario=scenario) for scenario in GENERIC)):
+        program = whole_run(place.variant.build(place.task), place.prompt)
+        for _, path in heaviest_paths(program, lambda _: 1, EVIDENCE, MOST_PATHS):
+            models = _models_of_decoder(place, path)
+            if models is None:
+                return None
+            read.append((items_of_decisions(path.decisions), path.outcome, models))
+    sentence = engine_rounds(read).fault
+    return RoundFault(sentence, frozenset()) if sentence else None
 
 
 def program_counterexample(
@@ -86,15 +107,15 @@ def program_counterexample(
             return result
     difference = first_difference(law, expected, program.split, program.each)
     size, cells = _vocabulary(expected), dict[tuple[int, ...], Any]()
-    drawn = [with_pmfs(run, draws_of(path.decisions), size, cells) for _, path in heaviest]
-    horizon = max((len(text) for text in expected), default=0)
-    traces = [trace, *(_trace_of(program, path) for _, path in heaviest[1:])][: len(heaviest)]
-    readings = [
-        or_none(_read, one, items, worst, horizon) if one else None for one, items in zip(traces, drawn, strict=True)
-    ]
-    because, shown = _stories_of(heaviest, drawn, readings)
+    more = [path for _, path in heaviest_paths(run, lambda _: 1, EVIDENCE, MOST_PATHS)]
+    drawn = [with_pmfs(run, draws_of(path.decisions), size, cells) for path in (*(path for _, path in heaviest), *more)]
+    traces = [trace, *(_trace_of(program, path) for path in (*(path for _, path in heaviest[1:]), *more))][: len(drawn)]
+    texts = [*[worst] * len(heaviest), *(max(outcomes_of(path.outcome), key=lambda end: end[1])[0] for path in more)]
+    rounds = or_none(_rounds_of, program, drawn, traces, texts, expected)
+    readings = rounds.readings[: len(heaviest)] if rounds else [None] * len(heaviest)
+    because, shown = _stories_of(heaviest, drawn[: len(heaviest)], readings)
     example = Counterexample(
-        let=(described(program), *_rows({**program.rows(worst), **_rows_used(trace, shown)})),
+        let=(described(program), *_rows({**program.rows(worst), **_rows_used(trace, shown)}, shown)),
         then=then,
         because=because,
     )
@@ -104,23 +125,45 @@ def program_counterexample(
     alone = "" if index is None else or_none(right_alone, program, index)
     if alone:
         return example._replace(fault=f"{alone}: {difference.sentence}", rows=difference.rows)
-    paths_drawn = _Paths(run, [path.decisions for _, path in heaviest], drawn, cells)
-    read = next((reading.fault for reading in shown if reading.fault), "")
-    named = _token_named(difference, program.rows(worst), paths_drawn, size, read)
-    return example._replace(fault=f"{named}: {difference.fault}" if named else difference.fault, rows=difference.rows)
+    named = rounds.fault if rounds else ""
+    if not named:
+        paths_drawn = _Paths(run, [path.decisions for _, path in heaviest], drawn[: len(heaviest)], cells)
+        read = next((reading.fault for reading in shown if reading.fault), "") if trace else ""
+        named = _token_named(difference, program.rows(worst), paths_drawn, size, read)
+    if not named:
+        return example._replace(fault=difference.fault, rows=difference.rows)
+    return example._replace(fault=named, rows=(difference.fault, *difference.rows))
+
+
+def _rounds_of(
+    program: EngineProgram,
+    drawn: Sequence[Sequence[PathDraw]],
+    traces: Sequence[Trace | None],
+    texts: Sequence[Any],
+    expected: Mapping[Any, Any],
+) -> EngineRounds | None:
+    """Return paths of an engine that serves one request as rounds: with its models, or else with the law promised."""
+    horizon, size = max((len(text) for text in expected), default=0), _vocabulary(expected)
+    if program.split or not size:
+        return None
+    by_law = Models(model_of_law(expected, size), None, (), horizon)
+    models = [_models_of(trace, horizon) if trace else by_law for trace in traces]
+    if any(one is None for one in models):
+        return None
+    return engine_rounds([(items, new, one) for items, new, one in zip(drawn, texts, models, strict=True) if one])
+
+
+def _models_of(trace: Trace, horizon: int) -> Models | None:
+    if trace.target is None or len(trace.texts) != 1:
+        return None
+    asked = tuple(dict.fromkeys(text for _, text in trace.queries))
+    queries = tuple((at, *query) for at, query in zip(trace.moments, trace.queries, strict=False))
+    return Models(trace.target, trace.draft, trace.texts[0][0], horizon, asked, queries)
 
 
 def _trace_of(program: EngineProgram, path: Path[Any]) -> Trace | None:
     """Return what a path of an engine asks of its models, where those are known."""
     return or_none(program.trace, path.choices) if program.trace else None
-
-
-def _read(trace: Trace, drawn: Sequence[PathDraw], new: Any, horizon: int) -> Reading | None:
-    """Return a path of an engine as rounds, where the models are known and it serves one request."""
-    if trace.target is None or trace.draft is None or len(trace.texts) != 1:
-        return None
-    asked = tuple(dict.fromkeys(text for _, text in trace.queries))
-    return reading_of(drawn, Models(trace.target, trace.draft, trace.texts[0][0], horizon, asked), new)
 
 
 def _stories_of(
@@ -136,15 +179,20 @@ def _stories_of(
         if reading:
             shown[line] = reading
     lines = sorted(weights, key=lambda line: (not faulty[line], -weights[line]))[:SHOWN]
-    said = tuple(f"{line}   contributes {short(weights[line])}" for line in lines)
-    return said, [shown[line] for line in lines if line in shown]
+    if faulty[lines[0]]:
+        lines = lines[:1]
+    return _told_with(lines, weights), [shown[line] for line in lines if line in shown]
 
 
 def _in_rounds(reading: Reading) -> str:
-    """Return the words of a path, its rounds numbered where there are several."""
+    """Return the words of a path, its rounds numbered where there are several, up to the first that deviates."""
+    words = list(reading.words)
+    number = next((i for i, one in enumerate(reading.rounds) if one.fault), None)
+    if number is not None and reading.rounds[number].fault == reading.fault:
+        words = [*words[:number], f"{words[number]}   <- here"]
     if len(reading.words) < 2:
-        return "; ".join(reading.words)
-    return "; ".join(f"round {number}: {words}" for number, words in enumerate(reading.words, 1))
+        return "\n".join(words)
+    return "\n".join(f"round {i}: {one}" for i, one in enumerate(words, 1))
 
 
 def _rows_used(trace: Trace | None, readings: Sequence[Reading]) -> dict[Tokens, dict[str, Pmf]]:
@@ -256,7 +304,9 @@ def certain_counterexample(program: EngineProgram, trace: Trace, wanted: Tokens)
                 lines = [f"{program.each} {index + 1} of {len(texts)}", *lines]
             why = wrong_row(trace, index, should)
             alone = or_none(right_alone, program, index) if index else ""
-            fault = (f"{alone}: " if alone else named) + text_fault(should, does) + (f": {why}" if why else "")
+            fault = (
+                (f"{alone}: " if alone else named) + text_fault(should, does, trace.eos) + (f": {why}" if why else "")
+            )
             return Counterexample(let=(described(program),), then=fault, fault=fault, rows=tuple(filter(None, lines)))
     return None
 
@@ -287,12 +337,14 @@ def outcome_counterexample(
     for path in heaviest:
         line = _told(here, path, readings)
         weights[line] = weights.get(line, 0) + path.weight
-    ordered = sorted(weights.items(), key=lambda item: -item[1])
-    return Counterexample(
-        let=(described(here), *_rows(seen)),
-        then=then,
-        because=tuple(f"{line}   contributes {short(weight)}" for line, weight in ordered),
-    )
+    lines = sorted(weights, key=lambda line: ("expected" not in line, -weights[line]))
+    lines = lines[:1] if lines and "expected" in lines[0] else lines
+    return Counterexample(let=(described(here), *_rows(seen)), then=then, because=_told_with(lines, weights))
+
+
+def _told_with(lines: Sequence[str], weights: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return paths as lines, each round on its own, each path with its probability before it."""
+    return tuple(part for line in lines for part in (f"with probability {short(weights[line])}:", *line.split("\n")))
 
 
 def _tree_counterexample(
@@ -304,20 +356,37 @@ def _tree_counterexample(
     heaviest = heaviest_paths(program, offends, SEARCHED_TREES, MOST_PATHS)
     weights: dict[str, Any] = {}
     paths_of, faults = dict[str, Path[Any]](), dict[str, str]()
+    rounds, deviation = list[TreeRound](), ""
     for weight, path in heaviest:
         result = or_none(tree_reading, here, path.choices)
+        rounds += result.rounds if result else ()
+        deviation = deviation or (result.example if result else "")
         line = result.words if result else _told(here, path, None)
         weights[line] = weights.get(line, 0) + weight
         paths_of.setdefault(line, path)
-        faults[line] = result.fault if result else ""
+        faults[line] = (result.fault or result.example) if result else ""
+    rule = or_none(_rule_of_trees, here, rounds) or ""
+    named = ":".join(filter(None, (rule, deviation))).strip()
     lines = sorted(weights, key=lambda line: (not faults[line], -weights[line]))[:SHOWN]
     seen.clear()
     for line in lines:
         program(Replayed(paths_of[line].choices))
     if readings is not None:
-        readings += [Reading((line,), faults[line], (), 0.0) for line in lines]
-    said = tuple(f"{line}   contributes {short(weights[line])}" for line in lines)
+        readings += [Reading((line,), named if faults[line] else "", (), 0.0) for line in lines]
+    lines = lines[:1] if faults[lines[0]] else lines
+    said = _told_with(lines, weights)
     return Counterexample(let=(described(here), *_rows(seen)), then=then, because=said)
+
+
+def _rule_of_trees(here: InScenario, rounds: Sequence[TreeRound]) -> str:
+    """Return the rule that these rounds follow, and others of the decoder, here and with a vocabulary of three."""
+    more: list[TreeRound] = []
+    for place in (here, *(here._replace(scenario=scenario) for scenario in GENERIC)):
+        program = whole_run(place.variant.build(place.task), place.prompt)
+        for _, path in heaviest_paths(program, lambda _: 1, SEARCHED_TREES, MOST_TREE_PATHS):
+            result = tree_reading(place, path.choices)
+            more += result.rounds if result else ()
+    return name_of_tree_rule([*rounds, *more])
 
 
 def _told(here: InScenario, path: Path[Any], readings: list[Reading] | None) -> str:
@@ -336,12 +405,16 @@ def _told(here: InScenario, path: Path[Any], readings: list[Reading] | None) -> 
 
 def _read_decoder(here: InScenario, path: Path[Any]) -> Reading | None:
     """Return a path of a decoder that names its draws as rounds."""
+    models = _models_of_decoder(here, path)
+    return None if models is None else reading_of(items_of_decisions(path.decisions), models, path.outcome)
+
+
+def _models_of_decoder(here: InScenario, path: Path[Any]) -> Models | None:
     if here.task.draft is None or not any(
         decision.site[:1] in {("draft",), ("accept",)} for decision in path.decisions
     ):
         return None
-    models = Models(here.task.target, here.task.draft, here.prompt, here.scenario.horizon)
-    return reading_of(items_of_decisions(path.decisions), models, path.outcome)
+    return Models(here.task.target, here.task.draft, here.prompt, here.scenario.horizon, roles=ROLES, guesses=False)
 
 
 def or_none(explain: Callable[Given, Found], *given: Given.args, **named: Given.kwargs) -> Found | None:
@@ -392,8 +465,17 @@ def _story(decisions: tuple[Decision, ...]) -> str:
     return ", ".join([*parts, *told_rest()]) or "without any draw"
 
 
-def _rows(seen: Mapping[Tokens, Mapping[str, Pmf]]) -> list[str]:
-    ordered = sorted(seen.items(), key=lambda item: (len(item[0]), item[0]))
+def _rows(seen: Mapping[Tokens, Mapping[str, Pmf]], shown: Sequence[Reading] = ()) -> list[str]:
+    """Return the rows of p and q in lines; of paths that were read, those up to the round that deviates."""
+    decide = {
+        one.text + one.drafts[:i]
+        for reading in shown
+        for one in reading.rounds
+        if one.fault
+        for i in range(len(one.drafts) + 1)
+    }
+    kept = {text: rows for text, rows in seen.items() if text in decide}
+    ordered = sorted((kept or seen).items(), key=lambda item: (len(item[0]), item[0]))
     return [
         f"after {tokens}: " + "   ".join(f"{letter} = {shown_pmf(rows[letter])}" for letter in sorted(rows))
         for tokens, rows in ordered

@@ -12,7 +12,7 @@ from itertools import accumulate, islice, pairwise
 from typing import Any, NamedTuple
 
 from specverify.checks.explaining.round_faults import place_of
-from specverify.checks.explaining.round_rules import same_row
+from specverify.checks.explaining.round_rules import Row, same_row
 from specverify.checks.explaining.wording import short, short_row
 from specverify.laws.draws import AMONG, BELOW, TOGETHER, Decision
 from specverify.laws.paths import outcomes_of, paths
@@ -44,11 +44,27 @@ class PathDraw(NamedTuple):
 
     together: bool = False
     """Whether it is the answer to a question about several uniforms."""
+    widths: tuple[float, ...] = ()
+    """Of a uniform: the lengths of the intervals that it ends in on any path, in their order."""
+    interval: int = 0
+    """Which of them it ends in here."""
+
+    def token_from(self, row: Row, near: float = NEAR) -> int | None:
+        """Return the token that is drawn here if it is drawn from ``row``, or None where that cannot be.
+
+        A lookup in a row with zeros ends in fewer intervals than the row has tokens.
+        """
+        if self.outcome is not None:
+            return self.outcome if same_row(self.pmf, row, near) else None
+        tokens = [token for token, mass in enumerate(row) if mass > near]
+        if len(tokens) < OF_A_COIN or not same_row(self.widths, [row[token] for token in tokens], near):
+            return None
+        return tokens[self.interval]
 
     @property
     def is_lookup(self) -> bool:
         """Whether it draws a token."""
-        return self.outcome is not None or self.call.rpartition(".")[2] in LOOKUPS
+        return self.outcome is not None or self.call.rpartition(".")[2].partition(" ")[0] in LOOKUPS
 
 
 def draws_of(decisions: Sequence[Decision]) -> list[PathDraw]:
@@ -87,11 +103,16 @@ def with_pmfs(
     for item in drawn:
         cells = sorted(known.get(item.before, ()))
         ends = [0.0, *(high for _, high in cells)]
-        whole = all(abs(low - end) < NEAR for (low, _), end in zip(cells, ends, strict=False))
+        whole = all(abs(low - end) < NEAR for (low, _), end in zip(cells, ends, strict=False)) and (
+            abs(ends[-1] - 1) < NEAR
+        )
         token = item.is_lookup or vocabulary > OF_A_COIN
-        if item.outcome is None and token and len(cells) == vocabulary and whole and abs(ends[-1] - 1) < NEAR:
-            at = next((i for i, (low, _) in enumerate(cells) if abs(low - item.low) < NEAR), None)
-            item = item._replace(outcome=at, pmf=tuple(high - low for low, high in cells))  # noqa: PLW2901
+        at = next((i for i, (low, _) in enumerate(cells) if abs(low - item.low) < NEAR), None)
+        if item.outcome is None and whole and at is not None:
+            widths = tuple(high - low for low, high in cells)
+            item = item._replace(widths=widths, interval=at)  # noqa: PLW2901
+            if token and len(cells) == vocabulary:
+                item = item._replace(outcome=at, pmf=widths)  # noqa: PLW2901
         result.append(item)
     return result
 

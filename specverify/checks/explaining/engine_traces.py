@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from specverify.reference import LanguageModel, Tokens
 from specverify.subjects.subject import Trace
 
@@ -20,7 +22,10 @@ def round_around(trace: Trace, index: int, wanted: Tokens) -> str:
     prompt, new = trace.texts[index]
     if sum(other == prompt for other, _ in trace.texts) > 1:
         return ""
-    wrong = next((i for i, pair in enumerate(zip(wanted, new, strict=False)) if pair[0] != pair[1]), len(new))
+    shorter = min(len(wanted), len(new))
+    wrong = next((i for i, pair in enumerate(zip(wanted, new, strict=False)) if pair[0] != pair[1]), shorter)
+    ended = trace.eos is not None and wrong == len(wanted) and wanted[-1:] == (trace.eos,)
+    wrong -= ended
     text = prompt + new
     starts = [
         (len(drafted[0]) - len(prompt), drafted)
@@ -36,6 +41,9 @@ def round_around(trace: Trace, index: int, wanted: Tokens) -> str:
     came = new[begin:]
     accepted = next((i for i, draft in enumerate(drafts) if came[i : i + 1] != (draft,)), len(drafts))
     number = f"new token {begin + 1}"
+    if ended and wrong - begin < accepted:
+        behind = f"draft {wrong - begin + 1} is the end token {trace.eos}, and what is behind it is emitted too"
+        return f"round from {number}: drafted {listed_tokens(drafts)}, accepted {accepted}: {behind}"
     return f"round from {number}: drafted {listed_tokens(drafts)}, accepted {accepted} (inferred from the tokens)"
 
 
@@ -51,6 +59,8 @@ def wrong_row(trace: Trace, index: int, wanted: Tokens) -> str:
     text, token = prompt + new[:wrong], new[wrong]
     served = [number for number, (_, asked) in enumerate(trace.queries) if asked == prompt]
     later = trace.queries[served[-1] :] if served else ()
+    if own_fault := _draft_or_cache(trace, later, text, (wanted[wrong], token), len(prompt)):
+        return own_fault
     own = prompt[:1] if len(trace.texts) == 1 else prompt
     strange = [asked for model, asked in later if model == "target" and asked[: len(own)] != own]
     for asked in reversed(strange):
@@ -71,6 +81,39 @@ def wrong_row(trace: Trace, index: int, wanted: Tokens) -> str:
     if draft == token:
         fitting.append("the draft itself, kept although p has another choice")
     return f"it is {', or '.join(fitting)}" if fitting else ""
+
+
+def _draft_or_cache(
+    trace: Trace, later: Sequence[tuple[str, Tokens]], text: Tokens, tokens: tuple[int, int], prompt: int
+) -> str:
+    """Return that a wrong token is the draft, or p's choice after a text that keeps rejected drafts, or nothing.
+
+    ``tokens`` are the one that is expected and the one that came.
+    """
+    wanted, token = tokens
+    if trace.target is None:
+        return ""
+    several = len(trace.texts) > 1
+    kept = several and trace.draft is not None and ("draft", text) in later and _chosen(trace.draft, text) == token
+    draft = f"it is the draft, which p does not choose: p has {wanted} there" if kept else ""
+    for model, asked in reversed(later):
+        extra = _inserted(asked, text, text[:prompt]) if model == "target" else ()
+        if extra and _chosen(trace.target, asked) == token:
+            said = f"it is the choice of p after ({listed_tokens(asked)}), which still holds {listed_tokens(extra)}"
+            cache = f"{said}: tokens that are no part of the text (a cache that keeps rejected drafts)"
+            return f"{draft}; or {cache}" if draft else cache
+    return draft
+
+
+def _inserted(asked: Tokens, text: Tokens, prompt: Tokens) -> Tokens:
+    """Return the tokens that a text which was asked about has between those of ``text``, behind its prompt."""
+    more = len(asked) - len(text)
+    if more <= 0 or len(text) <= len(prompt):
+        return ()
+    for start in range(len(prompt), len(text)):
+        if asked[:start] == text[:start] and asked[start + more :] == text[start:]:
+            return asked[start : start + more]
+    return ()
 
 
 def _kept_row(trace: Trace, text: Tokens, token: int, served: list[int]) -> str:

@@ -76,13 +76,18 @@ def first_difference(
     return _dependence(law, expected, bound, texts, each) if number > 1 else None
 
 
-def text_fault(wanted: Tokens, got: Tokens) -> str:
-    """Return how a text differs from the one that it should be for certain."""
+def text_fault(wanted: Tokens, got: Tokens, eos: int | None = None) -> str:
+    """Return how a text differs from the one that it should be for certain; ``eos`` is the token that ends a text."""
     at = next((i for i, pair in enumerate(zip(wanted, got, strict=False)) if pair[0] != pair[1]), None)
     if at is None and len(got) < len(wanted):
-        return f"the text ends after {len(got)} of {len(wanted)} new tokens"
+        early = eos is not None and bool(got) and got[-1] != eos
+        why = f", although its last one, {got[-1]}, is not the end token {eos}" if early else ""
+        return f"the text ends after {len(got)} of {len(wanted)} new tokens{why}"
     if at is None:
         more = len(got) - len(wanted)
+        if eos is not None and wanted and wanted[-1] == eos:
+            behind = " ".join(map(str, got[len(wanted) :]))
+            return f"the text goes on behind its end token {eos} (new token {len(wanted)}): {behind} behind it"
         return f"{more} token{'s' * (more > 1)} too many: the text should end after new token {len(wanted)}"
     rest = got[at:]
     if len(rest) > 2 and rest == wanted[at + 1 :][: len(rest)]:

@@ -30,6 +30,7 @@ from specverify.laws.rounding import FLOAT32
 from specverify.laws.scenarios import Scenario
 from specverify.reference import Draft, LanguageModel, Pmf, Round, State, Tokens
 from specverify.reference.models import draft_model
+from specverify.reference.warpers import warped
 from specverify.subjects.subject import InScenario
 from specverify.subjects.warped_tasks import Processed
 
@@ -63,6 +64,10 @@ class GivenDrafts(NamedTuple):
     """Lines of the program: ``("accept", i)``, ``("replace", i)``, ``("bonus", gamma)``."""
     slack: float
     """How far rounding can move one of these probabilities."""
+    others: Mapping[str, ModelRows] = {}
+    """Rows that may stand in the place of the right ones, by the sentence about them."""
+    of_engine: bool = False
+    """Whether this was read off the path of an engine."""
 
 
 class RoundFault(NamedTuple):
@@ -71,6 +76,8 @@ class RoundFault(NamedTuple):
     sentence: str
     parts: frozenset[str]
     """Which of ``accept``, ``replace`` and ``bonus``."""
+    named: bool = True
+    """Whether another rule fits all of it; else numbers are told."""
 
 
 def expected_accept(given: GivenDrafts, i: int) -> Any:
@@ -91,7 +98,10 @@ def fault_of_rounds(here: InScenario) -> RoundFault | None:
     for scenario in GENERIC:
         if scenario != here.scenario:
             others += _elsewhere(here._replace(scenario=scenario))
-    fault = _named([*mine, *others], _parameters(here.variant.label))
+    parameters = _parameters(here.variant.label)
+    fault = _named([*mine, *others], parameters)
+    if parameters and parameters.partition(",")[0] not in fault.sentence:
+        fault = fault._replace(sentence=f"{fault.sentence} (under {parameters})")
     row = here.variant.label.partition(", ")[2]
     return fault._replace(sentence=f"{fault.sentence}, in {row}") if row.startswith("row") else fault
 
@@ -185,7 +195,72 @@ def _given(here: InScenario, state: State, draft: Draft, runs: Sequence[Any]) ->
         bonus,
         _places([(path, done, accepted_of(here, done, bonus=bonus)) for path, done in runs], accept, gamma),
         slack(here, 2 * gamma + 2, epsilon),
+        _under_other_parameters(here, state.tokens, tokens) if raw is not None else {},
     )
+
+
+def _under_other_parameters(here: InScenario, prefix: Tokens, tokens: Tokens) -> dict[str, ModelRows]:
+    """Return the rows under sampling parameters of which one is missing, by the sentence about it."""
+    setting = _setting(here.variant.label)
+    target, draft = here.task.target, draft_model(here.task)
+    if not setting or not isinstance(target, Processed) or not isinstance(draft, Processed):
+        return {}
+    right, result = _rows(target, draft, prefix, tokens), dict[str, ModelRows]()
+    for name, value in setting.items() if len(setting) > 1 else ():
+        less = {other: kept for other, kept in setting.items() if other != name}
+        wrong = _rows(_warped(target, less), _warped(draft, less), prefix, tokens)
+        result |= _in_place(right, wrong, f"taken before {name}={value:g} is applied")
+    for name in sorted(set(setting) & {"top_k", "top_p", "min_p"}):
+        less = {other: kept for other, kept in setting.items() if other != name}
+        whole = _rows(_warped(target, less), _warped(draft, less), prefix, tokens)
+        for said, cut in _CUTS.items():
+            if said.startswith(("not", name)):
+                wrong = ModelRows(*(_all_cut(cut, *pair, setting[name]) for pair in zip(whole, right, strict=True)))
+                result |= _in_place(right, wrong, said.format(name=name))
+    return result
+
+
+def _all_cut(cut: Cut, whole: Sequence[Row], right: Sequence[Row], value: float) -> tuple[Row, ...]:
+    return tuple(cut(row, by, value) for row, by in zip(whole, right, strict=True))
+
+
+Cut = Callable[[Row, Row, float], Row]
+_CUTS: Mapping[str, Cut] = {
+    "not divided by its sum after {name}": lambda row, by, value: [
+        mass if kept > 0 else 0 * mass for mass, kept in zip(row, by, strict=True)
+    ],
+    "min_p compared with the probabilities themselves, not with the share of the largest one": lambda row, by, value: (
+        scaled([mass if mass >= min(value, max(row)) else 0 * mass for mass in row])
+    ),
+    "top_p without the token that reaches it": lambda row, by, value: scaled(
+        [
+            mass if sum(other for other in row if other >= mass) <= value or mass == max(row) else 0 * mass
+            for mass in row
+        ]
+    ),
+}
+"""How a row is truncated otherwise: ``p is ...``, by the row before it, the right one, and the parameter's value."""
+
+
+def _in_place(right: ModelRows, wrong: ModelRows, said: str) -> dict[str, ModelRows]:
+    if said.startswith(("min_p", "top_p")):
+        said = f"taken with {said}"
+    return {
+        f"p is {said}": right._replace(p=wrong.p),
+        f"q is {said}": right._replace(q=wrong.q),
+        f"p and q are {said}": wrong,
+    }
+
+
+def _warped(model: Processed, parameters: Mapping[str, float]) -> LanguageModel:
+    values: dict[str, Any] = {name: int(value) if name == "top_k" else value for name, value in parameters.items()}
+    return warped(model.bare, **values)
+
+
+def _setting(label: str) -> dict[str, float]:
+    """Return the sampling parameters in the label of a variant."""
+    found = re.findall(r"\b(temperature|top_k|top_p|min_p|repetition_penalty)=([0-9.e+-]+)", label)
+    return {name: float(value) for name, value in found}
 
 
 def _unprocessed(model: Processed) -> LanguageModel:
@@ -263,7 +338,7 @@ def _values(given: GivenDrafts, part: str) -> Iterator[tuple[int, Any]]:
 def _expected(given: GivenDrafts, part: str, i: int, rows: ModelRows) -> Any:
     if part == "accept":
         return ratio(rows.p[i][given.drafts[i]], rows.q[i][given.drafts[i]])
-    return excess(rows.p[i], rows.q[i]) if part == "replace" else rows.p[i]
+    return excess(rows.p[i], rows.q[i]) if part == "replace" else scaled(rows.p[i])
 
 
 def _fits(seen: Any, said: Any, most: float) -> bool:
@@ -280,28 +355,43 @@ def _is_wrong(given: GivenDrafts, part: str) -> bool:
     return any(not _fits(seen, _expected(given, part, i, given.rows), given.slack) for i, seen in _values(given, part))
 
 
+def named_fault(all_given: Sequence[GivenDrafts], parameters: str) -> RoundFault | None:
+    """Return what is wrong with rounds, or None where each follows the rule."""
+    return (
+        _named(all_given, parameters) if any(_is_wrong(given, part) for given in all_given for part in PARTS) else None
+    )
+
+
 def _named(all_given: Sequence[GivenDrafts], parameters: str) -> RoundFault:
     wrong = [part for part in PARTS if any(_is_wrong(given, part) for given in all_given)]
     other = _other_rows(all_given, parameters)
     if other:
         return RoundFault(f"{other}: {_example(all_given, wrong[0])}", frozenset(wrong))
-    return RoundFault("; ".join(_sentence(all_given, part) for part in wrong[:2]), frozenset(wrong))
+    names = [part for part in wrong if _rule_sentence(all_given, part)]
+    said = "; ".join(_sentence(all_given, part) for part in (names or wrong[:1])[:2])
+    return RoundFault(said, frozenset(wrong), bool(names))
 
 
 def _sentence(all_given: Sequence[GivenDrafts], part: str) -> str:
+    rule = _rule_sentence(all_given, part)
+    return f"{rule}: {_example(all_given, part, briefly=True)}" if rule else _example(all_given, part)
+
+
+def _rule_sentence(all_given: Sequence[GivenDrafts], part: str) -> str:
+    """Return what one part of the rounds follows in the place of the rule, or nothing."""
     name = _name(all_given, part)
     if part == "accept":
-        name = name or _depends_on_later(all_given)
-        rule = f"drafts are accepted {name}, expected min(1, p/q)" if name else ""
-    elif part == "replace":
-        rule = f"a rejected draft is replaced by a draw from {name}, expected norm(max(p - q, 0))" if name else ""
-    else:
-        rule = f"the bonus token is drawn from {name}, expected p after the last draft" if name else ""
-    return f"{rule}: {_example(all_given, part, briefly=True)}" if rule else _example(all_given, part)
+        name = name or ("" if all_given[0].of_engine else _depends_on_later(all_given))
+        return f"drafts are accepted {name}, expected min(1, p/q)" if name else ""
+    if part == "replace":
+        return f"a rejected draft is replaced by a draw from {name}, expected norm(max(p - q, 0))" if name else ""
+    return f"the bonus token is drawn from {name}, expected p after the last draft" if name else ""
 
 
 def _name(all_given: Sequence[GivenDrafts], part: str) -> str:
     """Return the name of the one formula that fits all that was seen of a part, or nothing."""
+    if all_given[0].of_engine and not _tells(all_given, (part,)):
+        return ""
     seen = [(given, i, value) for given in all_given for i, value in _values(given, part)]
     fitting = []
     formulas: Mapping[str, Any] = {"accept": ACCEPT, "replace": REPLACE, "bonus": BONUS}[part]
@@ -309,31 +399,44 @@ def _name(all_given: Sequence[GivenDrafts], part: str) -> str:
         if all(_fits(value, formula(given.rows, given.drafts, i), given.slack) for given, i, value in seen):
             fitting.append(name)
     if part == "accept" and not fitting:
-        return _lenience(seen)
+        return _family(seen)
     several_tokens = any(len(given.rows.p[0]) > 2 for given in all_given)  # with two tokens many formulas are one
     return fitting[0] if len(fitting) == 1 or (fitting and several_tokens) else ""
 
 
-def _lenience(seen: Sequence[tuple[GivenDrafts, int, Any]]) -> str:
-    """Return ``with probability min(1, c p/q)`` where one constant fits everything."""
-    factors = []
+def _family(seen: Sequence[tuple[GivenDrafts, int, Any]]) -> str:
+    """Return the acceptance of a family with one free number, where one number fits everything."""
+    open_ones = []
     for given, i, value in seen:
-        p, q = given.rows.p[i][given.drafts[i]], given.rows.q[i][given.drafts[i]]
-        if 0 < value < 1 - 1e-6 and p > 0 and q > 0:
-            factors.append(value * q / p)
-    if len(factors) < 2:
+        p, q = (float(row[given.drafts[i]]) for row in (given.rows.p[i], given.rows.q[i]))
+        if 1e-6 < value < 1 - 1e-6 and p > 0 and q > 0 and abs(p - q) > 1e-6:
+            open_ones.append((p, q, float(value)))
+    if len(open_ones) < 2:
         return ""
-    factor = factors[0]
-    fits = all(
-        _fits(
-            value,
-            min(1, factor * given.rows.p[i][given.drafts[i]] / given.rows.q[i][given.drafts[i]]),
-            4 * given.slack * max(1, float(factor)),
-        )
-        for given, i, value in seen
-        if given.rows.q[i][given.drafts[i]] > 0
-    )
-    return f"with probability min(1, {short(factor)} p/q)" if fits else ""
+    for said, solve, formula in _FAMILIES:
+        number = solve(*open_ones[0])
+        if number > 0 and all(_fits_family(one, number, formula) for one in seen):
+            return said.format(c=short(number))
+    return ""
+
+
+def _fits_family(one: tuple[GivenDrafts, int, Any], number: float, formula: Callable[..., float]) -> bool:
+    given, i, value = one
+    p, q = (float(row[given.drafts[i]]) for row in (given.rows.p[i], given.rows.q[i]))
+    return q <= 0 or abs(float(value) - min(1.0, formula(p, q, number))) <= 8 * given.slack * max(1.0, number)
+
+
+_FAMILIES: tuple[tuple[str, Callable[..., float], Callable[..., float]], ...] = (
+    ("with probability min(1, {c} p/q)", lambda p, q, value: value * q / p, lambda p, q, c: c * p / q),
+    (
+        "with probability min(1, (p/q)^{c})",
+        lambda p, q, value: math.log(value) / math.log(p / q),
+        lambda p, q, c: (p / q) ** c,
+    ),
+    ("with probability min(1, p/(q + {c}))", lambda p, q, value: p / value - q, lambda p, q, c: p / (q + c)),
+    ("with probability min(1, p/q + {c})", lambda p, q, value: value - p / q, lambda p, q, c: p / q + c),
+)
+"""Words, the number that fits one acceptance, and the acceptance by it."""
 
 
 def _depends_on_later(all_given: Sequence[GivenDrafts]) -> str:
@@ -349,6 +452,8 @@ def _depends_on_later(all_given: Sequence[GivenDrafts]) -> str:
 
 def _other_rows(all_given: Sequence[GivenDrafts], parameters: str) -> str:
     """Return a sentence where the round follows the rule with other rows in the place of p, of q or of both."""
+    if not _tells(all_given):
+        return ""
     before = f"taken before {parameters or 'the sampling parameters'} is applied"
     for said, change in (
         (f"p is {before}", _raw_p),
@@ -358,6 +463,9 @@ def _other_rows(all_given: Sequence[GivenDrafts], parameters: str) -> str:
     ):
         if _follows(all_given, change):
             return said
+    for said in all_given[0].others:
+        if _follows(all_given, lambda given, said=said: given.others.get(said)):  # type: ignore[misc]
+            return said
     power = _power(all_given)
     if power and _follows(
         all_given, lambda given: given.rows._replace(p=tuple(_powered(row, power) for row in given.rows.p))
@@ -366,6 +474,19 @@ def _other_rows(all_given: Sequence[GivenDrafts], parameters: str) -> str:
         twice = f"temperature={value}" in parameters
         return f"the temperature {value} is applied twice to p" if twice else f"p has a further temperature of {value}"
     return ""
+
+
+def _tells(all_given: Sequence[GivenDrafts], parts: Sequence[str] = PARTS) -> bool:
+    """Return whether a number that deviates is no certainty: one that is fits too many rows."""
+    for given in all_given:
+        for part in parts:
+            for i, seen in _values(given, part):
+                masses = [float(mass) for mass in (seen.values() if isinstance(seen, Mapping) else [seen])]
+                if not _fits(seen, _expected(given, part, i, given.rows), given.slack) and any(
+                    1e-6 < mass < 1 - 1e-6 for mass in masses
+                ):
+                    return True
+    return False
 
 
 def _raw_p(given: GivenDrafts) -> ModelRows | None:
@@ -425,7 +546,8 @@ def _numbers(given: GivenDrafts, part: str, i: int, seen: Any, said: Any, *, bri
     if part == "accept":
         p, q = given.rows.p[i][given.drafts[i]], given.rows.q[i][given.drafts[i]]
         does, ought = apart(seen, said)
-        which = f"{draft} (p = {short(p)}, q = {short(q)})"
+        guessed = q == 1 and given.of_engine and ("draft", i) not in given.places
+        which = f"{draft} (p = {short(p)}, q = {short(q)}{', as it is not drawn' if guessed else ''})"
         if briefly:
             return f"{which} with {does} instead of {ought}{at}"
         return f"{which} is accepted with probability {does}{at}, expected {ought} = min(1, p/q)"

@@ -6,12 +6,15 @@ draw from norm(max(p - q, 0)), a bonus comes from p. Of all ways to read the dra
 deviations from the rule is taken. A deviation is named if a row of another text, or the row of another role, has
 exactly the numbers that were seen.
 
+Two sources narrow the ways. The moments of the queries tell which text an engine works on at a draw, so a draw is not
+read into a round that is over. A line of the program has the roles that it has on most paths (``Models.roles``).
+
 This explains a refutation and refutes nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from specverify.checks.explaining.engine_paths import PathDraw
@@ -23,23 +26,71 @@ from specverify.reference import LanguageModel, Tokens
 NEAR = 1e-6
 MOST_DRAWS = 24
 MOST_DRAFTS = 5
-MOST_READINGS = 20_000
-WORST = 5.0
-"""A reading that deviates more than this says nothing."""
-OTHER_DRAFT, OTHER_NUMBER, NO_TEST, LOST = 3.0, 2.0, 2.5, 1.5
+MOST_READINGS = 6000
+WORST, OF_EACH_DRAW = 8.0, 1.0
+"""A reading that deviates more than this, or than so much for each draw, says nothing."""
+OTHER_DRAFT, OTHER_NUMBER, NO_TEST, LOST, DROPPED = 3.0, 2.0, 2.5, 1.5, 2.75
+LIKE_A_COIN, UNDRAWN_TOKEN = 0.1, 3.0
+UNKNOWN_ROW, UNDRAWN = 0.5, 1.75
+"""What a deviation from no known row costs more, and what a draft costs that is neither drawn nor tested."""
+LATE = 2.0
+"""A draw is read into a round, and a longer text than that of the round was asked about before it, or the round's own
+text was not asked about yet."""
+OTHER_LINE = 1.0
+"""A draw is read in a role that its line does not have on other paths."""
+PASSED_OVER = 0.75
+"""A token follows without a draft where the draft model was asked for one."""
 UNLIKELY = 0.25
 """A reading that follows the rule, but is not how rounds usually go."""
+
+
+ROLES: Mapping[str, frozenset[str]] = {
+    "draft": frozenset({"draft"}),
+    "accept": frozenset({"test"}),
+    "residual": frozenset({"replace"}),
+    "bonus": frozenset({"bonus"}),
+}
+"""What a decoder draws under a name."""
 
 
 class Models(NamedTuple):
     """What a path is read with."""
 
     p: LanguageModel
-    q: LanguageModel
+    q: LanguageModel | None
+    """None where the draft model is not known: a draft is then whatever is drawn before a test."""
     prompt: Tokens
     horizon: int
     asked: tuple[Tokens, ...] = ()
     """The texts that a model was asked about: rows that may have been used in the place of others."""
+    queries: tuple[tuple[int, str, Tokens], ...] = ()
+    """The same with the draws that were made before, and the name of the model."""
+    roles: Mapping[str, frozenset[str]] = {}
+    """Lines of the program -> what is drawn there, where that is settled."""
+    guesses: bool = True
+    """Whether drafts may come without a draw."""
+    learned: Mapping[Tokens, Row] = {}
+    """Where the draft model is not known: the rows that drafts are drawn from on most paths."""
+
+
+class ReadRound(NamedTuple):
+    """One round of a reading, as numbers."""
+
+    text: Tokens
+    drafts: Tokens
+    q: tuple[Row, ...]
+    """The rows that the drafts were drawn from."""
+    accept: tuple[float, ...]
+    """P(draft i is accepted), as far as the tests go."""
+    end: tuple[str, Row] = ("", ())
+    """``replace``, ``bonus`` or ``plain`` and the row that the last token was drawn from."""
+    places: tuple[tuple[str, int, str], ...] = ()
+    """Role, position and line of each draw."""
+    fault: str = ""
+    structure: str = ""
+    """What the round does that no round does: it leaves a draft out, goes on behind a rejection, ..."""
+    dropped: int | None = None
+    """A token that was drafted and left out, untested."""
 
 
 class Reading(NamedTuple):
@@ -51,6 +102,47 @@ class Reading(NamedTuple):
     used: tuple[Tokens, ...]
     """The texts whose rows decide."""
     cost: float
+    rounds: tuple[ReadRound, ...] = ()
+
+
+class _Drafted(NamedTuple):
+    """Draws that may be the drafts of a round."""
+
+    tokens: Tokens
+    q: tuple[Row, ...]
+    next: int
+    cost: float = 0.0
+    fault: str = ""
+    places: tuple[str, ...] = ()
+    drawn: bool = False
+    """Whether the last one was drawn, and not certain."""
+
+
+class _Round(NamedTuple):
+    """A round that is being read: what is known of it before its last token."""
+
+    text: Tokens
+    drafted: _Drafted
+    rejected: tuple[Tokens, ...]
+    cost: float
+    words: tuple[str, ...] = ()
+    fault: str = ""
+    accept: tuple[float, ...] = ()
+    places: tuple[tuple[str, int, str], ...] = ()
+    out: Tokens = ()
+    """The tokens that are emitted."""
+    structure: str = ""
+    dropped: int | None = None
+
+    def record(self, end: str, row: Row, place: str, fault: str) -> ReadRound:
+        """Return the whole round."""
+        drafted = self.drafted
+        places = (*self.places, *(("draft", i, at) for i, at in enumerate(drafted.places)))
+        last = (end, len(self.accept) - (end == "replace"), place)
+        tokens = drafted.tokens
+        return ReadRound(
+            self.text, tokens, drafted.q, self.accept, (end, row), (*places, last), fault, self.structure, self.dropped
+        )
 
 
 class _Alternative(NamedTuple):
@@ -64,6 +156,7 @@ class _Alternative(NamedTuple):
     used: tuple[Tokens, ...] = ()
     ended: bool = False
     rejected: tuple[Tokens, ...] = ()
+    round: ReadRound | None = None
 
 
 def items_of_decisions(decisions: Sequence[Decision]) -> list[PathDraw]:
@@ -87,16 +180,15 @@ def reading_of(drawn: Sequence[PathDraw], models: Models, new: Tokens) -> Readin
     if len(items) > MOST_DRAWS or any(not _is_readable(item) for item in items):
         return None
     reader = _PathReader(items, models, models.prompt + new)
-    result = reader.read(0, models.prompt, (), 1)
-    return result if result is not None and result.cost < WORST else None
+    return reader.read(0, models.prompt, (), 1)
 
 
 def _is_readable(item: PathDraw) -> bool:
     if item.together:
         return False
     if item.is_lookup:
-        return item.outcome is not None and len(item.pmf) > 1
-    return item.low <= 0 or item.high >= 1
+        return (item.outcome is not None and len(item.pmf) > 1) or len(item.widths) > 1
+    return item.low <= 0 or item.high >= 1 or len(item.widths) > 1
 
 
 class _PathReader:
@@ -105,17 +197,29 @@ class _PathReader:
     def __init__(self, items: Sequence[PathDraw], models: Models, final: Tokens) -> None:
         self.items, self.models, self.final = items, models, final
         self.readings = 0
+        self.worst = max(WORST, OF_EACH_DRAW * len(items))
         self._rows: dict[tuple[str, Tokens], Row] = {}
         self._best: dict[tuple[int, Tokens, tuple[Tokens, ...]], Reading | None] = {}
         self.end = len(models.prompt) + models.horizon
+        self.size = len(models.p(models.prompt))
+        own = [query for query in models.queries if query[2][: len(models.prompt)] == models.prompt]
+        self.asks_draft = any(name == "draft" for _, name, _ in own)
+        counted = [query for query in own if query[1] == "draft" or not self.asks_draft]
+        starts = [len(item.before) for item in items]
+        self.longest = [max((len(text) for at, _, text in counted if at <= start), default=0) for start in starts]
+        self.first: dict[tuple[str, Tokens], int] = {}
+        self.order: dict[tuple[str, Tokens], int] = {}
+        for number, (moment, name, text) in enumerate(own):
+            self.first.setdefault((name, text), moment)
+            self.order.setdefault((name, text), number)
 
     def p(self, text: Tokens) -> Row:
         """Return the row of the target after a text."""
         return self._row("p", self.models.p, text)
 
     def q(self, text: Tokens) -> Row:
-        """Return the row of the draft model after a text."""
-        return self._row("q", self.models.q, text)
+        """Return the row of the draft model after a text; zeros where that is not known."""
+        return [0.0] * self.size if self.models.q is None else self._row("q", self.models.q, text)
 
     def _row(self, name: str, model: LanguageModel, text: Tokens) -> Row:
         if (name, text) not in self._rows:
@@ -150,92 +254,203 @@ class _PathReader:
                     continue
                 rest = following
             cost = step.cost + rest.cost
-            if cost < WORST and (best is None or cost < best.cost):
-                best = Reading((step.words, *rest.words), step.fault or rest.fault, step.used + rest.used, cost)
+            if cost < self.worst and (best is None or cost < best.cost):
+                rounds = (*filter(None, (step.round,)), *rest.rounds)
+                used = step.used + rest.used
+                best = Reading((step.words, *rest.words), step.fault or rest.fault, used, cost, rounds)
         return best
 
     def _next(self, at: int, *, lookup: bool) -> PathDraw | None:
         item = self.items[at] if at < len(self.items) else None
         return item if item is not None and item.is_lookup == lookup else None
 
+    def _misfit(self, at: int, role: str, longest: int, asked: tuple[str, Tokens] | None = None) -> float:
+        """Return the cost of reading a draw in a role, in a round whose texts are at most so long."""
+        if at >= len(self.items):
+            return 0.0
+        item = self.items[at]
+        roles = self.models.roles.get(item.place or item.call)
+        cost = OTHER_LINE * bool(roles and role not in roles)
+        if self.longest[at] > longest or (asked and self.first.get(asked, 0) > len(item.before)):
+            cost += LATE
+        return cost
+
     def _rounds(self, at: int, text: Tokens, rejected: tuple[Tokens, ...]) -> Iterator[_Alternative]:
         """Yield every way to read the next draws as one round."""
-        for token, after, cost, said, _ in self._token(at, text, self.p(text), "p", rejected):
+        certain = UNLIKELY / 10 if _certain(self.p(text)) is not None and not self.asks_draft else 2 * UNLIKELY
+        yield from self._without_draft(at, _Round(text, _Drafted((), (), at), rejected, certain))
+        for drafted in self._drafts(at, text):
+            yield from self._decided(drafted.next, _Round(text, drafted, rejected, drafted.cost, fault=drafted.fault))
+            if drafted.drawn:
+                yield from self._dropped(drafted, text, rejected)
+
+    def _without_draft(self, at: int, now: _Round) -> Iterator[_Alternative]:
+        """Yield the ways to read the next draw as a token of the target."""
+        text = now.text
+        for token, after, cost, said, place in self._token(at, text, self.p(text), "p", now.rejected):
+            drawn = after > at
+            more = self._misfit(at, "plain", len(text), ("target", text)) if drawn else 0.0
+            more += PASSED_OVER * (("draft", text) in self.first and now.dropped is None)
+            fault = now.fault or (said and f"a token is drawn without a draft, {said}")
+            shown = said or f"p = {short(self.p(text)[token])}{place}"
+            words = ", ".join([*now.words, f"next token {token} ({shown})"])
+            row = self._drawn_from(at, text, self.p(text)) if drawn else _sure(token, self.size)
+            record = now.record("plain", row, place[2:] if drawn else "", fault)
             yield from self._emitted(
-                after, text, (token,), f"next token {token} ({said or f'p = {short(self.p(text)[token])}'})",
-                cost + 2 * UNLIKELY, said and f"a token is drawn without a draft, {said}", (text,), None, (),
-            )  # fmt: skip
-        for drafts, after, cost, fault in self._drafts(at, text):
-            yield from self._decided(after, text, drafts, 0, rejected, cost, [], fault)
+                after, text, (token,), words, now.cost + cost + more, fault, (text,), None, (), record
+            )
 
-    def _drafts(self, at: int, text: Tokens) -> Iterator[tuple[Tokens, int, float, str]]:
-        """Yield the drafts that the next draws may be, with the draw behind them."""
-        open_ones: list[tuple[Tokens, int, float, str]] = [((), at, 0.0, "")]
-        while open_ones:
-            drafts, here, cost, fault = open_ones.pop(0)
-            if drafts:
-                yield drafts, here, cost, fault
-            if len(drafts) == MOST_DRAFTS:
-                continue
-            row = self.q(text + drafts)
-            sure = _certain(row)
-            if sure is not None:
-                open_ones.append(((*drafts, sure), here, cost, fault))
-            elif (item := self._next(here, lookup=True)) is not None and item.outcome is not None:
-                if same_row(item.pmf, row, NEAR):
-                    open_ones.append(((*drafts, item.outcome), here + 1, cost, fault))
-                elif not fault and cost == 0:
-                    named = self._named_row(item.pmf, text + drafts, ())
-                    said = f"draft {len(drafts) + 1} is drawn from {named}, expected q = {short_row(row)}"
-                    open_ones.append(((*drafts, item.outcome), here + 1, cost + OTHER_DRAFT, said))
-
-    def _decided(
-        self, at: int, text: Tokens, drafts: Tokens, i: int, rejected: tuple[Tokens, ...],
-        cost: float, words: list[str], fault: str,
-    ) -> Iterator[_Alternative]:  # fmt: skip
-        """Yield every way to read the tests from that of draft i on."""
-        if cost >= WORST:
-            return
-        if i == len(drafts):
-            yield from self._bonus(at, text, drafts, rejected, cost, words, fault)
-            return
-        here = text + drafts[:i]
-        p, q = self.p(here), self.q(here)
-        token, bound = drafts[i], ratio(p[drafts[i]], q[drafts[i]])
-        drafted = f"drafted {token}" + (f" (q = {short(q[token])})" if q[token] < 1 - NEAR else "")
-        if len(text) + i >= self.end:
-            accepts = [(at + (self._next(at, lookup=False) is not None), True, 0.0, "", "")]
+    def _dropped(self, drafted: _Drafted, text: Tokens, rejected: tuple[Tokens, ...]) -> Iterator[_Alternative]:
+        """Yield the ways to read the last of the drafts as one that is left out, untested."""
+        token, number = drafted.tokens[-1], len(drafted.tokens)
+        place = f", {drafted.places[-1]}" if drafted.places[-1] else ""
+        said = f"drafted {token} (q = {short(drafted.q[-1][token])}{place}), left out without a test"
+        wrong = f"draft {number} ({token}) is drawn and left out without a test"
+        rest = drafted._replace(tokens=drafted.tokens[:-1], q=drafted.q[:-1], places=drafted.places[:-1])
+        fault = drafted.fault or wrong
+        now = _Round(text, rest, rejected, drafted.cost + DROPPED, (said,), fault, structure=wrong, dropped=token)
+        now = now._replace(places=(("draft", number - 1, drafted.places[-1]),))
+        if rest.tokens:
+            yield from self._decided(drafted.next, now)
         else:
-            accepts = list(self._tests(at, here, token, bound, rejected))
-        for after, accepted, more, told, wrong in accepts:
-            word = "accepted" if accepted else "rejected"
-            said = [*words, f"{drafted}, {word}{f' ({told})' if told else ''}"]
-            first = fault or (f"draft {i + 1} ({token}) is {wrong}" if wrong else "")
+            yield from self._without_draft(drafted.next, now)
+
+    def _drafts(self, at: int, text: Tokens) -> Iterator[_Drafted]:
+        """Yield the drafts that the next draws may be."""
+        open_ones = [_Drafted((), (), at)]
+        while open_ones:
+            drafted = open_ones.pop(0)
+            if drafted.tokens:
+                yield drafted
+            if len(drafted.tokens) < MOST_DRAFTS:
+                open_ones += self._one_more(drafted, text)
+
+    def _one_more(self, drafted: _Drafted, text: Tokens) -> Iterator[_Drafted]:
+        here, at = text + drafted.tokens, drafted.next
+        item = self.items[at] if at < len(self.items) else None
+        known = self.models.q is not None
+        row = self.q(here)
+        sure = _certain(row) if known else None
+        late = LATE if self._is_behind_target(text, here) else 0.0
+        if sure is not None and (not self.asks_draft or ("draft", here) in self.first):
+            yield self._with(drafted, sure, row, at, late)
+        elif item is not None and (token := item.token_from(row, NEAR)) is not None and known:
+            cost = self._misfit(at, "draft", len(here), ("draft", here)) + LIKE_A_COIN * (not item.is_lookup) + late
+            yield self._with(drafted, token, row, at + 1, cost, place=item.place, drawn=True)
+        elif item is not None and item.is_lookup and item.outcome is not None:
+            cost = self._misfit(at, "draft", len(here), ("draft", here))
+            if not known:
+                other = here in self.models.learned and not same_row(item.pmf, self.models.learned[here], NEAR)
+                cost += OTHER_DRAFT * other
+                yield self._with(drafted, item.outcome, item.pmf, at + 1, cost, place=item.place, drawn=True)
+            elif not drafted.fault and drafted.cost < OTHER_DRAFT:
+                named = self._named_row(item.pmf, here, ())
+                said = f"draft {len(drafted.tokens) + 1} is drawn from {named}, expected q = {short_row(row)}"
+                more = cost + OTHER_DRAFT
+                yield self._with(drafted, item.outcome, row, at + 1, more, said, item.place, drawn=True)
+        if not self.asks_draft:
+            yield from self._guesses(drafted, here)
+
+    def _is_behind_target(self, text: Tokens, here: Tokens) -> bool:
+        """Return whether the target was asked about the beginning of a round between its first draft and this one."""
+        first, target, this = (self.order.get(key, -1) for key in (("draft", text), ("target", text), ("draft", here)))
+        return 0 <= first < target < this
+
+    def _guesses(self, drafted: _Drafted, here: Tokens) -> Iterator[_Drafted]:
+        """Yield drafts that are not drawn, as of a draft without a model: what is tested next is one."""
+        if not self.models.guesses or any(max(row) < 1 for row in drafted.q):
+            return
+        coin = self._next(drafted.next + len(drafted.tokens), lookup=False)
+        fitting: list[int] = []
+        p = self.p(here)
+        if coin is None and _certain(p) is not None:
+            return  # as a token of the target would be
+        if coin is not None:
+            seen = coin.high if coin.low <= 0 else coin.low
+            fitting = [token for token, mass in enumerate(p) if abs(mass - seen) < NEAR]
+        for token in dict.fromkeys((*fitting, *self.final[len(here) : len(here) + 1])):
+            yield self._with(drafted, token, _sure(token, self.size), drafted.next, UNLIKELY * (1 + (coin is None)))
+
+    def _with(
+        self, drafted: _Drafted, token: int, row: Row, after: int, cost: float, fault: str = "", place: str = "",
+        *, drawn: bool = False,
+    ) -> _Drafted:  # fmt: skip
+        return _Drafted(
+            (*drafted.tokens, token), (*drafted.q, row), after, drafted.cost + cost, drafted.fault or fault,
+            (*drafted.places, place), drawn,
+        )  # fmt: skip
+
+    def _decided(self, at: int, now: _Round) -> Iterator[_Alternative]:
+        """Yield every way to read the tests from that of the next draft on."""
+        if now.cost >= self.worst:
+            return
+        drafted, i, text = now.drafted, len(now.accept), now.text
+        if i == len(drafted.tokens):
+            yield from self._bonus(at, now)
+            return
+        here = text + drafted.tokens[:i]
+        p, q, token = self.p(here), drafted.q[i], drafted.tokens[i]
+        bound = float(ratio(p[token], q[token]))
+        line = drafted.places[i]
+        inside = f"q = {short(q[token])}{f', {line}' if line else ''}" if q[token] < 1 - NEAR else ""
+        word = f"drafted {token}" + (f" ({inside})" if inside else "")
+        if len(text) + i >= self.end:
+            accepts = [(at + (self._next(at, lookup=False) is not None), True, 0.0, "", "", bound)]
+        else:
+            accepts = list(self._tests(at, here, token, q, now.rejected))
+        for after, accepted, cost, told, wrong, value in accepts:
+            drawn = after > at and len(text) + i < self.end
+            more = cost + (self._misfit(at, "test", len(text) + len(drafted.tokens)) if drawn else 0.0)
+            said = f"{word}, {'accepted' if accepted else 'rejected'}{f' ({told})' if told else ''}"
+            first = now.fault or (f"draft {i + 1} ({token}) is {wrong}" if wrong else "")
+            places = (*now.places, ("test", i, self.items[at].place)) if drawn else now.places
+            then = now._replace(
+                cost=now.cost + more, words=(*now.words, said), fault=first, accept=(*now.accept, value), places=places
+            )
             if accepted:
-                yield from self._decided(after, text, drafts, i + 1, rejected, cost + more, said, first)
+                then = then._replace(out=(*now.out, token))
+            yield from self._decided(after, then) if accepted else self._replaced(after, then, p, q)
+
+    def _replaced(self, at: int, now: _Round, p: Row, q: Row) -> Iterator[_Alternative]:
+        """Yield every way to read the token in the place of the draft that was rejected last."""
+        text, drafts, i = now.text, now.drafted.tokens, len(now.accept) - 1
+        here, gone = text + drafts[:i], ((*text, *drafts[: i + 1]),)
+        for new, last, cost, row, place in self._token(at, here, excess(p, q), "norm(max(p - q, 0))", now.rejected):
+            drawn = last > at
+            more = self._misfit(at, "replace", len(text) + len(drafts)) if drawn else 0.0
+            shown = f"replaced by {new}" + (f" ({row})" if row else f" ({place[2:]})" if place else "")
+            fault = now.fault or (row and f"a rejected draft is replaced by a token {row}{_at(place)}")
+            used = tuple(text + drafts[:k] for k in range(i + 1))
+            seen = self._drawn_from(at, here, excess(p, q)) if drawn else self._certainly(new, at)
+            then = now._replace(cost=now.cost + cost + more, words=(*now.words, shown), fault=fault)
+            record = then.record("replace", seen, place[2:], fault)
+            words = ", ".join(then.words)
+            yield from self._emitted(last, text, (*now.out, new), words, then.cost, fault, used, None, gone, record)
+            if now.structure:
                 continue
-            rule, name = excess(p, q), "norm(max(p - q, 0))"
-            gone = ((*here, token),)
-            for new, last, dearer, row, place in self._token(after, here, rule, name, rejected):
-                shown = f"replaced by {new}" + (f" ({row})" if row else "")
-                second = first or (row and f"a rejected draft is replaced by a token {row}{place}")
-                used = tuple(text + drafts[:k] for k in range(i + 1))
-                yield from self._emitted(
-                    last, text, (*drafts[:i], new), ", ".join([*said, shown]), cost + more + dearer, second, used, None,
-                    gone,
-                )  # fmt: skip
+            kept = f"the rejected draft {i + 1} ({drafts[i]}) is emitted, and its replacement behind it"
+            record = record._replace(fault=now.fault or kept, structure=kept)
+            emitted = (*now.out, drafts[i], new)
+            words, fault = f"{words}, but {drafts[i]} is emitted too", now.fault or kept
+            yield from self._emitted(last, text, emitted, words, then.cost + DROPPED, fault, used, None, gone, record)
+            if i + 1 < len(drafts):
+                wrong = (
+                    f"draft {i + 2} ({drafts[i + 1]}) is still tested after draft {i + 1} ({drafts[i]}) was rejected"
+                )
+                on = then._replace(out=(*now.out, new), structure=wrong, fault=now.fault or wrong)
+                yield from self._decided(last, on._replace(cost=then.cost + DROPPED))
 
     def _tests(
-        self, at: int, here: Tokens, token: int, bound: float, rejected: tuple[Tokens, ...]
-    ) -> Iterator[tuple[int, bool, float, str, str]]:
-        """Yield the draw behind the test, whether it accepts, its cost, its words, and what is wrong with it."""
-        item = self._next(at, lookup=False)
+        self, at: int, here: Tokens, token: int, q: Row, rejected: tuple[Tokens, ...]
+    ) -> Iterator[tuple[int, bool, float, str, str, float]]:
+        """Yield the draw behind the test, whether it accepts, its cost, its words, its fault, and P(accept)."""
+        item, bound = self._next(at, lookup=False), float(ratio(self.p(here)[token], q[token]))
         if item is not None:
             accepted = item.low <= 0
             seen, sign = (item.high, "<") if accepted else (item.low, ">=")
             at_place = f", {item.place}" if item.place else ""
             if abs(seen - bound) < NEAR:
-                yield at + 1, accepted, 0.0, f"u {sign} {short(seen)}{at_place}", ""
+                yield at + 1, accepted, 0.0, f"u {sign} {short(seen)}{at_place}", "", seen
             else:
                 does, ought = apart(seen, bound)
                 by = self._named_ratio(seen, here, token, rejected)
@@ -243,78 +458,128 @@ class _PathReader:
                 where = f" ({item.place})" if item.place else ""
                 rows = f"tested with {by}; expected the rows after {here}: u < {does} instead of {ought}{where}"
                 plain = f"tested with u < {does}, expected u < {ought} = min(1, p/q){where}"
-                yield at + 1, accepted, OTHER_NUMBER, told, rows if by else plain
+                yield at + 1, accepted, OTHER_NUMBER + UNKNOWN_ROW * (not by), told, rows if by else plain, seen
         if bound > 1 - NEAR or bound < NEAR:
-            yield at, bound > NEAR, 0.0, "surely" if bound < NEAR else "", ""
+            yield at, bound > NEAR, 0.0, "surely" if bound < NEAR else "", "", bound
         else:
             by = self._named_ratio(1.0, here, token, rejected)
             as_by = f", as by {by}" if " after " in by else ""
             expected = f"without a test{as_by}; expected u < {short(bound)} = min(1, p/q)"
-            yield at, True, NO_TEST, expected, f"accepted {expected}"
+            yield at, True, UNDRAWN if max(q) == 1 else NO_TEST, expected, f"accepted {expected}", 1.0
 
-    def _bonus(
-        self, at: int, text: Tokens, drafts: Tokens, rejected: tuple[Tokens, ...],
-        cost: float, words: list[str], fault: str,
-    ) -> Iterator[_Alternative]:  # fmt: skip
+    def _bonus(self, at: int, now: _Round) -> Iterator[_Alternative]:
         """Yield the ways to go on where every draft was accepted."""
-        here = text + drafts
+        text, drafts = now.text, now.drafted.tokens
+        here, words = text + drafts, ", ".join(now.words)
         used = tuple(text + drafts[:k] for k in range(len(drafts)))
+        if now.out != drafts:  # one was rejected, and those behind it tested all the same
+            record = now.record("", (), "", now.fault)
+            yield from self._emitted(at, text, now.out, words, now.cost, now.fault, used, None, (), record)
+            return
         inside = len(here) < self.end
-        none = UNLIKELY if inside else 0.0
-        yield from self._emitted(at, text, drafts, ", ".join(words), cost + none, fault, used, drafts, ())
-        for new, after, more, row, place in self._token(at, here, self.p(here), "p", rejected):
+        none = UNLIKELY if inside and ("draft", here) not in self.first else 0.0
+        alone = now.record("", (), "", now.fault)
+        yield from self._emitted(at, text, drafts, words, now.cost + none, now.fault, used, drafts, (), alone)
+        for new, after, cost, row, place in self._token(at, here, self.p(here), "p", now.rejected):
+            more = self._misfit(at, "bonus", len(here)) if after > at else 0.0
+            more += PASSED_OVER * (("draft", here) in self.first)
             if not inside:  # behind the end: it is cut off
-                yield from self._emitted(after, text, drafts, ", ".join(words), cost, fault, used, None, ())
+                yield from self._emitted(after, text, drafts, words, now.cost + more, now.fault, used, None, (), alone)
                 continue
-            shown = f"bonus {new}" + (f" ({row})" if row else f" (p = {short(self.p(here)[new])})")
-            first = fault or (row and f"the bonus token is {row}{place}")
+            shown = f"bonus {new} ({row or f'p = {short(self.p(here)[new])}{place}'})"
+            first = now.fault or (row and f"the bonus token is {row}{_at(place)}")
+            seen = self._drawn_from(at, here, self.p(here)) if after > at else self._certainly(new, at)
+            record = now.record("bonus", seen, place[2:], first)
             yield from self._emitted(
-                after, text, (*drafts, new), ", ".join([*words, shown]), cost + more, first, (*used, here), None, ()
-            )
+                after, text, (*drafts, new), f"{words}, {shown}", now.cost + cost + more, first, (*used, here), None,
+                (), record,
+            )  # fmt: skip
 
     def _token(
         self, at: int, here: Tokens, rule: Row, name: str, rejected: tuple[Tokens, ...]
     ) -> Iterator[tuple[int, int, float, str, str]]:
         """Yield the token that is drawn next, the draw behind it, the cost, what is wrong with its row, and a place."""
+        yield from self._undrawn_token(at, here, rule, name)
+        item, sure = self.items[at] if at < len(self.items) else None, _certain(rule)
+        if item is None:
+            return
+        place = f", {item.place}" if item.place else ""
+        token = item.token_from(rule, NEAR)
+        if token is not None:
+            if sure is None:
+                yield token, at + 1, LIKE_A_COIN * (not item.is_lookup), "", place
+        elif item.is_lookup and len(here) >= self.end:
+            yield item.outcome or 0, at + 1, 0.0, "", place
+        elif item.is_lookup and item.outcome is None:
+            yield from self._by_widths(item, at, here, rule, name, rejected)
+        elif item.is_lookup and item.outcome is not None:
+            named = self._named_row(item.pmf, here, rejected)
+            cost = OTHER_NUMBER + UNKNOWN_ROW * named.startswith("(")
+            yield item.outcome, at + 1, cost, f"drawn from {named}, expected {name} = {short_row(rule)}", place
+
+    def _undrawn_token(self, at: int, here: Tokens, rule: Row, name: str) -> Iterator[tuple[int, int, float, str, str]]:
+        """Yield the same where no draw decides: the token is certain, is the last one, or is chosen by the program."""
         sure = _certain(rule)
+        emitted = self.final[len(here)] if len(here) < len(self.final) else None
         if sure is not None:
             yield sure, at, 0.0, "", ""
-            other = self.final[len(here)] if len(here) < len(self.final) else sure
-            if other != sure:
-                yield other, at, OTHER_NUMBER, f"drawn from another row, expected {name} = {short_row(rule)}", ""
+            if emitted is not None and emitted != sure:
+                said = f"drawn from another row, expected {name} = {short_row(rule)}"
+                yield emitted, at, UNDRAWN_TOKEN, said, ""
         elif at == len(self.items):  # the last token of a path need not be looked at
-            token = (
-                self.final[len(here)] if len(here) < len(self.final) else max(range(len(rule)), key=rule.__getitem__)
-            )
+            token = emitted if emitted is not None else max(range(len(rule)), key=rule.__getitem__)
             yield token, at, 0.0, "", ""
-        item = self._next(at, lookup=True)
-        if item is None or item.outcome is None:
-            return
-        if same_row(item.pmf, rule, NEAR):
-            if sure is None:
-                yield item.outcome, at + 1, 0.0, "", ""
-            return
-        if len(here) >= self.end:
-            yield item.outcome, at + 1, 0.0, "", ""
-            return
-        named = self._named_row(item.pmf, here, rejected)
-        place = f" ({item.place})" if item.place else ""
-        yield item.outcome, at + 1, OTHER_NUMBER, f"drawn from {named}, expected {name} = {short_row(rule)}", place
+        elif emitted is not None:
+            yield emitted, at, UNDRAWN_TOKEN, f"chosen without a draw, expected {name} = {short_row(rule)}", ""
+
+    def _drawn_from(self, at: int, here: Tokens, rule: Row) -> Row:
+        """Return the row that a token is drawn from, where that is known."""
+        item = self.items[at]
+        if item.pmf:
+            return item.pmf
+        rows = [
+            rule,
+            *(row for text in [here, *self._texts(here)] for _, row in _named_rows(self.p(text), self.q(text))),
+        ]
+        return next((row for row in rows if item.token_from(row, NEAR) is not None), ())
+
+    def _certainly(self, token: int, at: int) -> Row:
+        """Return the row of a token that is certain; nothing for the last one, which need not be looked at."""
+        return _sure(token, self.size) if at < len(self.items) else ()
+
+    def _by_widths(
+        self, item: PathDraw, at: int, here: Tokens, rule: Row, name: str, rejected: tuple[Tokens, ...]
+    ) -> Iterator[tuple[int, int, float, str, str]]:
+        """Yield what a lookup with fewer intervals than tokens draws, from rows that are not the rule's."""
+        place, ought = f", {item.place}" if item.place else "", f"expected {name} = {short_row(rule)}"
+        for text in [here, *self._texts(here)]:
+            for row_name, row in self._rows_after(text, here):
+                token = item.token_from(row, NEAR)
+                if token is not None:
+                    whose = "" if text == here else f" after {text}{_whose(text, here, rejected)}"
+                    said = f"drawn from {row_name}{whose} = {short_row(row)}, {ought}"
+                    yield token, at + 1, OTHER_NUMBER, said, place
+                    return
+        token = self.final[len(here)] if len(here) < len(self.final) else 0
+        said = f"drawn with the probabilities {short_row(item.widths)}, {ought}"
+        yield token, at + 1, OTHER_NUMBER + UNKNOWN_ROW, said, place
 
     def _emitted(
         self, at: int, text: Tokens, new: Tokens, words: str, cost: float, fault: str,
-        used: tuple[Tokens, ...], all_accepted: Tokens | None, rejected: tuple[Tokens, ...],
+        used: tuple[Tokens, ...], all_accepted: Tokens | None, rejected: tuple[Tokens, ...], record: ReadRound,
     ) -> Iterator[_Alternative]:  # fmt: skip
         """Yield what is emitted, if the final text has it; a last accepted draft may be missing there."""
         after = text + new
         kept = after[: len(self.final)]
         fits = self.final[: len(after)] == kept
         if fits and (len(after) <= len(self.final) or len(self.final) >= self.end):
-            yield _Alternative(at, after, words, cost, fault, used, rejected=rejected)
+            yield _Alternative(at, after, words, cost, fault, used, rejected=rejected, round=record)
         elif all_accepted and self.final == after[:-1] and at == len(self.items):
             said = f"the last accepted draft, {after[-1]}, is missing"
             first = fault or f"all drafts of a round are accepted and {said}"
-            yield _Alternative(at, self.final, f"{words}, but {said}", cost + LOST, first, used, ended=True)
+            yield _Alternative(
+                at, self.final, f"{words}, but {said}", cost + LOST, first, used, ended=True, round=record
+            )
 
     def _named_ratio(self, seen: float, here: Tokens, token: int, rejected: tuple[Tokens, ...]) -> str:
         """Return which other rows give this threshold, or nothing; one model's row alone is other, if that does it."""
@@ -343,10 +608,19 @@ class _PathReader:
             if same_row(seen, row, NEAR):
                 return f"{name} = {shown}"
         for text in self._texts(here):
-            for name, row in _named_rows(self.p(text), self.q(text)):
+            for name, row in self._rows_after(text, here):
                 if same_row(seen, row, NEAR):
                     return f"{name} after {text}{_whose(text, here, rejected)} = {shown}"
         return shown
+
+    def _rows_after(self, text: Tokens, here: Tokens) -> tuple[tuple[str, Row], ...]:
+        """Return the rows of another text, and the residuals in which one of its rows stands."""
+        p, q = self.p(text), self.q(text)
+        mixed = (
+            ("norm(max(p - q, 0)) with q", excess(self.p(here), q)),
+            ("norm(max(p - q, 0)) with p", excess(p, self.q(here))),
+        )
+        return (*_named_rows(p, q), *(mixed if text != here else ()))
 
     def _texts(self, here: Tokens) -> list[Tokens]:
         """Return the texts whose rows may stand for the row after ``here``, the likeliest first."""
@@ -367,6 +641,15 @@ def _whose(text: Tokens, here: Tokens, rejected: tuple[Tokens, ...]) -> str:
     if here[: len(text)] == text:
         return " (an earlier position)"
     return " (a later position)" if text[: len(here)] == here else " (another text)"
+
+
+def _at(place: str) -> str:
+    """Return a line in brackets, from its form behind a comma."""
+    return f" ({place[2:]})" if place else ""
+
+
+def _sure(token: int, size: int) -> Row:
+    return [float(other == token) for other in range(size)]
 
 
 def _certain(row: Row) -> int | None:

@@ -6,6 +6,7 @@ by a draw from norm(max(p - q, 0)), and after the last draft comes a bonus token
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -125,6 +126,13 @@ def _short_of_one(rows: ModelRows, drafts: Tokens, i: int) -> Row:
     return [*left[:-1], left[-1] + 1 - sum(left)]
 
 
+def _rest_on_last_excess(rows: ModelRows, drafts: Tokens, i: int) -> Row:
+    """Return the same with what is missing on the last token that p has more of than q."""
+    left = [max(a - b, 0 * a) for a, b in zip(rows.p[i], rows.q[i], strict=True)]
+    last = max((token for token, mass in enumerate(left) if mass > 0), default=len(left) - 1)
+    return [mass + (1 - sum(left)) * (token == last) for token, mass in enumerate(left)]
+
+
 def _without_draft(rows: ModelRows, drafts: Tokens, i: int) -> Row:
     return scaled([0 * mass if token == drafts[i] else mass for token, mass in enumerate(rows.p[i])])
 
@@ -135,6 +143,22 @@ REPLACE_OF_ROW: Mapping[str, RowFormula] = {
     "norm(max(q - p, 0))": lambda rows, drafts, i: excess(rows.q[i], rows.p[i]),
     "norm(|p - q|)": lambda rows, drafts, i: scaled([abs(a - b) for a, b in zip(rows.p[i], rows.q[i], strict=True)]),
     "max(p - q, 0) without its division by the sum: what is missing to 1 goes to the last token": _short_of_one,
+    "max(p - q, 0) without its division by the sum: what is missing to 1 goes to the last token that has mass": (
+        _rest_on_last_excess
+    ),
+    "p on the tokens with p > q (p itself, not p - q)": lambda rows, drafts, i: scaled(
+        [a if a > b else 0 * a for a, b in zip(rows.p[i], rows.q[i], strict=True)]
+    ),
+    "norm(max(p/q - 1, 0))": lambda rows, drafts, i: scaled(
+        [max(a / b - 1, 0) if b > 0 else a for a, b in zip(rows.p[i], rows.q[i], strict=True)]
+    ),
+    "softmax(p - q)": lambda rows, drafts, i: scaled(
+        [math.exp(float(a) - float(b)) for a, b in zip(rows.p[i], rows.q[i], strict=True)]
+    ),
+    "the tokens with p > q, all alike": lambda rows, drafts, i: scaled(
+        [int(a > b) for a, b in zip(rows.p[i], rows.q[i], strict=True)]
+    ),
+    "all tokens alike": lambda rows, drafts, i: scaled([1 for _ in rows.p[i]]),
     "p without the rejected token": _without_draft,
     "the argmax of p": lambda rows, drafts, i: [int(t == _argmax(rows.p[i])) for t in range(len(rows.p[i]))],
     "the argmax of max(p - q, 0)": lambda rows, drafts, i: [

@@ -43,7 +43,7 @@ def rounds_of_path(here: InScenario, choices: tuple[int, ...]) -> str:
             if given is None:
                 return ""
             told.append(_round(here, given, done, narrated.decisions))
-        return "; ".join(told)
+        return "\n".join(told if len(told) == 1 else [f"round {i}: {words}" for i, words in enumerate(told, 1)])
     return ""
 
 
@@ -61,14 +61,14 @@ def _drafted(given: GivenDrafts) -> str:
     masses = [given.rows.q[i][token] for i, token in enumerate(given.drafts)]
     open_ones = [short(mass) for mass in masses] if any(mass != 1 for mass in masses) else []
     q = f" (q = {', '.join(open_ones)})" if open_ones else ""
-    return f"drafted {', '.join(map(str, given.drafts))}{q}"
+    return f"drafted {' '.join(map(str, given.drafts))}{q}"
 
 
 def _decided(given: GivenDrafts, i: int, decisions: Sequence[Decision], *, accepted: bool) -> str:
     """Return whether draft i was accepted, how, and how it should have been."""
     does, ought = given.accept[i], expected_accept(given, i)
     word = "accepted" if accepted else "rejected"
-    which = f"{given.drafts[i]} {word}" if len(given.drafts) > 1 else word
+    which = f"draft {i + 1} ({given.drafts[i]}) {word}" if len(given.drafts) > 1 else word
     place = next((place_of(decision) for decision in decisions if is_coin(decision, does)), "")
     sign = "<" if accepted else ">="
     if abs(does - ought) > NEAR:

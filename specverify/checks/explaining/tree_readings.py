@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from specverify.checks.explaining.drawn_trees import drawn, is_tree
 from specverify.checks.explaining.engine_paths import PathDraw, draws_of
 from specverify.checks.explaining.round_rules import excess, ratio
+from specverify.checks.explaining.tree_rules import TreeRound
 from specverify.checks.explaining.wording import apart, short
 from specverify.laws.draws import Narrated, NotAFunctionOfItsDraws, Replayed
 from specverify.reference import Draft, Tokens
@@ -30,6 +31,9 @@ class TreeReading(NamedTuple):
     words: str
     fault: str
     """The first test that deviates from the rule and is named, or nothing."""
+    rounds: tuple[TreeRound, ...] = ()
+    example: str = ""
+    """The first deviation, in numbers."""
 
 
 def tree_reading(here: InScenario, choices: tuple[int, ...]) -> TreeReading | None:
@@ -38,6 +42,7 @@ def tree_reading(here: InScenario, choices: tuple[int, ...]) -> TreeReading | No
         return None
     replayed, state = Replayed(choices), here.decoder.init(here.prompt)
     words, fault, trees = list[str](), "", False
+    rounds, example = list[TreeRound](), ""
     with suppress(NotAFunctionOfItsDraws):
         while state.remaining > 0:
             draft = here.decoder.propose(Replayed(choices[replayed.used :]), state)
@@ -45,11 +50,21 @@ def tree_reading(here: InScenario, choices: tuple[int, ...]) -> TreeReading | No
             state, done = here.decoder.step(narrated, state)
             own = [decision for decision in narrated.decisions if decision.site[0] not in DRAWN_BY_DRAFTER]
             items = [item for item in draws_of(own) if item.high - item.low < 1 - NEAR]
-            said, wrong = _Walk(here, draft, prefix, items).words(done.tokens)
+            walk = _Walk(here, draft, prefix, items)
+            said, wrong = walk.words(done.tokens)
+            if draft.tokens:
+                rounds.append(TreeRound(draft, prefix, here.task.target, tuple(items), done.tokens))
+            example = example or walk.example
             trees = trees or is_tree(draft)
             words.append(f"{drawn(draft)}: {said}" if draft.tokens else said)
             fault = fault or wrong
-    return TreeReading("; ".join(words), fault) if trees else None
+    if not trees:
+        return None
+    return TreeReading("\n".join(_numbered(words)), fault, tuple(rounds), example)
+
+
+def _numbered(words: Sequence[str]) -> list[str]:
+    return [f"round {number}: {said}" for number, said in enumerate(words, 1)] if len(words) > 1 else list(words)
 
 
 class _Walk:
@@ -57,7 +72,7 @@ class _Walk:
 
     def __init__(self, here: InScenario, draft: Draft, prefix: Tokens, items: Sequence[PathDraw]) -> None:
         self.here, self.draft, self.prefix, self.items = here, draft, prefix, list(items)
-        self.fault = ""
+        self.fault, self.example = "", ""
 
     def words(self, emitted: Tokens) -> tuple[str, str]:
         """Return the tests of a round that emits these tokens, and the first fault."""
@@ -79,8 +94,8 @@ class _Walk:
         p_row = self.here.task.target(text)
         p: list[float] = [float(mass) for mass in p_row.tolist()]
         left, said, rejected = p, list[str](), list[int]()
-        for child in siblings:
-            q = [float(mass) for mass in child_pmf(self.draft, child, p_row).tolist()]
+        rows = [[float(mass) for mass in child_pmf(self.draft, child, p_row).tolist()] for child in siblings]
+        for child, q in zip(siblings, rows, strict=True):
             drafted = self.draft.tokens[child]
             bound = float(ratio(left[drafted], q[drafted]))
             with_p = float(ratio(p[drafted], q[drafted]))
@@ -103,6 +118,17 @@ class _Walk:
                     self._name(child, drafted, rejected, "surely accepted", _bound(bound))
                 else:
                     said.append(f"#{child} {'accepted' if accepted else 'rejected'}")
+            took = item is not None and (not self.items or self.items[0] is not item)
+            tested = seen if took and seen is not None else float(accepted)
+            if abs(tested - bound) > NEAR and not self.example:
+                gone = "".join(
+                    f" after #{other} (token {self.draft.tokens[other]}) is rejected," for other in rejected[-1:]
+                )
+                place = f" ({item.place})" if took and item is not None and item.place else ""
+                does, ought = apart(tested, bound)
+                self.example = (
+                    f"{gone} child #{child} (token {drafted}) is tested with u < {does}{place}, expected u < {ought}"
+                )
             if accepted:
                 return child, said, left
             rejected.append(child)

@@ -32,7 +32,7 @@ def rejection_greedy_sample(
     *_: Any,
 ) -> None:
     """Write the argmax of each place up to the first draft that is another token, then the bonus if there is none."""
-    for request, places in _requests(cu_num_draft_tokens):
+    for request, places in places_of(cu_num_draft_tokens):
         if is_greedy is not None and not is_greedy[request]:
             continue
         for place, row in enumerate(places):
@@ -56,7 +56,7 @@ def rejection_random_sample(
     *_: Any,
 ) -> None:
     """Accept a draft if p/q is at least its uniform number; write the recovered token at the first that is not."""
-    for request, places in _requests(cu_num_draft_tokens):
+    for request, places in places_of(cu_num_draft_tokens):
         if is_greedy[request]:
             continue
         for place, row in enumerate(places):
@@ -81,7 +81,7 @@ def sample_recovered_tokens(
     *_: Any,
 ) -> None:
     """Write the token of the largest residual, each divided by the request's exponential number of that token."""
-    for request, places in _requests(cu_num_draft_tokens):
+    for request, places in places_of(cu_num_draft_tokens):
         for row in places:
             if draft_probs is None:
                 masses = target_probs[row].clone()
@@ -126,7 +126,8 @@ def _lengths(cumulative: Any) -> Any:
     return torch.diff(cumulative.long(), prepend=torch.zeros(1, dtype=torch.long))
 
 
-def _requests(cumulative: Any) -> Iterator[tuple[int, range]]:
+def places_of(cumulative: Any) -> Iterator[tuple[int, range]]:
+    """Yield each request and the rows of its drafts."""
     start = 0
     for request, end in enumerate(cumulative.tolist()):
         yield request, range(start, end)

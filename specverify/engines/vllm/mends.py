@@ -109,7 +109,14 @@ def mended(mends: tuple[Mend, ...] = MENDS) -> Iterator[None]:
 @contextmanager
 def in_place_of(kernels: Mapping[str, Callable[..., None]]) -> Iterator[None]:
     """Have these kernels launched while the block lasts."""
-    restored = [_put(name, lambda theirs, ours=ours: ours) for name, ours in kernels.items()]  # type: ignore[misc]
+    with around({name: lambda theirs, ours=ours: ours for name, ours in kernels.items()}):  # type: ignore[misc]
+        yield
+
+
+@contextmanager
+def around(makes: Mapping[str, Callable[[Callable[..., Any]], Callable[..., Any]]]) -> Iterator[None]:
+    """Have ``make(theirs)`` launched in the place of each of these kernels while the block lasts."""
+    restored = [_put(name, make) for name, make in makes.items()]
     try:
         yield
     finally:

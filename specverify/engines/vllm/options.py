@@ -49,7 +49,7 @@ def law(asked: Request) -> dict[Tokens, float]:
     """Return the law of the new tokens, an end included."""
     new = len(asked.prompt)
     pmf = next_pmf(asked)
-    task = Task(target=lambda tokens: pmf(tokens[new:]), horizon=asked.option("max_tokens"), eos=_ends(asked))
+    task = Task(target=lambda tokens: pmf(tokens[new:]), horizon=asked.option("max_tokens"), eos=ends(asked))
     result = target_law(task, asked.prompt)
     total, cut = sum(result.values()), defaultdict[Tokens, float](float)
     for text, mass in result.items():
@@ -89,7 +89,8 @@ def _logits() -> Callable[[Tokens], Any]:
     return next_logits(target())
 
 
-def _ends(asked: Request) -> Tokens:
+def ends(asked: Request) -> Tokens:
+    """Return the tokens that end a text."""
     own = () if asked.option("ignore_eos") else (END,)
     return (*own, *asked.option("stop_token_ids", ()))
 

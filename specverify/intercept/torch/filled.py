@@ -234,7 +234,7 @@ def _without_writing(func: Any) -> Callable[..., Any] | None:
     if getattr(torch.Tensor, name, None) is not func or func in RESHAPING:
         return None
     if name == "copy_":
-        return lambda tensor, source, *_: source.to(tensor.dtype).expand(tensor.shape)
+        return lambda tensor, src, non_blocking=False: src.to(tensor.dtype).expand(tensor.shape)
     if name in {"fill_", "zero_"}:
         return lambda tensor, value=0: torch.full(tuple(tensor.shape), value, dtype=tensor.dtype, device=tensor.device)
     if name in _OPERATORS:

@@ -204,7 +204,12 @@ class SymbolicTensor(torch.Tensor):
         reshapes = reshapes and isinstance(args[0], SymbolicTensor)
         handler = None if writes and not reshapes else handler
         declined = None
-        if handler and (reshapes or not all(is_settled(value, shares) for value in (*args, *kwargs.values()))):
+        settled = not reshapes and all(is_settled(value, shares) for value in (*args, *kwargs.values()))
+        if handler is None and not writes and not settled and torch.is_inference_mode_enabled():
+            parts = func.decompose(*args, **kwargs)  # outside of inference mode torch does it before it comes here
+            if parts is not NotImplemented:
+                return parts
+        if handler and not settled:
             answer = handler(*args, **kwargs)
             if not is_declined(answer):
                 return answer

@@ -1,0 +1,251 @@
+"""The rounds of an engine over many of its paths: what each line draws, and what rounds do given their drafts.
+
+One path can be read in several ways. Two passes settle which: the roles that a line of the program has on most paths
+hold on all. From each path the rounds up to its first deviation are evidence; a rule is named if it fits all of it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from specverify.checks.explaining.engine_paths import PathDraw
+from specverify.checks.explaining.round_faults import GivenDrafts, named_fault
+from specverify.checks.explaining.round_readings import Models, Reading, ReadRound, reading_of
+from specverify.checks.explaining.round_rules import ModelRows, Row
+from specverify.checks.explaining.wording import listed
+from specverify.reference import LanguageModel, Pmf, Tokens
+
+NEAR = 1e-6
+LEAST_SHARE = 0.2
+"""From this share of the readings on a line has a role."""
+CLEAR = 2.75
+"""Evidence are the paths that deviate by at most so much more than the one that deviates least."""
+PREFERRED = 0.5
+"""The models that an engine was made for stand unless a reading without its draft model costs so much less a path."""
+
+NewPath = tuple[Sequence[PathDraw], Tokens, Models]
+"""The draws of a path, the new tokens, and the models with the queries of that path."""
+
+
+class EngineRounds(NamedTuple):
+    """Paths of an engine as rounds."""
+
+    readings: Sequence[Reading | None]
+    """Of each path."""
+    fault: str
+    """What is wrong with its rounds, where that fits every path."""
+
+
+def engine_rounds(all_paths: Sequence[NewPath]) -> EngineRounds:
+    """Return many paths of an engine as rounds."""
+    names = {name for _, _, models in all_paths for _, name, _ in models.queries}
+    if names and "draft" not in names:
+        all_paths = [(items, new, models._replace(q=None)) for items, new, models in all_paths]
+    guesses = any(_begins_with_test(items) for items, _, _ in all_paths)
+    all_paths = [(items, new, models._replace(guesses=guesses and models.guesses)) for items, new, models in all_paths]
+    best = _settled(all_paths)
+    if any(models.q is not None for _, _, models in all_paths):
+        learned = _settled([(items, new, models._replace(q=None)) for items, new, models in all_paths])
+        if _cost(learned) + PREFERRED < _cost(best):
+            best, all_paths = learned, [(items, new, models._replace(q=None)) for items, new, models in all_paths]
+    faulty = [reading.cost for reading in best if reading and reading.fault]
+    most = min(faulty, default=0.0) + CLEAR
+    read = [
+        (reading, models)
+        for reading, (_, _, models) in zip(best, all_paths, strict=True)
+        if reading and reading.cost <= most
+    ]
+    return EngineRounds(best, _structure(read) or _rule(read) if _is_evidence(best) else "")
+
+
+def _begins_with_test(items: Sequence[PathDraw]) -> bool:
+    """Return whether a path tests something before it draws a token: a draft that is not drawn."""
+    first = next((item for item in items if item.high - item.low < 1 - NEAR), None)
+    return first is not None and not first.is_lookup
+
+
+def _is_evidence(readings: Sequence[Reading | None]) -> bool:
+    """Return whether half of the paths, or more, can be read."""
+    return 2 * sum(reading is not None for reading in readings) >= len(readings) > 0
+
+
+def _settled(all_paths: Sequence[NewPath]) -> list[Reading | None]:
+    """Return the readings in which lines have the roles that they have on most paths."""
+    first = [reading_of(*path[:1], path[2], path[1]) for path in all_paths]
+    roles, learned = _roles(first), _learned(first)
+    if not roles and not learned:
+        return first
+    return [reading_of(items, models._replace(roles=roles, learned=learned), new) for items, new, models in all_paths]
+
+
+def _learned(readings: Sequence[Reading | None]) -> dict[Tokens, Row]:
+    """Return the row that drafts after each text are drawn from on most paths."""
+    votes: dict[Tokens, Counter[Row]] = defaultdict(Counter)
+    for reading in readings:
+        for one in reading.rounds if reading else ():
+            for i, row in enumerate(one.q):
+                rounded = tuple(round(float(mass), 9) for mass in row)
+                votes[one.text + one.drafts[:i]][rounded] += 1 / (1 + 4 * reading.cost) if reading else 0  # type: ignore[assignment]
+    return {text: count.most_common(1)[0][0] for text, count in votes.items()}
+
+
+def _cost(readings: Sequence[Reading | None]) -> float:
+    costs = [reading.cost if reading else 10.0 for reading in readings]
+    return sum(costs) / max(1, len(costs))
+
+
+def _roles(readings: Sequence[Reading | None]) -> dict[str, frozenset[str]]:
+    votes: dict[str, Counter[str]] = defaultdict(Counter)
+    for reading in readings:
+        for one in reading.rounds if reading else ():
+            for role, _, place in one.places:
+                if place and role:
+                    votes[place][role] += 1 / (1 + 4 * reading.cost) if reading else 0  # type: ignore[assignment]
+    return {
+        place: frozenset(role for role, votes_of in count.items() if votes_of >= LEAST_SHARE * sum(count.values()))
+        for place, count in votes.items()
+    }
+
+
+def _evidence(reading: Reading) -> Iterator[tuple[ReadRound, ReadRound | None]]:
+    """Yield the rounds of a path up to the first that deviates, each with the one before it."""
+    before: ReadRound | None = None
+    for one in reading.rounds:
+        yield one, before
+        if one.fault:
+            return
+        before = one
+
+
+def _structure(read: Sequence[tuple[Reading, Models]]) -> str:
+    """Return what some rounds do that no round does, if no other deviation is there before."""
+    faulty = [next((one for one in reading.rounds if one.fault), None) for reading, _ in read]
+    odd = [one for one in faulty if one is not None and one.structure]
+    if not odd or 2 * len(odd) < sum(one is not None for one in faulty):
+        return ""
+    dropped = [one for one in odd if one.dropped is not None]
+    if len(dropped) < len(odd):
+        return next(one.structure for one in odd if one.dropped is None)
+    return _dropped(dropped, read)
+
+
+def _dropped(dropped: Sequence[ReadRound], read: Sequence[tuple[Reading, Models]]) -> str:
+    """Return which drafts are left out, beside those that are tested after the same text."""
+    first = min(dropped, key=lambda one: len(one.text))
+    here, number = first.text + first.drafts, len(first.drafts) + 1
+    out = {one.dropped for one in dropped if one.text + one.drafts == here}
+    tested = {
+        one.drafts[i]
+        for reading, _ in read
+        for one in reading.rounds
+        for i in range(len(one.accept))
+        if one.text + one.drafts[:i] == here
+    }
+    place = next((at for role, i, at in first.places if role == "draft" and i == number - 1), "")
+    said = f"draft {number} is left out after it is drawn{f' ({place})' if place else ''}"
+    which = f"token{'s' * (len(out) > 1)} {listed(sorted(map(str, out)))}"
+    behind = "the next token is drawn from p in its place" if number == 1 else "the round goes on without it"
+    if tested and not tested & out:
+        kept = f"token{'s' * (len(tested) > 1)} {listed(sorted(map(str, tested)))} {_are(tested)} tested"
+        return f"{said} because of its own value: {which} {_are(out)} left out, {kept}; {behind}"
+    return f"{said}, without a test ({which}); {behind}"
+
+
+def _are(tokens: Collection[Any]) -> str:
+    return "are" if len(tokens) > 1 else "is"
+
+
+def _rule(read: Sequence[tuple[Reading, Models]]) -> str:
+    """Return which rule the rounds follow in the place of that of speculative sampling, in the rows that were seen."""
+    learned = _learned([reading for reading, models in read if models.q is None])
+    given = [
+        _given(one, before, models, learned)
+        for reading, models in read
+        for one, before in _evidence(reading)
+        if one.drafts and not one.structure
+    ]
+    fault = named_fault(given, "") if given else None
+    sure = fault is not None and (fault.named or any(models.queries or models.guesses for _, models in read))
+    return fault.sentence if fault and sure else ""
+
+
+def _given(one: ReadRound, before: ReadRound | None, models: Models, learned: Mapping[Tokens, Row]) -> GivenDrafts:
+    drafts, gamma = one.drafts, len(one.drafts)
+    texts = [one.text + drafts[:i] for i in range(gamma + 1)]
+    p = _of(models.p)
+    end, row = one.end
+    law = {token: mass for token, mass in enumerate(row) if mass > 0}
+    places = {("accept" if role == "test" else role, i): place for role, i, place in one.places if place}
+    rows = ModelRows(tuple(map(p, texts)), (*one.q, _last_q(texts[-1], models, learned, len(one.q[0]))))
+    return GivenDrafts(
+        one.text,
+        drafts,
+        rows,
+        None,
+        one.accept,
+        {len(one.accept) - 1: law} if end == "replace" and row else {},
+        law if end == "bonus" and row else None,
+        True,
+        places,
+        NEAR,
+        dict(_other_rows(one, before, models, rows)),
+        of_engine=True,
+    )
+
+
+def _of(model: LanguageModel) -> Callable[[Tokens], Row]:
+    return lambda text: tuple(float(mass) for mass in model(text).tolist())
+
+
+def _last_q(text: Tokens, models: Models, learned: Mapping[Tokens, Row], size: int) -> Row:
+    """Return q behind the last draft: zeros where it is not known."""
+    if models.q is not None:
+        return _of(models.q)(text)
+    return learned.get(text, (0.0,) * size)
+
+
+def _other_rows(
+    one: ReadRound, before: ReadRound | None, models: Models, rows: ModelRows
+) -> Iterator[tuple[str, ModelRows]]:
+    """Yield rows that may stand in the place of p or q, each with its name."""
+    p = _of(models.p)
+    last = before or one
+    texts = [one.text + one.drafts[:i] for i in range(len(one.drafts) + 1)]
+    old_texts = [last.text + last.drafts[:i] for i in range(len(last.drafts) + 1)]
+    old_p = tuple(p(old_texts[i]) if i < len(old_texts) else row for i, row in enumerate(rows.p))
+    old_q = tuple(last.q[i] if i < len(last.q) else row for i, row in enumerate(rows.q))
+    yield "q is the row of the round before", rows._replace(q=old_q)
+    yield "p is the row of the round before", rows._replace(p=old_p)
+    yield "p and q are the rows of the round before", ModelRows(old_p, old_q)
+    shorter = tuple(p(text[:-1]) if len(text) > len(models.prompt) else p(text) for text in texts)
+    yield "p is computed without the last token of the text (one position early)", rows._replace(p=shorter)
+    yield (
+        "p is computed after the beginning of the round, without its drafts",
+        rows._replace(p=(p(texts[0]),) * len(texts)),
+    )
+    if models.q is not None:
+        q = _of(models.q)
+        early = tuple(q(text[:-1]) if len(text) > len(models.prompt) else q(text) for text in texts)
+        yield (
+            "q in the test is computed without the last token of the text (one position early)",
+            rows._replace(q=early),
+        )
+
+
+def model_of_law(law: Mapping[Any, Any], size: int) -> LanguageModel:
+    """Return the next-token pmf after each beginning of the texts of a law; zeros where no text begins so."""
+    masses: dict[Tokens, Any] = defaultdict(float)
+    for text, mass in law.items():
+        for length in range(len(text) + 1):
+            masses[text[:length]] += float(mass)
+
+    def model(text: Tokens) -> Pmf:
+        total = masses.get(text, 0.0)
+        row = np.array([masses.get((*text, token), 0.0) for token in range(size)])
+        return row / total if total > 0 else row
+
+    return model

@@ -1,0 +1,132 @@
+"""Rules that wrong tree verifiers follow in the place of recursive rejection, each with a name.
+
+Recursive rejection (SpecInfer, arXiv 2305.09781; RSD, arXiv 2402.14160) tests the children of a node in their order,
+child x with min(1, r(x)/q(x)), where r is p at first and norm(max(r - q, 0)) after each rejection. q of a child that
+is drawn without replacement has no mass on the siblings before it, and is divided by its sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import product
+from typing import NamedTuple
+
+from specverify.checks.explaining.engine_paths import PathDraw
+from specverify.checks.explaining.round_rules import Row, excess, ratio, scaled
+from specverify.reference import Draft, LanguageModel, Tokens
+from specverify.reference.trees import child_pmf, children
+
+NEAR = 1e-6
+
+
+class TreeLevel(NamedTuple):
+    """The children of one node."""
+
+    p: Row
+    whole_q: Row
+    """q of the first child: the draft model's row."""
+    q: tuple[Row, ...]
+    """q of each child."""
+    nodes: tuple[int, ...]
+    tokens: Tokens
+
+
+class TreeRound(NamedTuple):
+    """A round with a tree, on one path."""
+
+    draft: Draft
+    prefix: Tokens
+    target: LanguageModel
+    items: tuple[PathDraw, ...]
+    """Its draws behind the draft, without those that are certain."""
+    emitted: Tokens
+
+    def level(self, depth: int, siblings: Sequence[int]) -> TreeLevel:
+        """Return the children of the node that so many emitted tokens lead to."""
+        p_row = self.target(self.prefix + self.emitted[:depth])
+        p = tuple(float(mass) for mass in p_row.tolist())
+        rows = tuple(tuple(float(mass) for mass in child_pmf(self.draft, child, p_row).tolist()) for child in siblings)
+        tokens = tuple(self.draft.tokens[child] for child in siblings)
+        return TreeLevel(p, rows[0] if rows else (), rows, tuple(siblings), tokens)
+
+
+OfChild = Callable[[TreeLevel, int], Row]
+Update = Callable[[TreeLevel, Row, Row, int], Row]
+
+Q_RULES: Mapping[str, OfChild] = {
+    "": lambda level, i: level.q[i],
+    "q of a later sibling is not divided by its sum without the siblings before it": lambda level, i: level.whole_q,
+    "q of a later sibling has no mass on the siblings before it, although it is drawn with replacement": (
+        lambda level, i: scaled(_without(level.whole_q, level.tokens[:i]))
+    ),
+}
+RESIDUALS: Mapping[str, Update] = {
+    "": lambda level, r, q, i: excess(r, q),
+    "the siblings after a rejected child are tested with p, not with the residual": lambda level, r, q, i: level.p,
+    "the siblings after a rejected child are tested with p, not with the residual (which the last draw has)": (
+        lambda level, r, q, i: level.p if i + 1 < len(level.tokens) else excess(level.p, q)
+    ),
+    "the residual after a rejected child is not divided by its sum": lambda level, r, q, i: [
+        max(a - b, 0.0) for a, b in zip(r, q, strict=True)
+    ],
+    "the residual after a rejected child is p without its token": lambda level, r, q, i: scaled(
+        _without(level.p, level.tokens[: i + 1])
+    ),
+    "the residual after a second rejected child is max(p - q, 0) again, not that of the residual": (
+        lambda level, r, q, i: excess(level.p, q)
+    ),
+}
+
+
+def _without(row: Row, tokens: Tokens) -> Row:
+    return [0.0 if token in tokens else mass for token, mass in enumerate(row)]
+
+
+def name_of_tree_rule(rounds: Sequence[TreeRound]) -> str:
+    """Return the one rule beside the right one that every draw of these rounds follows, or nothing."""
+    if not rounds or _fits(rounds, "", ""):
+        return ""
+    rules = [("", residual) for residual in RESIDUALS] + [(q_rule, "") for q_rule in Q_RULES]
+    fitting = [rule for rule in rules if any(rule) and _fits(rounds, *rule)]
+    if not fitting:
+        fitting = [rule for rule in product(Q_RULES, RESIDUALS) if all(rule) and _fits(rounds, *rule)]
+    names = sorted(("; ".join(filter(None, rule)) for rule in fitting), key=len)
+    return names[0] if names and all(name.startswith(names[0]) for name in names) else ""
+
+
+def _fits(rounds: Sequence[TreeRound], q_rule: str, residual: str) -> bool:
+    return all(_follows(one, Q_RULES[q_rule], RESIDUALS[residual]) for one in rounds)
+
+
+def _follows(one: TreeRound, q_rule: OfChild, residual: Update) -> bool:
+    """Return whether every draw of a round is what a rule predicts: the bound of each open test, the last row."""
+    items, nodes = list(one.items), (-1,)
+    for depth, token in enumerate(one.emitted):
+        level = one.level(depth, children(one.draft.parents, nodes))
+        left: Row = level.p
+        kept = None
+        for i, (child, drafted) in enumerate(zip(level.nodes, level.tokens, strict=True)):
+            q = q_rule(level, i)
+            bound = float(ratio(left[drafted], q[drafted]))
+            accepted = bound > NEAR
+            if NEAR < bound < 1 - NEAR:
+                if not items or items[0].is_lookup or abs(_bound_of(items[0]) - bound) > NEAR:
+                    return False
+                accepted = items.pop(0).low <= 0
+            if accepted:
+                kept = child if drafted == token else -1
+                break
+            left = residual(level, left, q, i)
+        if kept == -1:
+            return False
+        if kept is None:
+            law = scaled(left)
+            if max(law) > 1 - NEAR:
+                return bool(law[token] > 1 - NEAR)
+            return bool(law[token] > NEAR and (not items or items[0].token_from(law, NEAR) == token))
+        nodes = (kept,)
+    return True
+
+
+def _bound_of(item: PathDraw) -> float:
+    return item.high if item.low <= 0 else item.low

@@ -1,0 +1,282 @@
+"""The law of a request to ``/completion``: our forward pass and each sampler of the chain as the server documents it.
+
+The samplers act in the order in which ``samplers`` lists them. Penalties count the prompt and the new tokens among the
+last ``repeat_last_n``. A text ends at the end token, at a stop string or after ``n_predict`` tokens.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from specverify.engines.llamacpp.weights import END, LETTERS, target
+from specverify.laws.law import target_law
+from specverify.laws.llama import next_logits
+from specverify.reference import Task, Tokens
+from specverify.subjects.subject import UnusableSubject
+
+PROMPT: Final[Tokens] = (3, 1, 2, 3, 1)
+CLEAR: Final = 1e-4
+"""Least distance of a truncation or an argmax from a tie: far above the rounding of float32."""
+NEUTRAL: Final[Mapping[str, Any]] = {
+    "temperature": 1.0,
+    "dynatemp_range": 0.0,
+    "dynatemp_exponent": 1.0,
+    "top_k": 0,
+    "top_p": 1.0,
+    "min_p": 0.0,
+    "typical_p": 1.0,
+    "top_n_sigma": -1.0,
+    "xtc_probability": 0.0,
+    "xtc_threshold": 0.1,
+    "repeat_penalty": 1.0,
+    "presence_penalty": 0.0,
+    "frequency_penalty": 0.0,
+    "repeat_last_n": 64,
+    "min_keep": 0,
+    "mirostat": 0,
+    "mirostat_tau": 5.0,
+    "mirostat_eta": 0.1,
+    "samplers": ("penalties", "dry", "top_n_sigma", "top_k", "typ_p", "top_p", "min_p", "xtc", "temperature"),
+}
+"""Every option of the chain at the value that changes nothing, and the documented order."""
+
+
+class Request(NamedTuple):
+    """A prompt and the fields of the JSON body that differ from ``NEUTRAL``."""
+
+    prompt: Tokens = PROMPT
+    options: tuple[tuple[str, Any], ...] = ()
+
+    def option(self, name: str) -> Any:
+        """Return a field, or its neutral value."""
+        return dict(self.options).get(name, NEUTRAL.get(name))
+
+
+def request(prompt: Tokens = PROMPT, horizon: int = 3, **options: Any) -> Request:
+    """Return a request for at most ``horizon`` new tokens. ``letters`` are the tokens that its grammar allows."""
+    return Request(prompt, tuple(sorted({"n_predict": horizon, **options}.items())))
+
+
+def law(asked: Request) -> dict[Tokens, float]:
+    """Return the law of the new tokens, an end included."""
+    pmf, new = next_pmf(asked), len(asked.prompt)
+    ends = () if asked.option("ignore_eos") else (END,)
+    task = Task(target=lambda tokens: pmf(tokens[new:]), horizon=asked.option("n_predict"), eos=ends)
+    exact = target_law(task, asked.prompt)
+    total, result = sum(exact.values()), defaultdict[Tokens, float](float)
+    for text, mass in exact.items():
+        result[_until_stop(asked, text)] += float(mass / total)
+    return dict(result)
+
+
+def _until_stop(asked: Request, text: Tokens) -> Tokens:
+    written = ["" if token == END else LETTERS[token] for token in text]
+    for length in range(1, len(text) + 1):
+        if any(stop in "".join(written[:length]) for stop in asked.option("stop") or ()):
+            return text[:length]
+    return text
+
+
+def raw_logprobs(tokens: Tokens) -> Any:
+    """Return the log-probabilities ``[vocabulary]`` after tokens, before any sampler."""
+    return np.log(_softmax(_logits()(tokens)))
+
+
+def next_pmf(asked: Request) -> Callable[[Tokens], Any]:
+    """Return new tokens -> pmf ``[vocabulary]`` of the next one; it raises ``UnusableSubject`` near a tie."""
+    samplers = [SAMPLERS[name] for name in asked.option("samplers") if name in SAMPLERS]
+
+    @cache
+    def pmf(new: Tokens) -> Any:
+        logits = _biased(asked, _logits()(asked.prompt + new).copy())
+        if asked.option("mirostat") == 2:
+            return _mirostat(asked, new, _temperature(asked, new, logits))[0]
+        branches = [(1.0, logits)]
+        for sampler in samplers:
+            branches = [
+                (mass * share, after)
+                for mass, before in branches
+                for share, after in _branches(sampler(asked, new, before))
+            ]
+        return sum(mass * _allowed(asked, new, _softmax(each)) for mass, each in branches)
+
+    return pmf
+
+
+def _branches(result: Any) -> list[tuple[float, Any]]:
+    """Return what a sampler leaves, each with its probability: most samplers leave one row of logits."""
+    return result if isinstance(result, list) else [(1.0, result)]
+
+
+@cache
+def _logits() -> Callable[[Tokens], Any]:
+    return next_logits(target())
+
+
+def _biased(asked: Request, logits: Any) -> Any:
+    if asked.option("ignore_eos"):
+        logits[END] = -np.inf
+    for token, bias in asked.option("logit_bias") or ():
+        logits[token] += -np.inf if bias is False else bias
+    return logits
+
+
+def _allowed(asked: Request, new: Tokens, masses: Any) -> Any:
+    """Return a pmf without what the grammar ``[letters]+`` forbids: a text may end after its first letter."""
+    letters = asked.option("letters")
+    if not letters:
+        return masses
+    kept = [*letters, END] if new else list(letters)
+    if not masses[kept].sum():
+        raise UnusableSubject(f"the samplers leave nothing that the grammar allows after {new}")
+    return _kept(masses, np.isin(np.arange(len(masses)), kept))
+
+
+def _penalties(asked: Request, new: Tokens, logits: Any) -> Any:
+    last = (asked.prompt + new)[-asked.option("repeat_last_n") :]
+    counts = np.bincount(np.array(last, int), minlength=len(logits))
+    factor = asked.option("repeat_penalty")
+    repeated = np.where(logits > 0, logits / factor, logits * factor)
+    logits = np.where(counts > 0, repeated, logits)
+    return logits - asked.option("frequency_penalty") * counts - asked.option("presence_penalty") * (counts > 0)
+
+
+def _top_n_sigma(asked: Request, _: Tokens, logits: Any) -> Any:
+    sigmas = asked.option("top_n_sigma")
+    if sigmas <= 0:
+        return logits
+    finite = logits[np.isfinite(logits)]
+    return _cut(logits, finite.max() - sigmas * finite.std(), "top-n-sigma", asked)
+
+
+def _top_k(asked: Request, _: Tokens, logits: Any) -> Any:
+    kept = asked.option("top_k")
+    ranked = np.sort(logits)[::-1]
+    if not 0 < kept < np.isfinite(ranked).sum():
+        return logits
+    return _cut(logits, (ranked[kept - 1] + ranked[kept]) / 2, "top-k", asked)
+
+
+def _typical(asked: Request, _: Tokens, logits: Any) -> Any:
+    share = asked.option("typical_p")
+    if share >= 1:
+        return logits
+    masses = _softmax(logits)
+    finite = masses > 0
+    surprise = np.where(finite, -np.log(np.where(finite, masses, 1)), np.inf)
+    entropy = (masses[finite] * surprise[finite]).sum()
+    return _first(logits, masses, np.argsort(np.abs(surprise - entropy)), share, "typical-p", asked)
+
+
+def _top_p(asked: Request, _: Tokens, logits: Any) -> Any:
+    share = asked.option("top_p")
+    if share >= 1:
+        return logits
+    masses = _softmax(logits)
+    return _first(logits, masses, np.argsort(-masses), share, "top-p", asked)
+
+
+def _first(logits: Any, masses: Any, order: Any, share: float, what: str, asked: Request) -> Any:
+    """Keep the first tokens of an order until their masses reach a share, at least ``min_keep`` and one."""
+    sums = np.cumsum(masses[order])
+    _check_clear(sums[:-1] - share, what, asked)
+    number = max(int(np.argmax(sums >= share)) + 1, asked.option("min_keep"))
+    return np.where(np.isin(np.arange(len(logits)), order[:number]), logits, -np.inf)
+
+
+def _min_p(asked: Request, _: Tokens, logits: Any) -> Any:
+    smallest = asked.option("min_p")
+    return _cut(logits, logits.max() + np.log(smallest), "min-p", asked) if smallest else logits
+
+
+def _xtc(asked: Request, _: Tokens, logits: Any) -> Any:
+    """Exclude, with a probability, all tokens of at least the threshold but the least probable of them."""
+    share, threshold = asked.option("xtc_probability"), asked.option("xtc_threshold")
+    if not share:
+        return logits
+    masses = _softmax(logits)
+    _check_clear(masses - threshold, "xtc", asked)
+    above = np.flatnonzero(masses >= threshold)
+    if len(above) < 2:
+        return logits
+    excluded = logits.copy()
+    excluded[above[np.argsort(-masses[above])][:-1]] = -np.inf
+    return [(1 - share, logits), (share, excluded)]
+
+
+def _temperature(asked: Request, _: Tokens, logits: Any) -> Any:
+    temperature, width = asked.option("temperature"), asked.option("dynatemp_range")
+    if temperature <= 0:
+        ranked = np.sort(logits)
+        _check_clear(ranked[-1] - ranked[-2], "the argmax", asked)
+        return np.where(logits == logits.max(), 0.0, -np.inf)
+    if width > 0:
+        masses = _softmax(logits)
+        masses = masses[masses > 0]
+        share = -(masses * np.log(masses)).sum() / np.log(len(masses)) if len(masses) > 1 else 0.0
+        low, high = max(0.0, temperature - width), temperature + width
+        temperature = low + (high - low) * share ** asked.option("dynatemp_exponent")
+    return logits / temperature
+
+
+SAMPLERS: Final[Mapping[str, Callable[[Request, Tokens, Any], Any]]] = {
+    "penalties": _penalties,
+    "top_n_sigma": _top_n_sigma,
+    "top_k": _top_k,
+    "typ_p": _typical,
+    "top_p": _top_p,
+    "min_p": _min_p,
+    "xtc": _xtc,
+    "temperature": _temperature,
+}
+"""Samplers that have a statement here; ``dry`` and ``adaptive_p`` are compared with plain decoding."""
+
+
+def _mirostat(asked: Request, new: Tokens, logits: Any) -> tuple[Any, float]:
+    """Return the pmf of mirostat 2.0 after new tokens, and its bound of surprise, in bits (Basu et al. 2007.14966)."""
+    if new:
+        before = _temperature(asked, new[:-1], _biased(asked, _logits()(asked.prompt + new[:-1]).copy()))
+        drawn, bound = _mirostat(asked, new[:-1], before)
+        seen = -np.log2(max(drawn[new[-1]], 1e-300))
+        bound -= asked.option("mirostat_eta") * (seen - asked.option("mirostat_tau"))
+    else:
+        bound = 2 * asked.option("mirostat_tau")
+    masses = _softmax(logits)
+    surprise = np.full(len(masses), np.inf)
+    surprise[masses > 0] = -np.log2(masses[masses > 0])
+    _check_clear(surprise - bound, "mirostat", asked)
+    kept = surprise <= bound
+    kept[masses.argmax()] = True
+    return _kept(masses, kept), bound
+
+
+def _cut(logits: Any, least: float, what: str, asked: Request) -> Any:
+    _check_clear(logits[np.isfinite(logits)] - least, what, asked)
+    return np.where(logits >= least, logits, -np.inf)
+
+
+def _softmax(logits: Any) -> Any:
+    masses = np.exp(logits - logits.max())
+    return masses / masses.sum()
+
+
+def _kept(masses: Any, kept: Any) -> Any:
+    masses = np.where(kept, masses, 0.0)
+    return masses / masses.sum()
+
+
+def _check_clear(distance: Any, what: str, asked: Request) -> None:
+    least = np.abs(distance).min(initial=np.inf)
+    if least < CLEAR:
+        raise UnusableSubject(
+            f"{what} is decided by {least:.1g} somewhere after {asked.prompt}, expected {CLEAR:g} at least: "
+            "another prompt or parameter has a law that rounding cannot change"
+        )
+
+
+__all__: Sequence[str] = ["NEUTRAL", "PROMPT", "Request", "law", "next_pmf", "raw_logprobs", "request"]

@@ -1,0 +1,185 @@
+"""Exact laws of ``LLM.generate``: its random numbers are answered while scheduler, caches and samplers run as they are.
+
+Two parts of the CPU build hand random numbers to compiled code, where they cannot be followed. The rejection kernels
+are launched as their PyTorch statements (``kernels``), which ``test_stand_ins`` compares with the compiled ones. The
+sampler of plain tokens is vLLM's own ``forward_native``, which GPUs run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+
+from specverify.engines.vllm.adapter import Way, engine, generate, parameters
+from specverify.engines.vllm.asked import AGAIN, OPTIONS
+from specverify.engines.vllm.kernels import STATEMENTS
+from specverify.engines.vllm.mends import in_place_of
+from specverify.engines.vllm.options import PROMPT, Request, ends, law, next_pmf, request
+from specverify.engines.vllm.rows import DRAFT, NGRAM, PROBABLE, WAYS
+from specverify.engines.vllm.weights import SIZES
+from specverify.reference import Draws, Tokens
+from specverify.subjects.engine import engine_subject, watched
+from specverify.subjects.observer import Observer
+from specverify.subjects.subject import Forward, Observed, Subject, Watched
+
+EXACT_WAYS: Final[Mapping[str, Way]] = {
+    "draft": Way(DRAFT),
+    "n-gram": Way(NGRAM),
+    "EAGLE": WAYS["EAGLE"],
+    "draft, probabilistic": Way(PROBABLE),
+}
+EXACT_OPTIONS: Final = (
+    "top-k 2",
+    "temperature 0.7, top-k 3",
+    "top-p 0.7",
+    "all penalties",
+    "bad words",
+    "stop tokens",
+)
+"""Names in ``OPTIONS``; each leaves two or three tokens a place, so that all texts can be followed."""
+LENGTHS: Final = {"two tokens": 2, "three tokens": 3}
+BESIDE: Final[Mapping[int, Request]] = {
+    2: request((6, 5, 4), 2, top_k=2),
+    3: request((6, 5, 4), 3, temperature=0.0),
+}
+"""The second request of a call, by the tokens of the first: drawn beside two tokens, greedy beside three."""
+NO_TOKEN: Final = SIZES.vocabulary
+"""Fills a text that ended early, where the texts of two requests follow each other."""
+
+
+def exact_names() -> list[str]:
+    """Return ``WAY/OPTIONS/LENGTH`` and ``WAY/OPTIONS/LENGTH, two requests`` of all that is enumerated."""
+    return [
+        f"{way}/{options}/{length}{requests}"
+        for way in EXACT_WAYS
+        for requests in ("", ", two requests")
+        for length in LENGTHS
+        for options in EXACT_OPTIONS
+    ]
+
+
+def exact_subject(name: str) -> Subject:
+    """Return the call of one of ``exact_names`` as the subject of the exact checks."""
+    way_name, options, ending = name.split("/")
+    length, two, _ = ending.partition(", two requests")
+    first = shortened(OPTIONS[options].request, LENGTHS[length], AGAIN if way_name == "n-gram" else PROMPT)
+    return call_subject(EXACT_WAYS[way_name], (first, BESIDE[LENGTHS[length]]) if two else (first,), name)
+
+
+def shortened(asked: Request, tokens: int, prompt: Tokens) -> Request:
+    """Return a request with another prompt and another number of new tokens."""
+    return asked._replace(prompt=prompt, options=tuple((dict(asked.options) | {"max_tokens": tokens}).items()))
+
+
+def call_subject(way: Way, asked: tuple[Request, ...], name: str) -> Subject:
+    """Return a call of one or more requests as a subject whose forward passes are observed if it is one request."""
+
+    def decode() -> list[int]:
+        with random_numbers_followed(way):
+            answers = generate(way, asked, [parameters(each) for each in asked])
+        texts = [tuple(answer.outputs[0].token_ids) for answer in answers]
+        return list(texts[0] if len(asked) == 1 else _joined(asked, texts))
+
+    if len(asked) > 1:
+        return engine_subject(decode, _joint_law(asked), name)
+    subject = engine_subject(decode, law(asked[0]), name)
+    (program,) = subject.programs
+    look = observer(way, asked[0])
+    watch = partial(_watched, look, decode, asked[0])
+    return subject._replace(programs=(program._replace(watch=watch, tells=look.tells),))
+
+
+@contextmanager
+def _watched(look: Observer, decode: Callable[[], Any], asked: Request) -> Iterator[Watched]:
+    with watched(look, decode, None, ()) as seen:
+        yield seen._replace(plain=partial(plain, asked))
+
+
+def plain(asked: Request, draws: Draws) -> Observed:
+    """Decode a request token by token from the pmfs that are promised, and tell what each pass finds in the cache."""
+    pmf, new, forwards = next_pmf(asked), tuple[int, ...](), list[Forward]()
+    while len(new) < asked.option("max_tokens") and not (new and new[-1] in ends(asked)):
+        tokens = asked.prompt + new
+        held = len(tokens) - 1 if new else 0
+        entries = (_entries(list(zip(tokens, range(held), strict=False))),)
+        forwards.append(Forward(held, tokens[held:], entries if held else ()))
+        new = (*new, draws.categorical(pmf(new), ("plain", len(new))))
+    return Observed(new, tuple(forwards))
+
+
+@contextmanager
+def random_numbers_followed(way: Way) -> Iterator[None]:
+    """Launch the statements of the kernels inside the block, and sample plain tokens as GPUs do."""
+    sampler = model_runner(way).sampler.topk_topp_sampler
+    held, sampler.forward = sampler.forward, sampler.forward_native
+    try:
+        with in_place_of(STATEMENTS):
+            yield
+    finally:
+        sampler.forward = held
+
+
+def model_runner(way: Way) -> Any:
+    """Return what runs the model of an engine in this process."""
+    return engine(way).llm_engine.engine_core.engine_core.model_executor.driver_worker.worker.model_runner
+
+
+def _joined(asked: tuple[Request, ...], texts: list[Tokens]) -> Tokens:
+    lengths = (each.option("max_tokens") for each in asked)
+    filled = (text + (NO_TOKEN,) * (length - len(text)) for text, length in zip(texts, lengths, strict=True))
+    return tuple(token for text in filled for token in text)
+
+
+def _joint_law(asked: tuple[Request, ...]) -> dict[Tokens, float]:
+    """Return the law of independent texts that follow each other."""
+    result: dict[tuple[Tokens, ...], float] = {(): 1.0}
+    for each in asked:
+        own = law(each)
+        result = {(*texts, text): mass * other for texts, mass in result.items() for text, other in own.items()}
+    return {_joined(asked, list(texts)): mass for texts, mass in result.items()}
+
+
+def observer(way: Way, asked: Request) -> Observer:
+    """Return what notes, before each pass of the target, what it is fed and which slots it would read.
+
+    The entries that are compared are ``[1, 1, held, 2]``: the token and the position that were last written to the
+    slot of each place, as the block table of the request names it.
+    """
+    written = dict[int, tuple[int, int]]()
+
+    def read(_: Any, given: Mapping[str, Any]) -> Forward | None:
+        metadata = _attention(way)
+        if metadata is None:
+            return None
+        number = int(metadata.query_start_loc[1])
+        fed, positions, slots = (
+            values[:number].tolist() for values in (given["input_ids"], given["positions"], metadata.slot_mapping)
+        )
+        held = positions[0]
+        size = way_block_size(way)
+        own = [int(metadata.block_table[0, place // size]) * size + place % size for place in range(held)]
+        entries = _entries([written.get(slot, (-1, -1)) for slot in own])
+        written.update(zip(slots, zip(fed, positions, strict=True), strict=True))
+        return Forward(held, tuple(fed), (entries,))
+
+    return Observer(asked.prompt, target=model_runner(way).model, read=read)
+
+
+def _entries(written: list[tuple[int, int]]) -> Any:
+    return np.array(written, float).reshape(1, 1, -1, 2)
+
+
+def _attention(way: Way) -> Any:
+    from vllm.forward_context import get_forward_context  # noqa: PLC0415 - after its environment
+
+    metadata = get_forward_context().attn_metadata
+    return next(iter(metadata.values())) if metadata else None
+
+
+def way_block_size(way: Way) -> int:
+    """Return the tokens of a block of the KV cache."""
+    return int(engine(way).llm_engine.vllm_config.cache_config.block_size)

@@ -1,0 +1,103 @@
+"""Exact laws of whole vLLM: right calls hold, planted faults of its files and of the statements are refuted.
+
+Run by ``nox -s engines -- vllm``, where the engine is installed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+pytest.importorskip("vllm", reason="needs the engine: nox -s engines -- vllm")
+
+import numpy as np
+import torch
+from mends.mending import Edit, mended
+
+from specverify.engines.vllm import kernels
+from specverify.engines.vllm.adapter import BESIDE, Way, engine, generate, parameters
+from specverify.engines.vllm.exact import DRAFT, exact_subject
+from specverify.engines.vllm.mends import EXPAND, RANDOM, around
+from specverify.testing import SpeculationRefuted, check_subject
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # those of the engine
+CALL = "draft/top-k 2/three tokens"
+"""All tests share one engine: a process has one."""
+BREAKS = {
+    "scheduler": Edit(
+        "vllm.v1.core.sched.scheduler:Scheduler.update_from_output",
+        "request.num_computed_tokens -= num_rejected",
+        "request.num_computed_tokens -= max(num_rejected - 1, 0)",
+    ),
+    "sampler": Edit(
+        "vllm.v1.sample.rejection_sampler:rejection_sample",
+        "target_probs = target_logits.softmax(",
+        "target_probs = (0.3 * target_logits).softmax(",
+    ),
+    "cache slot": Edit(
+        "vllm.v1.worker.block_table:BlockTable.compute_slot_mapping",
+        "        query_start_loc,\n        positions,\n",
+        "        query_start_loc,\n        positions - (positions == 6).long(),\n",
+    ),
+}
+SAID = {
+    "scheduler": r"before forward pass \d the cache holds 7 entries and is fed \(.*\), expected \(\d,\) first",
+    "sampler": r"rejection_sampler\.py",
+    "cache slot": r"before forward pass \d the keys of layer 0 differ by .* at entry 5 of",
+}
+"""What leads to the place of each."""
+
+
+def test_a_whole_call_has_an_exact_law_and_the_caches_of_the_kept_tokens():
+    verdicts = check_subject(exact_subject(CALL))
+    assert {"law_is_target", "cache_equals_prefill"} <= {
+        each.check for each in verdicts if each.status.value == "holds"
+    }
+
+
+@pytest.mark.parametrize("name", BREAKS)
+def test_a_planted_fault_of_a_file_is_refuted_by_a_message_that_leads_there(name):
+    with mended((BREAKS[name],)), pytest.raises(SpeculationRefuted, match=SAID[name]) as error:
+        check_subject(exact_subject(CALL))
+    assert "law is target - refuted, exact" in str(error.value)
+
+
+def with_the_draft(output, ends, drafts, draft_probs, target_probs, noise, *_):
+    """Recover from p, the rejected draft included."""
+    for request, places in kernels.places_of(ends):
+        for row in places:
+            output[row] = (target_probs[row] * noise[request]).argmax()
+
+
+def test_a_wrong_statement_of_a_kernel_is_refuted(monkeypatch):
+    name = "vllm.v1.sample.rejection_sampler.sample_recovered_tokens_kernel"
+    monkeypatch.setitem(kernels.STATEMENTS, name, with_the_draft)
+    with pytest.raises(SpeculationRefuted, match="law is target - refuted, exact"):
+        check_subject(exact_subject("draft/top-k 2/two tokens"))
+
+
+def test_the_compiled_kernels_compute_what_is_stated_in_thousands_of_calls_of_the_engine():
+    way, numbers = Way(DRAFT), np.random.default_rng(0)
+    engine(way)
+    calls, different = Counter(), Counter()
+
+    def beside(name, theirs):  # noqa: ANN202
+        def launch(*given):  # noqa: ANN202
+            own = [each.clone() if isinstance(each, torch.Tensor) else each for each in given]
+            theirs(*given)
+            kernels.STATEMENTS[name](*own)
+            pairs = ((one, other) for one, other in zip(given, own, strict=True) if isinstance(one, torch.Tensor))
+            calls[name] += 1
+            different[name] += not all(torch.equal(one, other) for one, other in pairs)
+
+        return launch
+
+    compared = [name for name in kernels.STATEMENTS if name not in {EXPAND, RANDOM}] + [RANDOM]
+    with around({name: lambda theirs, name=name: beside(name, theirs) for name in compared}):
+        for _ in range(400):
+            asked = [BESIDE[i] for i in numbers.integers(len(BESIDE), size=numbers.integers(1, 5))]
+            generate(way, asked, [parameters(each) for each in asked])
+    assert sum(calls.values()) > 4000
+    assert min(calls[name] for name in compared) > 300
+    assert not +different
