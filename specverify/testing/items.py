@@ -90,7 +90,8 @@ def parametrize_with_checks(
 
     Args:
         subjects: At least one verifier or decoder (recognised by its parameters), registry row, ``Subject``, or
-            deferred call of a check function: ``partial(check_kernel, kernel, rows=2**14)``. The keys of a mapping are names.
+            deferred call of a check function: ``partial(check_kernel, kernel, rows=2**14)``. The keys of a mapping are
+            names.
         **options: See ``CheckOptions``. Those of a ``partial`` take precedence. ``expected_failures`` become strict
             xfails.
 
