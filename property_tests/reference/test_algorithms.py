@@ -101,6 +101,8 @@ def test_an_output_ends_at_its_first_eos_or_at_the_horizon(row, task, prompt, da
     assert ends or len(new) == task.horizon
 
 
+IN_ANY_ORDER = {"spiffy"}
+"""Rows whose round writes a block in several passes, in the order of confidence: drafts are no prefix of its tokens."""
 WITHOUT_A_BONUS = {
     "reward-guided",
     "bild-released",
@@ -185,15 +187,17 @@ def test_rounds_add_up(row, task, prompt, data):
     assert sum((round_.tokens for round_ in rounds), ()) == new
     for round_ in rounds:
         assert 0 <= round_.accepted <= round_.reached <= len(round_.draft)
-        assert round_.tokens[: round_.accepted] == round_.draft[: round_.accepted]
-        assert round_.reached - round_.accepted in {0, 1}
+        if row.name not in IN_ANY_ORDER:
+            assert round_.tokens[: round_.accepted] == round_.draft[: round_.accepted]
+            assert round_.reached - round_.accepted in {0, 1}
     cut = bool(new) and new[-1] in task.eos
     uncut = rounds[:-1] if cut else rounds
     extra = {len(round_.tokens) - round_.accepted for round_ in uncut}
-    assert extra <= ({0, 1} if row.name in WITHOUT_A_BONUS else {1})
     totals = generation.statistics
     assert (totals.rounds, totals.tokens) == (len(rounds), len(new))
-    assert cut or 0 in extra or totals.tokens == totals.accepted + totals.rounds
+    if row.name not in IN_ANY_ORDER:
+        assert extra <= ({0, 1} if row.name in WITHOUT_A_BONUS else {1})
+        assert cut or 0 in extra or totals.tokens == totals.accepted + totals.rounds
 
 
 @pytest.mark.thorough(keep=4)
