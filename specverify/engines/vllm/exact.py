@@ -1,8 +1,8 @@
 """Exact laws of ``LLM.generate``: its random numbers are answered while scheduler, caches and samplers run as they are.
 
 Two parts of the CPU build hand random numbers to compiled code, where they cannot be followed. The rejection kernels
-are launched as their PyTorch statements (``kernels``), which ``test_stand_ins`` compares with the compiled ones. The
-sampler of plain tokens is vLLM's own ``forward_native``, which GPUs run.
+are launched as their PyTorch statements (``kernels``), which ``test_stand_ins`` and ``test_exact`` compare with the
+compiled ones. The sampler of plain tokens is vLLM's own ``forward_native``, which GPUs run.
 """
 
 from __future__ import annotations
