@@ -447,6 +447,32 @@ def test_a_sibling_that_is_tested_with_p_is_named():
     assert " is rejected, child #1 (token 1) is tested with u < 0.643 (test_round_" in first
 
 
+def unscaled_residual(p, q, parents, tokens):
+    left = p[0]
+    for child, drafted in enumerate(tokens):
+        if RNG.random() * q[child, drafted] < left[drafted]:
+            return [int(drafted), drawn(p[child + 1])]
+        left = np.maximum(left - q[child], 0)
+    return [drawn(left if left.any() else p[0])]
+
+
+@pytest.mark.thorough
+def test_a_residual_of_siblings_that_is_not_divided_by_its_sum_is_named():
+    with pytest.raises(SpeculationRefuted) as raised:
+        check_verifier(
+            unscaled_residual,
+            form="tree",
+            drafts="with_replacement",
+            trees=[(-1, -1)],
+            checks=["law_is_target"],
+            quick=True,
+        )
+    first = str(raised.value).splitlines()[0]
+    assert ": the residual after a rejected child is not divided by its sum: after #0 (token " in first
+    assert "is tested with u < 0 " not in first
+    assert " (test_round_faults.py:" in first
+
+
 def refuted(check, fault=""):
     example = Counterexample(("here",), "then", fault=fault)
     return Verdict("it", check, Status.REFUTED, "no", None, Evidence.EXACT, example)
