@@ -40,6 +40,8 @@ MOST_STATES = 4
 LARGEST_VOCABULARY = 8
 GENERIC = (Scenario("generic", 3, (0, 1, 0), 4, seed=2),)
 """Where a formula is looked for besides: with two tokens many formulas are one."""
+GUESSED = ", as it is not drawn"
+"""What stands behind q = 1 of a draft for which an engine draws nothing."""
 
 Law = Mapping[int, Any]
 
@@ -547,7 +549,7 @@ def _numbers(given: GivenDrafts, part: str, i: int, seen: Any, said: Any, *, bri
         p, q = given.rows.p[i][given.drafts[i]], given.rows.q[i][given.drafts[i]]
         does, ought = apart(seen, said)
         guessed = q == 1 and given.of_engine and ("draft", i) not in given.places
-        which = f"{draft} (p = {short(p)}, q = {short(q)}{', as it is not drawn' if guessed else ''})"
+        which = f"{draft} (p = {short(p)}, q = {short(q)}{GUESSED if guessed else ''})"
         if briefly:
             return f"{which} with {does} instead of {ought}{at}"
         return f"{which} is accepted with probability {does}{at}, expected {ought} = min(1, p/q)"

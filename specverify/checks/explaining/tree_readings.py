@@ -142,9 +142,7 @@ class _Walk:
             left = list(excess(left, q))
         return None, said, left
 
-    def _is_test_of(
-        self, item: PathDraw, seen: float, child: int, text: Tokens, left: Row, *, accepted: bool
-    ) -> bool:
+    def _is_test_of(self, item: PathDraw, seen: float, child: int, text: Tokens, left: Row, *, accepted: bool) -> bool:
         """Return whether a coin is the test of a child that the rule accepts surely.
 
         Where it can be the test of another child, no later deviation of this round is told.
