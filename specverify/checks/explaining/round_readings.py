@@ -547,7 +547,7 @@ class _PathReader:
         return next((row for row in rows if item.token_from(row, NEAR) is not None), ())
 
     def _certainly(self, token: int, at: int) -> Row:
-        """Return the row of a token that is certain; nothing for the last one, which need not be looked at."""
+        """Return the row of a certain token; none for the last token, whose row need not be known."""
         return _sure(token, self.size) if at < len(self.items) else ()
 
     def _by_widths(
