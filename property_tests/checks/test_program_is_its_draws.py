@@ -61,6 +61,6 @@ class Ahead:
 def test_a_verifier_that_decides_by_a_number_of_an_earlier_call_is_told_so():
     (found,) = check_verifier(Ahead(), gammas=(1,), checks=["program_is_its_draws"], on_fail=None)
     assert found.status is Status.UNKNOWN
-    assert "a random number that an earlier call drew (random.random at test_no_function" in found.statement
+    assert "a random number that an earlier call drew (random.random at test_program_is_its_draws.py" in found.statement
     assert "decides in a later one" in found.statement
     assert "make the verifier in it: lambda *given: MyVerifier()(*given)" in found.statement

@@ -68,7 +68,7 @@ def test_a_loop_is_ended_in_a_thread_that_is_not_the_main_thread_too():
 
 
 def test_a_subject_that_goes_on_drawing_is_told_from_one_that_does_not():
-    said = rf"not finished after 0\.5\d* s: it was drawing, at {HERE}, \d+ draws into the run going on"
+    said = rf"not finished after 0\.\d+ s: it was drawing, at {HERE}, \d+ draws into the run going on"
     subject = decode_subject(misbehaving.draws_for_ever, "misbehaving:draws_for_ever")._replace(probe=None)
     first, *others = verify_subject(subject, Checklist(CHECKS, seconds=0.5))
     assert re.match(said, first.statement), first.statement

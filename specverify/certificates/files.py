@@ -31,21 +31,21 @@ class Checked(NamedTuple):
 
 
 def check_certificate(file: Path, tables: int = RANDOM_TABLES) -> Checked:
-    """Return what the certificate in ``file`` shows.
+    """Return the content of the certificate in ``file`` after checking it.
 
-    A proof is accepted if the tree of every place is complete and its paths add up to the target's law for all p and
-    q, and if the algorithm, run on random rational tables, takes the paths of the tree. The first part is exact. The
-    second is a sample: it notices the tree of another program where one of the tables tells them apart.
+    A proof is accepted if the tree of every place is complete and its paths add up to the target's law for all p and q,
+    and if the algorithm, run on random rational tables, takes the paths of the tree. The first part is exact. The
+    second is a sample: it detects the tree of another program if one of the tables distinguishes them.
 
     Args:
-        file: What ``specverify prove NAME --certificate FILE`` or ``specverify verify NAME --certificate FILE`` wrote.
-        tables: Random tables per place on which the algorithm is run beside the tree; 0 leaves the algorithm out.
+        file: The file written by ``specverify prove`` or ``specverify verify`` with ``--certificate FILE``.
+        tables: Random tables per place on which the algorithm is compared with the tree; 0 leaves the algorithm out.
 
     Returns:
         The statement, and the number of places, paths, outcomes, cells and runs.
 
     Raises:
-        CertificateRefused: Something does not hold; the message names the place.
+        CertificateRefused: A step is wrong; the message names the place.
         ValueError: ``file`` is no certificate.
     """
     try:

@@ -1,31 +1,31 @@
-"""Randomness that is used twice, named while foreign code is enumerated.
+"""Reuse of randomness, detected while foreign code is enumerated.
 
     with audited() as found:
         for path in paths(program): ...
 
-``found`` then names (1) uniform numbers that decide twice and (2) draws made from one state of a generator. A law says
-whether the output is right; the audit says what is shared, also where the law survives it.
+``found`` then names (1) uniform numbers that decide twice and (2) draws made from the same state of a generator. A law
+shows whether the output is right; the audit shows what is shared, even if the law is right.
 
-**One uniform, two decisions.** A decision is a question to a uniform that was answered by a draw. One lookup may ask
-several: a scan of a CDF, a bisection, a chain of branches over several lines, a comparison with all partial sums at
-once. What they have in common is where the next threshold lies, given what an earlier question told. A scan that goes
-on past its answer asks what it knows already, every time; a bisection, or a scan that stops, asks inside the interval
-that is left, every time. Nothing that is one lookup does now this and now that. So a uniform is named when, between the
-same two lines (or one line and itself) and after the same earlier answer, a threshold lay inside the interval that
-answer left, and on this path or another one outside it. This is what happens when a rejected coin is looked up again
-in a residual, and when one coin is broadcast against the acceptance ratios of several positions, and it tells both
-from an inverse CDF without knowing what the numbers mean. Noise that raced (Gumbel, exponential) is named when it races
-again with other weights, is compared with a number, or stands in two entries of one race; the second race of a
-Gumbel top-k, whose weights are the old ones, is not.
+**One uniform, two decisions.** A decision is a comparison of a uniform that was answered by a draw. One lookup may
+compare several times: a scan of a CDF, a bisection, a chain of branches over several lines, a comparison with all
+partial sums at once. All of these have one property: the position of the next threshold is determined by the earlier
+answer. A scan that continues past its answer always compares inside intervals that are already decided; a bisection, or
+a scan that stops, always compares inside the interval that is left. No single lookup does both. So a uniform is
+reported when, between the same two lines (or one line and itself) and after the same earlier answer, a threshold lay
+inside the interval left by that answer on one path and outside it on another. This detects a rejected coin that is
+looked up again in a residual, and one coin that is broadcast against the acceptance ratios of several positions, and it
+distinguishes both from an inverse CDF without knowing the meaning of the numbers. Noise of a race (Gumbel, exponential)
+is reported when it races again with other weights, is compared with a number, or is in two entries of one race; the
+second race of a Gumbel top-k, with the old weights, is not.
 
-**Two draws, one state.** Named when both were looked at: see ``streams`` for what a state is.
+**Two draws, one state.** Reported when both outcomes were read; ``streams`` defines a state.
 
-What it cannot see: a uniform recycled by its own remainder (``u / r`` after ``u < r``), which is a fresh uniform given
-the answer and no fault; thresholds that are the same constants on every path, or on every path on one side; values that
-are reused as values (``NeedsValue`` refuses them); anything shared between two blocks, which is why a whole decode is
-one. Named although it may be meant so: a coupling by common noise, as drafters with shared Gumbel noise have it, one
-number that is folded before it is compared, and one that is looked up in the CDFs of several rows at once, all of them
-looked at and one kept. Whether that does harm, the law of the whole decode tells (``draws_are_independent``).
+Not detected: a uniform recycled by its own remainder (``u / r`` after ``u < r``), which is a fresh uniform given the
+answer and no fault; thresholds that are the same constants on every path, or on every path on one side; values reused
+as values (``NeedsValue`` refuses them); anything shared between two blocks, so a whole decode is one block. Reported
+although it may be intended: a coupling by common noise, as in drafters with shared Gumbel noise; a number that is
+folded before it is compared; and a number looked up in the CDFs of several rows at once, all read and one kept. The law
+of the whole decode shows whether it does harm (``draws_are_independent``).
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Draw:
         return self.origin.shared[self.way]
 
     def look(self) -> str:
-        """Say that somebody looks at it. Return why there is no answer, or nothing."""
+        """Record that the outcome is read. Return why there is no answer, or ""."""
         if self.origin is None or self.origin.looked_at == [self]:
             return ""
         others = [other for other in self.origin.looked_at if other is not self]
@@ -115,7 +115,7 @@ class Draw:
 
 
 class Cell(NamedTuple):
-    """What an answer alone tells of a uniform: the number of the answer, and the interval it means."""
+    """The information of one answer about a uniform: the number of the answer, and its interval."""
 
     answer: int
     low: float
@@ -131,10 +131,10 @@ class AnsweredQuestion(NamedTuple):
 
 
 class Audit:
-    """What is known of the draws of several runs."""
+    """The record of the draws of several runs."""
 
     def __init__(self, *, speaks: bool = True) -> None:
-        """Where it ``speaks`` a run is refused that could not be told; else that is noted, and the run goes on."""
+        """``speaks``: refuse a run in which reuse cannot be decided; otherwise record that it cannot, and continue."""
         self.speaks = speaks
         self.found: list[Reuse] = []
         self.untold = False
@@ -145,14 +145,14 @@ class Audit:
         """Where numbers were put in order, and where one is compared -> its places in the order."""
 
     def refusal(self, reason: str) -> str:
-        """Return why a run is refused that could not be told for this reason."""
+        """Return the refusal of a run in which reuse cannot be decided for this reason."""
         self.untold = True
         return reason if self.speaks else ""
 
 
 @contextmanager
 def audited() -> Iterator[list[Reuse]]:
-    """Collect what is used twice inside the block, each once; evidence of several runs is put together."""
+    """Collect reuse inside the block, each case once; the evidence of several runs is combined."""
     with _auditing(Audit()) as audit:
         yield audit.found
 
@@ -169,7 +169,7 @@ def _auditing(audit: Audit) -> Iterator[Audit]:
 
 
 def place() -> str:
-    """Return the line of the foreign code, if somebody wants to know."""
+    """Return the line of the foreign code, if an audit is active."""
     return "" if mode().audit is None else caller()
 
 
@@ -194,11 +194,11 @@ def asked(
 
 
 def asked_together(names: tuple[str, ...], before: Sequence[bool], *, others: bool, drawn: bool, where: str) -> str:
-    """Note a comparison of a quantity that is made of several draws. Return why it is not told, or nothing.
+    """Record a comparison of a quantity made of several draws. Return why reuse cannot be decided, or "".
 
-    ``before`` are the earlier answers about the same quantity, ``others`` says that its draws have answered about
-    something else. What one uniform decides is told by intervals, and these have none: where it would be named if the
-    quantity were one uniform, and where something else hangs on one of them, nothing is said.
+    ``before`` are the earlier answers about the same quantity; ``others`` states that its draws have answered about
+    something else. Reuse of one uniform is decided by intervals, which a combined quantity does not have. So nothing is
+    reported where one uniform would be reported, or where another quantity depends on one of the draws.
     """
     audit: Audit | None = mode().audit
     if audit is None:
@@ -230,7 +230,7 @@ class Raced(NamedTuple):
 
 
 class Racer(NamedTuple):
-    """A uniform in a race: what it has decided before, and its log weight now."""
+    """A uniform in a race: its earlier decisions, and its current log weight."""
 
     draw: Draw
     questions: Sequence[AnsweredQuestion]
@@ -261,10 +261,10 @@ def compared_after(draw: Draw, race: Raced) -> None:
 
 
 def placed(race: Raced, rank: Hashable, where: str = "") -> str:
-    """Note that a number whose place in an order is known is compared at ``where``. Return why it is not told, or "".
+    """Record a comparison at ``where`` of a number with known rank. Return why reuse cannot be decided, or "".
 
-    The largest of several is one number however they came, and so is their median: the order tells nothing of it. One
-    that is now the largest and now the smallest has decided before, by its place.
+    The largest of several numbers, or their median, is one number in whatever order they came: the order carries no
+    information about it. A number that is first the largest and then the smallest has already decided by its rank.
     """
     audit: Audit | None = mode().audit
     if audit is None:

@@ -60,7 +60,7 @@ def foreign_frame() -> Any:
 
 
 def _foreign_frame_and_name() -> tuple[Any, str]:
-    """Return that frame, and the name of its file. The interpreter tells of every look at the code of a frame."""
+    """Return that frame and the name of its file. Reading the code object of a frame raises an audit event."""
     frame: Any = sys._getframe(2)  # noqa: SLF001
     answered = jax_is_answered()
     while frame is not None:

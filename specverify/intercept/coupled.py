@@ -1,11 +1,11 @@
-"""An interpreter that follows a plain run: every question to a random number is answered by what was recorded.
+"""An interpreter that repeats a plain run: every comparison of a random number has the recorded answer.
 
-``Coupled`` stands beside ``Enumerated``. In its block each symbolic number that is made is given the next recorded one,
-and each draw takes the branch in which that lies. So the examined run must return what the plain run returned.
+``Coupled`` is an alternative to ``Enumerated``. In its block each new symbolic number gets the next recorded one, and
+each draw takes the branch that contains it. So the examined run must return the result of the plain run.
 
-A question to one uniform number is answered twice: by its value, and by where its rest lies among the weights that are
-asked, the rest being uniform again after every answer. If the two differ, an interval was lost or a weight is wrong.
-The order of clocks, and what several numbers decide together, are answered by their values.
+A comparison of one uniform number is answered twice: by its value, and by the position of its remainder among the
+weights of the branches, because the remainder is uniform again after every answer. If the two differ, an interval was
+lost or a weight is wrong. The order of clocks, and decisions by several numbers together, are answered by their values.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ MOST_COMPARED = 64
 
 
 class Parted(Exception):  # noqa: N818 - reads as the sentence it is
-    """The examined run is not the plain one: what is different, and at which call."""
+    """The examined run differs from the plain one: the difference, and the first call at which it shows."""
 
 
 class _Rest:
-    """Where a uniform number lies in what is known of it, as a share of it."""
+    """The position of a uniform number within its known interval, as a share of it."""
 
     __slots__ = ("at", "width")
 
@@ -79,7 +79,7 @@ class Coupled:
     # What interception tells
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the outcome of a draw that the program asks for by name."""
+        """Return the outcome of a draw that the program makes by name."""
         return self._named.categorical(pmf, site)
 
     def key(self) -> Any:
@@ -106,7 +106,7 @@ class Coupled:
         return self._next(draw.name)
 
     def outcome(self, pmf: Any, item: Item, name: str) -> int:
-        """Return the outcome that was recorded; its weights are to be those that are asked."""
+        """Return the recorded outcome; its recorded weights must equal the given ones."""
         masses = np.asarray(pmf, dtype=np.float64)
         if item.outcome is None:
             return int(np.searchsorted(np.cumsum(masses), item.low, "right"))
@@ -119,7 +119,7 @@ class Coupled:
         return item.outcome
 
     def agree(self, one: int, other: int, name: str) -> None:
-        """Raise ``Parted`` if what is examined as one draw was two."""
+        """Raise ``Parted`` if two recorded draws are examined as one."""
         if one != other:
             raise self._part(f"{name} is examined as a draw made before, which gave another outcome")
 
@@ -170,7 +170,7 @@ class Coupled:
         return self._least(signed, [float(mass) for mass in pmf], "a race")
 
     def learn(self, uniforms: Iterable[Any]) -> None:
-        """Keep the values of numbers by what is known of them."""
+        """Store the values of numbers by their known intervals."""
         for uniform in uniforms:
             self.value(uniform)
 
@@ -183,14 +183,14 @@ class Coupled:
         return number.value
 
     def whole(self, of: Any, otherwise: float) -> int:
-        """Return a whole number that is given as it is: of many, a share in float64 does not tell which."""
+        """Return the recorded integer: with many outcomes a share in float64 does not determine it."""
         outcome, steps = self._numbers[id(of.uniform)].item.outcome, of.steps
         added = int(steps[2].number) if len(steps) == 3 and steps[2].name == "plus" else 0
         plainly = [step.name for step in steps] in (["times", "floor"], ["times", "floor", "plus"])
         return int(otherwise) if outcome is None or not plainly else outcome + added
 
     def evaluate(self, of: Any) -> float:
-        """Return the value of what is made of random numbers."""
+        """Return the value of an expression of random numbers."""
         if isinstance(of, Extreme):
             return float(sorted(map(self.evaluate, of.parts), reverse=of.largest)[of.rank])
         result: float

@@ -1,8 +1,8 @@
-"""The laws that libraries draw from, and the ends of what their generators return.
+"""The laws that libraries draw from, and the extreme values of their generators.
 
-**Ends.** Draws at an end are those at which a token of probability 0 gets out. What is returned here a generator can
-return. It was found out by giving the generators states from which they return it
-(``property_tests/intercept/test_distributions.py``), and by their documentation:
+**Extreme values.** At these a token of probability 0 can be emitted. Every value here can be returned by a generator:
+it was found by giving the generators states from which they return it
+(``property_tests/intercept/test_distributions.py``), and from their documentation:
 
     uniform        torch, NumPy, random    0 and 1 - 2**-bits; the significands have 53, 24, 11 (half) and 8 (bfloat16)
     exponential    NumPy Generator         0 and 44.4, by the inverse 36.7; RandomState and random: -0.0 and 36.7
@@ -10,10 +10,10 @@ return. It was found out by giving the generators states from which they return 
                                            and 36.7, cast to the dtype
     Gumbel         NumPy                   -3.6 and 36.7: it draws again where it would be infinite
 
-**Laws** that are a monotone function of one uniform or one exponential number, and laws of whole numbers: one row each,
-with the methods of every library that draws from them. An image is written in operations of the table of primitives, so
-it serves numbers, symbolic numbers and noise vectors. What a call consumes of a generator is what the library consumes:
-front ends move the real generator on by the real call.
+**Laws** that are a monotone function of one uniform or one exponential number, and laws of integers: one row each, with
+the methods of every library that draws from them. An image is written in operations of the table of primitives, so it
+applies to numbers, symbolic numbers and noise vectors. A call consumes as much of a generator as in the library: front
+ends advance the real generator by the real call.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class MoreNumbers(Exception):  # noqa: N818 - reads as the sentence it is
 
 
 class Boundary:
-    """Gives random numbers a value: 0 and 1 stand for the smallest and the largest that their generator returns."""
+    """Gives random numbers a value: 0 and 1 stand for the smallest and the largest value of their generator."""
 
     def __init__(
         self, end: float, only: int | None = None, values: Sequence[float] | None = None, apart: float = 0.0
@@ -87,9 +87,9 @@ class Boundary:
     def number(
         self, call: str, smallest: float, largest: float, between: Callable[[float], float], least: float
     ) -> float:
-        """Return the next number of a generator; ``between(u)`` is the one that it makes of a uniform.
+        """Return the next number of a generator; ``between(u)`` maps a uniform to it.
 
-        ``least`` is the probability of its end, at most: what the generator tells apart.
+        ``least`` is an upper bound on the probability of the extreme value: the resolution of the generator.
         """
         if self._values is not None:
             return between(self._next())
@@ -142,7 +142,7 @@ class Boundary:
         return self.number(call, 0.0, largest, float, 1 - largest)
 
     def whole(self, call: str, low: int, number: int) -> int:
-        """Return the next whole number, one of so many from ``low`` on."""
+        """Return the next integer, one of this many from ``low`` on."""
         return low + int(self.number(call, 0, number - 1, lambda u: math.floor(u * number), 1 / number))
 
     def exponential(self, call: str, smallest: float = 0.0, largest: float = LATEST, least: float = SMALLEST) -> float:
@@ -215,7 +215,7 @@ MOST_WHOLE = 2.0**62
 
 
 def _logit(apply: Apply, u: Any) -> Any:
-    """Return ``log(u / (1 - u))``; the ends of what a library returns are those of u."""
+    """Return ``log(u / (1 - u))``; its extreme values are those of u."""
     odds = apply("subtract", apply("reciprocal", apply("maximum", u, SMALLEST)), 1.0)
     return apply("negative", apply("log", odds))
 
@@ -341,7 +341,7 @@ def spelled(library: str) -> dict[str, tuple[Distribution, Parameters]]:
 
 
 def bound(parameters: Parameters, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[list[Any], tuple[Any, ...]]:
-    """Return the values of parameters, in their order, and the arguments behind them. Raises ``TypeError``."""
+    """Return the values of parameters in order, and the remaining arguments. Raises ``TypeError``."""
     given = dict(parameters) | dict(zip(parameters, args, strict=False)) | dict(named)
     if given.keys() != parameters.keys() or REQUIRED in given.values():
         raise TypeError(f"expected {', '.join(parameters) or 'no parameters'}, got {', '.join(given)}")

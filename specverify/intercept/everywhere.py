@@ -1,4 +1,4 @@
-"""All random calls of the libraries that are loaded, answered together, and what is not answered seen."""
+"""Interception of all loaded libraries together, and detection of draws that are not intercepted."""
 
 from __future__ import annotations
 
@@ -33,12 +33,11 @@ _WANTS = ("SymbolicFloat", "SymbolicInt", "SeedSequence expects int", "dtype('O'
 
 @contextmanager
 def answered_everywhere(draws: Draws, forced_uniform: Forced = None) -> Iterator[None]:
-    """Answer the random calls of ``random``, NumPy and, if they have been imported, torch and JAX, in all threads.
+    """Answer the random calls of ``random``, NumPy and, if imported, torch and JAX, in all threads.
 
-    ``forced_uniform`` gives every uniform that value instead: 0, or 1 for the largest float below it. A ``Boundary``
-    tells which. Raises ``NeedsValue`` at the end for what was drawn without being answered, also where it was swallowed
-    on its way. Where ``draws``
-    is a ``Recorder`` nothing is answered, and what is drawn is recorded.
+    ``forced_uniform`` gives every uniform that value instead: 0, or 1 for the largest float below it, or a
+    ``Boundary``. Raises ``NeedsValue`` at the end for draws that were not intercepted, also if the program caught the
+    refusal. If ``draws`` is a ``Recorder``, nothing is answered and draws are recorded.
     """
     if isinstance(draws, Recorder):
         with _recorded(draws):
@@ -79,9 +78,9 @@ def answered_everywhere(draws: Draws, forced_uniform: Forced = None) -> Iterator
 
 @contextmanager
 def libraries_replaced() -> Iterator[None]:
-    """Do once what every ``answered_everywhere`` inside this block would do: let the libraries ask who answers.
+    """Install once the patches of every ``answered_everywhere`` inside this block.
 
-    Outside of those nobody does, and the libraries draw for themselves. It spares a short call a quarter of its time.
+    Between those the libraries draw their own numbers. This saves a quarter of the time of a short call.
     """
     with (
         random_replaced(),
@@ -95,10 +94,10 @@ def libraries_replaced() -> Iterator[None]:
 
 
 class Unanswered:
-    """Draws that are asked while nobody answers: an interpreter has random numbers of its own."""
+    """Draws outside any interception: an interpreter with random numbers of its own."""
 
     def __init__(self, draws: Draws, block: Block | None = None) -> None:
-        """``draws`` are those of a program that is answered, in a ``block``, and asks for some by name as well."""
+        """``draws`` is the interpreter of a program that is intercepted in a ``block`` and also makes draws by name."""
         self._draws, self._block = draws, block
 
     def categorical(self, pmf: Pmf, site: Site) -> int:

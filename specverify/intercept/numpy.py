@@ -136,7 +136,7 @@ class NumpyGenerator:
     """A ``Generator`` or ``RandomState`` whose methods are answered; they have the library's signatures."""
 
     def __init__(self, answers: Answers, real: Any) -> None:
-        """Stand for ``real`` among ``answers``."""
+        """Represent ``real`` among ``answers``."""
         self._answers, self._real = answers, real
         self._kind = np.random.RandomState if isinstance(real, np.random.RandomState) else np.random.Generator
         self._name = answers.name(real, f"np.random.{self._kind.__name__}")
@@ -401,7 +401,7 @@ def _followed(number: int, size: Any) -> bool:
 
 
 def shape_of(size: Any, *parameters: Any) -> Any:
-    """Return the shape of numbers with parameters of their own, where none is asked for."""
+    """Return the shape of numbers with array parameters if the call gives no size."""
     return np.broadcast_shapes(*map(np.shape, parameters)) or None if size is None else size
 
 
@@ -513,7 +513,7 @@ def _moves(kind: type, function: str) -> Any:
 
 
 def _native(kind: type, attribute: str) -> Any:
-    """Return an attribute by which native code draws: nobody would see it."""
+    """Return an attribute through which native code draws without interception."""
     real = own_methods(kind)[attribute]
 
     def look(self: Any) -> Any:
@@ -551,7 +551,7 @@ MODULE = _module()
 @once
 @contextmanager
 def numpy_replaced() -> Iterator[None]:
-    """Let the methods ask who answers them inside the block; while nobody does, the library's own are called."""
+    """Patch the methods inside the block; without an active interpreter the library's own are called."""
     library_default_rng = np.random.default_rng
 
     def default_rng(seed: Any = None) -> Any:

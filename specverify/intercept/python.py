@@ -260,7 +260,7 @@ MODULE = {name: MethodType(METHODS[name], OWNER) for name in METHODS if hasattr(
 @once
 @contextmanager
 def random_replaced() -> Iterator[None]:
-    """Let the methods ask who answers them inside the block; while nobody does, the library's own are called."""
+    """Patch the methods inside the block; without an active interpreter the library's own are called."""
     with replaced(random.Random, METHODS), replaced(random.SystemRandom, SYSTEM), replaced(random, MODULE):
         yield
 
@@ -311,7 +311,7 @@ _BY_NAME = {getattr(math, name): function for name, function in _MATH.items()}
 
 
 def _of_fraction(name: str, turned: str) -> Callable[..., Any]:
-    """Return the relation of a Fraction to another number; a random one is asked for its relation to the Fraction."""
+    """Return the relation of a Fraction to another number; a random number computes its relation itself."""
     real = getattr(Fraction, name)
 
     def relation(self: Fraction, other: Any) -> Any:
@@ -325,7 +325,7 @@ _FRACTION = {name: _of_fraction(name, turned) for name, turned in _TURNED.items(
 
 
 def _as_float(*given: Any) -> Any:
-    """Return what ``float`` does, and a random number as it is."""
+    """Return the result of ``float``, and a random number unchanged."""
     result = given[0].item() if len(given) == 1 and type(given[0]).__module__.startswith(_OURS) else None
     return SymbolicFloat(result.unknown) if isinstance(result, SymbolicFloat) else float(*given)
 
@@ -347,9 +347,9 @@ _TYPES = {kind: _as_float if kind is float else _as_numpy(kind) for kind in patc
 @once
 @contextmanager
 def math_answers() -> Iterator[None]:
-    """Let floating types, the functions of ``math`` and the relations of ``Fraction`` know random numbers in the block.
+    """Make floating types, ``math`` and the relations of ``Fraction`` accept random numbers in the block.
 
-    They are to be called by ``float`` and ``math.log``; by another name in modules that have asked before.
+    They must be called as ``float`` and ``math.log``; under another name only in modules that were patched before.
     """
     with replaced(math, _MATH), replaced(Fraction, _FRACTION), patches.calls_led(_TYPES, _BY_NAME):
         yield

@@ -1,7 +1,7 @@
-"""What the records of a plain run say: for each number drawn its uniform, for each outcome its place and weights.
+"""The records of a plain run as numbers: the uniform of each number drawn, the index and weights of each outcome.
 
-One row for each call of a library, by its name there. The rows are written from the documentation of the libraries and
-share nothing with the rules that answer the same calls.
+One row per call of a library, by its name there. The rows are written from the documentation of the libraries and share
+no code with the rules that answer the same calls.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def _beta(result: Any, a: float, b: float, *_: Any) -> Iterator[Item]:
 
 
 def _trials(result: Any, p: Any, *_: Any) -> Iterator[Item]:
-    """Yield the cells of numbers of trials, which an exponential gives: the first trial stands for the largest."""
+    """Yield the cells of a number of trials given by an exponential: the first trial has the largest values."""
     last = np.asarray(result, dtype=np.float64) * -np.log1p(-p)
     yield from _cells(np.exp(-last), np.exp(-last - np.log1p(-p)))
 

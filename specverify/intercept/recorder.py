@@ -1,9 +1,9 @@
-"""A run as it is, its random numbers recorded.
+"""A plain run with its random numbers recorded.
 
-``Recorder`` stands where an interpreter of ``Draws`` stands. In its block each drawing call of ``random`` and NumPy
-goes to the method of the library, and the recorder keeps the arguments and the result; nothing else is changed. torch
-is recorded by ``torch.recording``. JAX needs no record: its numbers are a function of keys, and the keys that were
-handed out are kept. No rule for symbolic numbers is used here.
+``Recorder`` takes the place of an interpreter. In its block each drawing call of ``random`` and NumPy calls the
+library's method, and the recorder stores the arguments and the result; nothing else is changed. ``torch.recording``
+records torch. JAX needs no record: its numbers are a function of keys, and the keys given to the program are stored. No
+rule for symbolic numbers is used here.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Record(NamedTuple):
 
 
 class Recorder:
-    """Lets a program draw for itself and records what it draws; ``named`` answers the draws it asks for by name."""
+    """Lets a program draw its own numbers and records them; ``named`` answers the draws that it makes by name."""
 
     boundary = None
 
@@ -57,7 +57,7 @@ class Recorder:
         """Keys of JAX that were made for calls."""
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the outcome of a draw that the program asks for by name."""
+        """Return the outcome of a draw that the program makes by name."""
         with nobody():
             return self._named.categorical(pmf, site)
 

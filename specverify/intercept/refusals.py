@@ -1,12 +1,10 @@
-"""Every reason for which interception refuses a program: one row each, with what its author can do about it.
+"""The reasons for which interception refuses a program, as a table, and the block that collects refusals.
 
-A refusal is a value: the code of its row, what was asked in the words of this case, the operation of the author's
-library, the place in the author's file, and a way out. ``docs/refusals.md`` is written from this table.
+A refusal is a value: the code of its row, a sentence about this case, the operation of the author's library, the place
+in the author's file, and a way out. ``docs/refusals.md`` is generated from the table.
 
-The block in which foreign code runs: what was refused in it, and what was seen that nobody answered.
-
-A refusal ends the enumeration even if the foreign code swallows it (``except Exception``) or it was raised in a thread:
-the block raises it again at its end. Calls that the standard library makes for itself, for the name of a temporary file
+A refusal ends the enumeration even if the foreign code catches it (``except Exception``) or it was raised in a thread:
+the block raises it again at its end. Draws that the standard library makes for itself, for the name of a temporary file
 or the boundary of a mail, are not the subject's and are left alone.
 """
 
@@ -177,7 +175,7 @@ class Declined:
         self.reason = reason
 
     def to_python(self) -> Any:
-        """Return what a method of Python's operator protocol returns, so that Python asks the other operand."""
+        """Return ``NotImplemented``, so that Python's operator protocol tries the other operand."""
         return NotImplemented
 
     def __repr__(self) -> str:
@@ -185,7 +183,7 @@ class Declined:
 
 
 class RuleDeclined(Exception):  # noqa: N818 - never leaves this package
-    """The same for code that computes inside a rule: whoever applies the rule turns it into ``Declined``."""
+    """The exception form of ``Declined``, for code inside a rule; the caller of the rule converts it."""
 
     def __init__(self, reason: str) -> None:
         """Decline for a ``reason``."""
@@ -237,7 +235,7 @@ def refused(error: Exception) -> None:
 
 @contextmanager
 def gifts_kept() -> Iterator[dict[str, None]]:
-    """Yield what grows by every number that is given to the foreign code as it is, inside the block."""
+    """Yield a list that grows by every raw number given to the foreign code inside the block."""
     kept: dict[str, None] = {}
     RUNS.gifts.append(kept)
     try:
@@ -247,14 +245,14 @@ def gifts_kept() -> Iterator[dict[str, None]]:
 
 
 def give(what: str) -> None:
-    """Say that a number is given to the foreign code as it is."""
+    """Record that a raw number is given to the foreign code."""
     for kept in RUNS.gifts:
         kept[what] = None
 
 
 @contextmanager
 def tried() -> Iterator[None]:
-    """Forget what is refused inside: it is tried, and done again where it fails."""
+    """Discard refusals inside the block: it is an attempt, which is repeated in another way if it fails."""
     block = current()
     before = len(block.refusals) if block else 0
     try:
@@ -265,7 +263,7 @@ def tried() -> Iterator[None]:
 
 
 def in_housekeeping() -> bool:
-    """Return whether the standard library asks for itself, or this package does: a table that makes its next row."""
+    """Return whether the standard library draws for itself, or this package does to make the next row of a table."""
     frame: Any = sys._getframe(1)  # noqa: SLF001
     filename = frame.f_code.co_filename  # read once a frame: the interpreter tells of every look at its code
     while is_ours_or_answered(filename):
@@ -283,10 +281,10 @@ class NeedsValue(Exception):  # noqa: N818 - reads as the sentence it is
     """A refusal: a code of ``refusals.REASONS``, what was asked, the operation, its place and a way out."""
 
     def __init__(self, code: str, reason: str, operation: str = "", place: str = "", way_out: str = "") -> None:
-        """Refuse for a ``reason``, a sentence; the open block takes note, so that nobody can swallow it.
+        """Refuse for a ``reason``, a sentence; the open block records it, so catching it has no effect.
 
-        ``operation`` and ``place``, file and line, may be found out on the way: see ``during``. Without a ``way_out``
-        it is that of the code.
+        ``operation`` and ``place``, file and line, may be added on the way up: see ``during``. The default ``way_out``
+        is that of the code.
         """
         super().__init__(code, reason, operation, place, way_out)
         self.code, self.reason, self.operation, self.place = code, reason, operation, place
@@ -294,7 +292,7 @@ class NeedsValue(Exception):  # noqa: N818 - reads as the sentence it is
         refused(self)
 
     def __str__(self) -> str:
-        """Say it in one sentence: operation, place, reason, way out."""
+        """Return one sentence: operation, place, reason, way out."""
         if not self.operation or not self.place or self.place in self.reason:
             return self.reason if not self.place or self.place in self.reason else f"{self.reason}, at {self.place}"
         return f"{self.operation} at {self.place}: {self.reason}; {self.way_out}"
@@ -303,12 +301,12 @@ class NeedsValue(Exception):  # noqa: N818 - reads as the sentence it is
         return type(self), (self.code, self.reason, self.operation, self.place, self.way_out)
 
     def at(self, place: str) -> NeedsValue:
-        """Say that it was asked at a place, if that is not known."""
+        """Set the place, if it is not known."""
         self.place = self.place or ("" if place == NOWHERE else place)
         return self
 
     def during(self, operation: str, place: str) -> NeedsValue:
-        """Say which operation of the author's library asked, and where; the innermost one and its line stay."""
+        """Set the operation of the author's library and its line; the innermost ones are kept."""
         if not self.operation and self.place in {"", place}:
             self.operation = operation
         return self.at(place)

@@ -1,12 +1,12 @@
-"""All that changes in interception while foreign code runs, in one object; what is known of the process, in another.
+"""All state of interception: one object for what is open, one for what is known of the process.
 
-``RUNS`` holds what is open: blocks, the answers of each library, patches. Threads that stood before a block look it up
-there, so it belongs to the process and not to a context. When no block is open every field of it is empty, however the
-last one ended (``left_behind``). What the code of a block is run *with* (an audit, a real vocabulary) is a ``Mode``: it
-belongs to a context, so that a thread which is started inside has that of its block.
+``RUNS`` holds what is open: blocks, the answers of each library, patches. Threads that existed before a block read it,
+so it belongs to the process and not to a context. When no block is open every field is empty, however the last one
+ended (``left_behind``). Options of a block (an audit, a real vocabulary) are a ``Mode``, which belongs to a context, so
+that a thread started inside has that of its block.
 
-``PROCESS`` holds what was found out about this process, and is right until it is looked for anew: where foreign code
-keeps generators and clocks, which of its functions ask for the value of a random number, what libraries computed.
+``PROCESS`` holds facts about this process that remain valid until they are searched again: where foreign code keeps
+generators and clocks, which of its functions need the value of a random number, what libraries computed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Block:
 
 
 class Runs:
-    """What is open in this process, the innermost last."""
+    """The open blocks and patches of this process, the innermost last."""
 
     def __init__(self) -> None:
         """Nothing is open."""
@@ -118,7 +118,7 @@ RUNS, PROCESS = Runs(), Process()
 
 
 class Mode(NamedTuple):
-    """What code is run with."""
+    """The options with which code runs."""
 
     audit: Any = None
     """What collects randomness that is used twice."""
@@ -158,5 +158,5 @@ def aside() -> Iterator[None]:
 
 
 def is_aside() -> bool:
-    """Return whether what runs now is set-up code."""
+    """Return whether the current code is set-up code."""
     return RUNS.set_up > 0

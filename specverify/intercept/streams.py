@@ -1,19 +1,19 @@
-"""From which state of a generator each draw is made, and what answers the generators of NumPy and ``random``.
+"""The generator state of each draw, and the interpreter of the generators of NumPy and ``random``.
 
-Two draws from one state are one draw. ``Streams`` remembers the states that were drawn from in one run. Where a second
-draw is made from a state of the first in the same way, it is the same number or outcome, so that laws are right when a
-stream is started over. Made in another way (other weights, another function), it would depend on the first by the
-arithmetic of the library, which is not modelled: ``NeedsValue`` refuses it as soon as both are read.
+Two draws from one state are one draw. ``Streams`` records the states drawn from in one run. A second draw from a state,
+in the same way as the first, is the same number or outcome, so laws are right when a stream is restarted. A second draw
+in another way (other weights, another function) depends on the first by the arithmetic of the library, which is not
+modelled: ``NeedsValue`` refuses it as soon as both are read.
 
-Requests that are served after each other are told apart. Where one begins from a state that a request before it drew
-from, its numbers are those of a seed of its own if its caller chooses the seed; if not, it is refused: a seed that is
-set for all requests may be meant, or be the fault.
+Successive requests are distinguished. If one begins from a state that an earlier request drew from, its numbers are
+those of a seed of its own if its caller chooses the seed; otherwise it is refused: one seed for all requests may be
+intended, or be the fault.
 
 ``Answers`` are those of one block for one library. Before a draw the real state of the generator is read, and the real
-generator is moved on by really drawing. So a copy, a seed set again and two generators of one seed come back to a state
-that was drawn from before, whoever made them and when. Generators are given back as they were. A global generator, or
-one of those in ``PROCESS.watched``, that is found elsewhere than the last answered draw left it was drawn from by a
-call that is not answered. ``torch.streams`` does the same for torch.
+generator is advanced by really drawing. So a copy, a repeated seed and two generators of one seed return to a state
+that was drawn from before, whoever made them. Generators are restored afterwards. If a global generator, or one in
+``PROCESS.watched``, is not where the last answered draw left it, a call that is not intercepted drew from it.
+``torch.streams`` does the same for torch.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ BEGINS_AGAIN = (
 
 @contextmanager
 def states_noted() -> Iterator[Noted]:
-    """Yield what grows by every draw that is made inside the block."""
+    """Yield a list that grows by every draw inside the block."""
     noted: Noted = []
     RUNS.noted.append(noted)
     try:
@@ -61,7 +61,7 @@ def states_noted() -> Iterator[Noted]:
 
 
 def begin_request(*, seeded: bool) -> None:
-    """Say that another request is served; ``seeded`` if its caller chooses its seed."""
+    """Mark the start of another request; ``seeded`` if its caller chooses its seed."""
     PROCESS.requests, PROCESS.seeded = PROCESS.requests + 1, seeded
 
 
@@ -88,7 +88,7 @@ class Streams:
         return Draw(site, origin, way)
 
     def told_apart(self, state: Hashable | None) -> Hashable | None:
-        """Return the state if a generator that the program did not seed in this run stands elsewhere in another one."""
+        """Return the state if a generator that the program did not seed in this run differs in another run."""
         return state
 
 
@@ -122,7 +122,7 @@ class Answers:
                 self._left[_stream(generator)] = (generator, generator_states.read(generator))
 
     def name(self, generator: Any, otherwise: str) -> str:
-        """Return what a generator is called in sites."""
+        """Return the name of a generator in sites."""
         if generator is self._owner:
             return self._own_name
         return self._names.get(id(generator), (generator, otherwise))[1]
@@ -159,7 +159,7 @@ class Answers:
         return Call(self._streams, self.draws, state and (type(generator).__name__, state), site, function)
 
     def set_by_program(self, generator: Any, change: Callable[[], Any]) -> Any:
-        """Do what the program asks for: seed a generator, or put back a state; nothing is drawn."""
+        """Let the program seed a generator or restore a state; nothing is drawn."""
         stream = self._keep(generator)
         self._kept_number(generator)
         with nobody_answers():
@@ -235,7 +235,7 @@ class Call:
         return NoiseBlock(self._draws, site, draw, math.prod(shape))
 
     def whole(self, site: Site, low: int, number: int) -> Continuous:
-        """Return a whole number, one of so many from ``low`` on: more than are followed."""
+        """Return an integer, one of this many from ``low`` on: more than are enumerated."""
         return whole_number(
             Uniform(self._draws, site, self._draw(site, ("whole", self._function, number))), low, number
         )
@@ -270,7 +270,7 @@ def nobody_answers() -> AbstractContextManager[None]:
 
 
 def answering(library: str) -> Any:
-    """Return who answers the calls of a library now, ``Answers`` or a ``Recorder``; None if nobody does."""
+    """Return the active interpreter of a library's calls, ``Answers`` or a ``Recorder``; None if there is none."""
     result: list[Any] = RUNS.answers.get(library, [])
     return result[-1] if result else None
 

@@ -49,7 +49,7 @@ def program_law(
 ) -> Law:
     """Return the law of the (hashable) result of ``program``, within ``budget`` runs.
 
-    ``told`` receives each path. With ``first``, only paths with these first outcomes are enumerated; their
+    The callback ``told`` receives each path. With ``first``, only paths with these first outcomes are enumerated; their
     probabilities remain those of the whole law.
     """
     check_integer(budget, "the budget")

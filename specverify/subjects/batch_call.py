@@ -181,7 +181,7 @@ def _together(found: Sequence[Any]) -> Any:
 
 
 def invoked(verify: BareVerifier, told: Mapping[str, Any], *arrays: Any) -> Any:
-    """Call the verifier with the parameter names ``told``; lengths go by name if its signature requires it."""
+    """Call the verifier with the parameter names in ``told``; lengths go by name if its signature requires it."""
     if len(arrays) > 3 and _names_lengths(verify):
         return verify(*arrays[:3], lengths=arrays[3], **told)
     return verify(*arrays, **told)

@@ -1,23 +1,23 @@
-"""The checks from inside somebody's own test file.
+"""The checks as functions for a test file.
 
     from specverify.testing import check_verifier
 
     def test_my_rejection_sampler():
         check_verifier(my_rejection_sampler)
 
-Each function returns its verdicts, and raises where one is not good: ``SpeculationRefuted`` with the counterexample,
-``SpeculationUndecided`` where something is UNKNOWN, ``UnusableSubject`` where the subject cannot be examined. What is
-handed in is looked at first: ``ValueError`` says in a sentence what was got and what was expected. All of them take the
-options of ``CheckOptions``, each as its signature shows:
+Each function returns its verdicts. It raises ``SpeculationRefuted`` with the counterexample if a check refutes,
+``SpeculationUndecided`` if a check is UNKNOWN, and ``UnusableSubject`` if the subject cannot be examined. Arguments are
+validated first: ``ValueError`` states in a sentence the value given and the value expected. All functions take options
+of ``CheckOptions``, as their signatures show:
 
     check_verifier(verify, quick=True)                                  an answer in seconds, from a fixed list of cases
     check_verifier(verify, checks=["law_is_target"], fail_fast=True)    these checks, until one fails
     check_verifier(verify, expected_failures={"acceptance_is_optimal": "drops drafts below 0.01, issue 12"})
     check_verifier(verify, on_fail="warn", callback=print)              warn; print each verdict when its check ends
 
-``timeout`` is the time limit of all checks together. In a thread that is not the main thread, or in code that catches
-``BaseException``, it cannot always be kept (see ``specverify.foreign.limit``), and nothing here survives a crash of the
-process: the command line examines in processes of their own.
+``timeout`` limits the time of all checks together. It cannot always be kept in a thread other than the main thread, or
+in code that catches ``BaseException`` (see ``specverify.foreign.limit``), and a crash of the process ends the test run:
+the command line examines subjects in processes of their own.
 """
 
 from specverify.base.verdict import Counterexample, Evidence, Status, Verdict

@@ -89,9 +89,9 @@ def parametrize_with_checks(
     """Return the mark that makes one test of each subject and check; the test function has one parameter, ``check``.
 
     Args:
-        subjects: At least one verifier or decoder, told by its parameters, registry row, ``Subject``, or call of a
-            check function that is not yet made: ``partial(check_kernel, kernel, rows=2**14)``. The keys of a mapping
-            are their names.
+        subjects: At least one verifier or decoder (recognised by its parameters), registry row, ``Subject``, or
+            deferred call of a check function: ``partial(check_kernel, kernel, rows=2**14)``. The keys of a mapping are
+            names.
         **options: See ``CheckOptions``. Those of a ``partial`` take precedence. ``expected_failures`` become strict
             xfails.
 
@@ -99,7 +99,7 @@ def parametrize_with_checks(
         A mark of pytest, which must be installed. Each ``check`` is a ``CheckOfSubject``.
 
     Raises:
-        ValueError: For subjects or options that cannot be.
+        ValueError: For invalid subjects or options.
         UnusableSubject: If no check applies to a subject.
 
     Examples:
@@ -186,7 +186,7 @@ def _items(examinee: Examinee) -> Iterator[CheckOfSubject]:
 
 
 def _verdict(examinee: Examinee, plan: Plan, check: str) -> Verdict | None:
-    """Return the verdict of one check; what comes to be known beside it is kept."""
+    """Return the verdict of one check, and store the other verdicts that its run produced."""
     needed = [GROUND, check] if GROUND in plan.applicable and check not in plan.statistical else [check]
     together = plan.applicable if plan.refuted_alone else tuple(dict.fromkeys(needed))
     if check not in examinee.known:

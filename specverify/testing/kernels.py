@@ -36,19 +36,19 @@ def check_kernel(
 ) -> Sequence[Verdict]:
     """Examine a kernel that verifies batches on a device.
 
-    If its uniforms are arguments, its law is exact (see ``laws.grid``). If its generator is inside, it is sampled.
+    If its uniforms are arguments, its law is exact (see ``laws.grid``). With an internal generator it is sampled.
 
     Args:
         kernel: ``kernel(p, q, drafts, accept_uniforms, final_uniforms) -> tokens`` with p ``[B, gamma + 1, V]``, q
             ``[B, gamma, V]``, int64 drafts ``[B, gamma]``, uniforms ``[B, gamma]`` and ``[B]``, tokens ``[B, gamma +
             1]``. ``docs/kernels.md`` lists the other forms.
-        convention: What cannot be read off its parameters: where random numbers come from, paddings, dtype, device.
+        convention: Properties that its parameters do not show: source of random numbers, paddings, dtype, device.
         gammas: Numbers of drafts, each at least 1. None: 1 and 2, and the law at 4 too if the kernel runs on them.
         vocabularies: Numbers of tokens beside the 3 of the exact tables, each at least 5. None of them with ``quick``.
-        rows: Rows that one look at the tables takes at most; 4096 with ``quick``.
-        largest_call: Rows of one call at most, where the kernel is sampled; at least 4.
-        **options: See ``CheckOptions``. ``tv`` is the total variation of the law that samples see, 0.005 if left out; a
-            dependence between two random numbers is seen from ten times that on.
+        rows: Largest number of rows of one evaluation of the tables; 4096 with ``quick``.
+        largest_call: Largest number of rows of one call of a sampled kernel; at least 4.
+        **options: See ``CheckOptions``. ``tv`` is the total variation of the law that samples detect, by default 0.005;
+            a dependence between two random numbers is detected from ten times that on.
 
     Returns:
         One verdict for each check that applies.
@@ -88,7 +88,7 @@ def check_kernel(
 
 
 def _library_of(kernel: Any) -> Library:
-    """Return the library whose arrays a kernel is given where nobody says: see ``check_kernel``."""
+    """Return the library of a kernel's arrays if the convention does not name it: see ``check_kernel``."""
     if not callable(kernel):
         return "numpy"
     if any(names_library(each, "torch") for each in (kernel, *named_functions(kernel))):

@@ -22,7 +22,7 @@ class LogLines:
     """The lines of one subject."""
 
     def __init__(self, name: str, seconds: float = SECONDS_BETWEEN_LINES) -> None:
-        """Log at most one line about cases in so many ``seconds``."""
+        """Log at most one line about cases per ``seconds``."""
         self._name, self._seconds = name, seconds
         self._logged_at = time.monotonic()
         self._refuted: list[str] = []

@@ -1,4 +1,4 @@
-"""Black boxes: what samples where nobody can look."""
+"""Checks of black boxes: samplers whose code cannot be examined."""
 
 from __future__ import annotations
 
@@ -48,20 +48,20 @@ def check_sampler(
 ) -> Sequence[Verdict]:
     """Judge a black box by its samples.
 
-    It is REFUTED only where its law is *not* the stated one, however near; it HOLDS within a total variation of ``tv``.
+    It is REFUTED only if its law differs from the stated one, by however little. It HOLDS within a total variation
+    of ``tv``.
 
     Args:
         sample: ``sample(seed, n)`` returns n sequences of token ids, in the order they were drawn in, independent of
-            each other and of those of other seeds: that is judged too. It may return ``{"tokens": sequences, ...}``, or
-            n objects.
-        law: What the samples should follow: a pmf ``[vocabulary]`` where every sequence is one token; probabilities by
+            each other and of those of other seeds, which is tested too. It may return ``{"tokens": sequences,
+            ...}``, or n objects.
+        law: The expected law: a pmf ``[vocabulary]`` if every sequence is one token; probabilities by
             token sequence (tuples; ``"others"`` for all not named); another sampler, ``law(seed, n)``, such as the same
-            engine without speculation; or laws by prefix (tuples of tokens), for which ``sample(seed, n, prefix)`` is
-            asked for what it would return if those tokens had been its own so far. Each prefix has its share of the
-            alarm and verdicts of its own: a forward pass tells the pmf behind a prefix where a law of whole sequences
-            is too large.
-        draft: A pmf of the same outcomes as ``law``: what drafts are drawn from. A wrong residual is seen sooner with
-            it.
+            engine without speculation; or laws by prefix (tuples of tokens), for which ``sample(seed, n, prefix)``
+            continues those tokens as if they had been its own. Each prefix has its share of the
+            alarm and verdicts of its own: a forward pass gives the pmf after a prefix, where a law of whole
+            sequences would be too large.
+        draft: The pmf of drafts over the same outcomes as ``law``. With it a wrong residual needs fewer samples.
         logits: For greedy samplers: ``logits(new)`` is the row ``[vocabulary]`` whose argmax follows the tokens
             ``new``, or a mapping from the likeliest tokens to their logarithms. Where two texts part at a gap that
             ``rounding`` explains, the verdict is UNKNOWN: a near-tie, which may be no bug.
@@ -77,11 +77,11 @@ def check_sampler(
             beyond ``tv`` holds; ``rounding`` is the relative error of the law's probabilities.
 
     Returns:
-        One verdict for each check; where one refutes, that one ends the sampling.
+        One verdict for each check; a refutation ends the sampling.
 
     Raises:
         SpeculationRefuted, SpeculationUndecided, UnusableSubject: As in ``check_verifier``.
-        ValueError: For a law or options that cannot be.
+        ValueError: For an invalid law or options.
 
     Examples:
         >>> import numpy as np

@@ -30,29 +30,28 @@ def server_sampler(
     stream: bool = False,
     options: Mapping[str, Any] | None = None,
 ) -> Callable[[int, int], list[dict[str, Any]]]:
-    """Return ``sample(seed, n)``, which asks a server for n completions in one request.
+    """Return ``sample(seed, n)``, which requests n completions from a server at once.
 
     Args:
-        url: Of ``/v1/completions``, or of another path that answers so.
+        url: The address of ``/v1/completions``, or of another path with the same answers.
         prompt: A text or token ids.
         max_tokens: New tokens of a completion.
-        model: The model that the server is asked for.
-        top: Number of the likeliest tokens that are asked for at each place.
+        model: The model to request.
+        top: Number of most likely tokens to request at each position.
         stream: Whether to keep the chunks of a stream; then each completion is a request of its own.
         options: Fields of the request, such as ``{"temperature": 0.7}``.
 
     Returns:
-        A sampler for ``check_sampler``. Each answer has ``tokens`` and, as far as the server returns them,
-        ``logprobs``, ``top_logprobs``, ``text``, ``chunks``, ``finish_reason`` and ``usage``. Where the server returns
-        no token ids, tokens have the number of their text. It raises ``UnusableSubject`` for an answer that cannot be
-        read.
+        A sampler for ``check_sampler``. Each answer has ``tokens`` and, if the server returns them, ``logprobs``,
+        ``top_logprobs``, ``text``, ``chunks``, ``finish_reason`` and ``usage``. Without token ids from the server, a
+        token is numbered by its text. It raises ``UnusableSubject`` for an answer that cannot be read.
 
     Raises:
-        ValueError: For arguments that cannot be.
+        ValueError: For invalid arguments.
 
     Examples:
         >>> sample = server_sampler("http://localhost:8000/v1/completions", (3, 1, 4), max_tokens=2)
-        >>> callable(sample)  # the server is asked when the sampler is called
+        >>> callable(sample)  # the first request is sent when the sampler is called
         True
     """
     if not isinstance(url, str) or not url.startswith(("http://", "https://")):

@@ -1,4 +1,4 @@
-"""What is said of a verdict that is not good, in somebody's own test run."""
+"""The messages of failed verdicts in a user's test run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ANSWER = re.compile(r"(returned \w+) .*(?=, expected )", re.DOTALL)
 
 
 def told(group: Sequence[Verdict]) -> str:
-    """Return what is said of verdicts of one cause that are not good."""
+    """Return the message about failed verdicts with one cause."""
     verdict, *others = group
     if verdict.status is not Status.REFUTED:
         return f"{verdict.subject}: {verdict.check} is {verdict.status}: {verdict.statement}"

@@ -49,18 +49,18 @@ def check_verifier(
             draft_logits, draft_tokens, temperature=..., ...)``. ``"batched_logits"``: the same with a leading
             dimension, and ``lengths`` if rows may differ. ``"tree"``: ``verify(p, q, parents, tokens) -> emitted
             tokens, or (accepted tokens, weights of the next)``. ``"batched_tree"``: the same with a leading dimension.
-            ``reference.tree_layouts`` makes the arguments of others. None: told by a parameter called ``lengths``,
+            ``reference.tree_layouts`` makes other arguments. None: selected by a parameter called ``lengths``,
             ``temperature``, ``top_k``, ``top_p`` or ``min_p``, else a row.
         gammas: Numbers of drafts, each at least 1. None: 1 to 3 for a row and 2 for other chains; then the law is
-            looked at with 8 too if it runs on them, else 4, all rows but three being certain. Larger values are not
+            also examined with 8 if it runs on them, else 4, with all but three rows certain. Larger values are not
             covered.
-        drafts: How trees are drawn, since a rule that is right for one way is wrong for another:
+        drafts: How trees are drawn; the right rule depends on it:
             ``"with_replacement"``, ``"without_replacement"`` or ``"top_k"`` (then q is None).
         trees: Shapes to examine, each as the parents of its nodes, -1 for a child of the text.
         same_tree: Whether all rows of a batch have one tree.
         cases: Single calls at the caller's own size, and nothing else: recorded ones (``Call``, ``LogitsCall``,
-            ``BatchedCall``) or ``hard_calls(vocabulary, gamma, dtype)``. They tell the form.
-        **options: See ``CheckOptions``. A lossless rule that accepts less than it could has
+            ``BatchedCall``) or ``hard_calls(vocabulary, gamma, dtype)``. Their type selects the form.
+        **options: See ``CheckOptions``. For a lossless rule that accepts less than it could, pass
             ``claims={Claim.LOSSLESS}``.
 
     Returns:
@@ -70,7 +70,7 @@ def check_verifier(
         SpeculationRefuted: If a check refutes; the message is the counterexample.
         UnusableSubject: If nothing is refuted and a check cannot be run.
         SpeculationUndecided: If nothing is refuted and a check is UNKNOWN, or none applies.
-        ValueError: For arguments that cannot be, before any work begins.
+        ValueError: For invalid arguments, before any work begins.
 
     Examples:
         >>> import random

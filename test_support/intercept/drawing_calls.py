@@ -37,7 +37,7 @@ from test_support.shares import is_thorough
 KINDS = ("answered", "many", "refused", "harmless", "outside", "absent")
 PLANNED, THOROUGH = 0.125, 0.02
 """Total variation that a sample must see, as planned for the page, and in a thorough run."""
-ALARM, LINES, MISS = 1e-6, 400, 1e-3
+ALARM, LINES, MISS = 1e-6, 600, 1e-3
 """False-alarm probability of all tables together, and the most answered lines that may share it."""
 WORLDS, MOST_RUNS = 80, 64
 """In how many worlds a call is evaluated to see it differ: nothing seeds what the operating system draws, and values of

@@ -22,6 +22,7 @@ from specverify.laws.enumeration import whole_run
 from specverify.laws.paths import paths
 from specverify.laws.scenarios import Scenario
 from specverify.report.prose import also_refuted, by_cause, failure
+from specverify.subjects.batched_verifier import batched_subject
 from specverify.subjects.engine import engine_subject
 from specverify.subjects.subject import InScenario, Trace
 from specverify.subjects.verifier import verifier_subject
@@ -91,6 +92,31 @@ def test_a_wrong_part_of_a_round_is_named(wrong, said):
 
 def test_a_right_round_has_no_fault():
     assert fault_of_rounds(in_scenario(verifier())) is None
+
+
+def bonus_behind_the_longest_row(p, q, draft_tokens, lengths):
+    tokens = np.full((len(p), draft_tokens.shape[1] + 1), -1)
+    for row, length in enumerate(lengths.tolist()):
+        for i in range(length):
+            token = draft_tokens[row, i]
+            if RNG.random() * q[row, i, token] >= p[row, i, token]:
+                left = p[row, i] - q[row, i]
+                tokens[row, i] = drawn(left if (left > 0).any() else p[row, i])
+                break
+            tokens[row, i] = token
+        else:
+            tokens[row, length] = drawn(p[row, -1])
+    return tokens
+
+
+@pytest.mark.parametrize(("horizon", "said"), [(1, "without drafts (1, 0) instead of ("), (3, "(1, 0) instead of (")])
+def test_a_bonus_from_a_padded_position_is_named(horizon, said):
+    variant = batched_subject(bonus_behind_the_longest_row, "it").variants[1]
+    here = InScenario(variant, Scenario("generic", 2, (0,), horizon, seed=0), rational=False)
+    sentence = fault_of_rounds(here).sentence
+    assert sentence.startswith("the bonus token is drawn from (1, 0, ...), the row that p has at padded positions, exp")
+    assert said in sentence
+    assert " (test_round_faults.py:" in sentence
 
 
 def test_what_no_formula_fits_is_told_in_numbers_alone():
@@ -445,6 +471,32 @@ def test_a_sibling_that_is_tested_with_p_is_named():
     first = str(raised.value).splitlines()[0]
     assert ": the siblings after a rejected child are tested with p, not with the residual: after #0 (token 1)" in first
     assert " is rejected, child #1 (token 1) is tested with u < 0.643 (test_round_" in first
+
+
+def unscaled_residual(p, q, parents, tokens):
+    left = p[0]
+    for child, drafted in enumerate(tokens):
+        if RNG.random() * q[child, drafted] < left[drafted]:
+            return [int(drafted), drawn(p[child + 1])]
+        left = np.maximum(left - q[child], 0)
+    return [drawn(left if left.any() else p[0])]
+
+
+@pytest.mark.thorough
+def test_a_residual_of_siblings_that_is_not_divided_by_its_sum_is_named():
+    with pytest.raises(SpeculationRefuted) as raised:
+        check_verifier(
+            unscaled_residual,
+            form="tree",
+            drafts="with_replacement",
+            trees=[(-1, -1)],
+            checks=["law_is_target"],
+            quick=True,
+        )
+    first = str(raised.value).splitlines()[0]
+    assert ": the residual after a rejected child is not divided by its sum: after #0 (token " in first
+    assert "is tested with u < 0 " not in first
+    assert " (test_round_faults.py:" in first
 
 
 def refuted(check, fault=""):

@@ -232,10 +232,10 @@ class _Paths(NamedTuple):
 def _token_named(
     difference: Difference, rows: Mapping[Tokens, Mapping[str, Pmf]], heaviest: _Paths, size: int, read: str
 ) -> str:
-    """Return why the first token that differs has the law that it has, where a computation tells, or nothing.
+    """Return the recognised rule that gives the first differing token its law, or "".
 
-    q is the draft model's row, where models were given, else what the first draw of all was made from. ``read`` is the
-    first deviation on the paths, where they were read as rounds.
+    q is the draft model's row, if models were given, else the row of the first draw. ``read`` is the first deviation on
+    the paths, if they were read as rounds.
     """
     seen, p = ([law.get(token, 0) for token in range(size)] for law in (difference.seen, difference.expected))
     if not size or END in difference.seen or not any(seen):

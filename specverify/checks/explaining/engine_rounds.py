@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from specverify.checks.explaining.engine_paths import PathDraw
-from specverify.checks.explaining.round_faults import GivenDrafts, named_fault
+from specverify.checks.explaining.round_faults import GUESSED, GivenDrafts, named_fault
 from specverify.checks.explaining.round_readings import Models, Reading, ReadRound, reading_of
 from specverify.checks.explaining.round_rules import ModelRows, Row
-from specverify.checks.explaining.wording import listed
+from specverify.checks.explaining.wording import listed, short
 from specverify.reference import LanguageModel, Pmf, Tokens
 
 NEAR = 1e-6
@@ -170,7 +170,27 @@ def _rule(read: Sequence[tuple[Reading, Models]]) -> str:
     ]
     fault = named_fault(given, "") if given else None
     sure = fault is not None and (fault.named or any(models.queries or models.guesses for _, models in read))
-    return fault.sentence if fault and sure else ""
+    return f"{fault.sentence}{_as_with_q(read) if GUESSED in fault.sentence else ''}" if fault and sure else ""
+
+
+def _as_with_q(read: Sequence[tuple[Reading, Models]]) -> str:
+    """Return the test of another draft that is not drawn, as it tells by which q the program divides, or nothing."""
+    for reading, models in read:
+        for one in reading.rounds:
+            for role, i, place in one.places:
+                if (
+                    role != "test"
+                    or max(one.q[i]) < 1
+                    or any(at for name, j, at in one.places if (name, j) == ("draft", i))
+                ):
+                    continue
+                token = one.drafts[i]
+                p, seen = _of(models.p)(one.text + one.drafts[:i])[token], one.accept[i]
+                if p + NEAR < seen < 1 - NEAR:
+                    at = f" ({place})" if place else ""
+                    values = f"u < {short(seen)} instead of {short(p)} = p/q, as with q = {short(p / seen)}"
+                    return f"; token {token}, which is not drawn either, is tested with {values}{at}"
+    return ""
 
 
 def _given(one: ReadRound, before: ReadRound | None, models: Models, learned: Mapping[Tokens, Row]) -> GivenDrafts:

@@ -40,6 +40,9 @@ MOST_STATES = 4
 LARGEST_VOCABULARY = 8
 GENERIC = (Scenario("generic", 3, (0, 1, 0), 4, seed=2),)
 """Where a formula is looked for besides: with two tokens many formulas are one."""
+PADDED_ROW = "(1, 0, ...), the row that p has at padded positions"
+GUESSED = ", as it is not drawn"
+"""What stands behind q = 1 of a draft for which an engine draws nothing."""
 
 Law = Mapping[int, Any]
 
@@ -68,6 +71,8 @@ class GivenDrafts(NamedTuple):
     """Rows that may stand in the place of the right ones, by the sentence about them."""
     of_engine: bool = False
     """Whether this was read off the path of an engine."""
+    is_padded: bool = False
+    """Whether the rows of p go on behind the drafts, up to the longest row of a batch."""
 
 
 class RoundFault(NamedTuple):
@@ -134,7 +139,7 @@ def rounds_given_drafts(here: InScenario, states: int = MOST_STATES) -> tuple[Gi
         here_found, after = given_from_state(here, state)
         result += here_found
         open_states += after
-    return tuple(result)
+    return tuple([given for given in result if given.drafts] or result)
 
 
 @lru_cache(maxsize=512)
@@ -156,7 +161,7 @@ def given_from_state(here: InScenario, state: State) -> tuple[list[GivenDrafts],
         reached, done = path.outcome
         runs[done.draft].append((path, done))
         after[reached] = None
-    given = [_given(here, state, draft, runs[tokens]) for tokens, draft in drafts.items() if tokens and tokens in runs]
+    given = [_given(here, state, draft, runs[tokens]) for tokens, draft in drafts.items() if tokens in runs]
     return given, list(after)
 
 
@@ -196,6 +201,7 @@ def _given(here: InScenario, state: State, draft: Draft, runs: Sequence[Any]) ->
         _places([(path, done, accepted_of(here, done, bonus=bonus)) for path, done in runs], accept, gamma),
         slack(here, 2 * gamma + 2, epsilon),
         _under_other_parameters(here, state.tokens, tokens) if raw is not None else {},
+        is_padded="without drafts" in here.variant.label,
     )
 
 
@@ -394,7 +400,9 @@ def _name(all_given: Sequence[GivenDrafts], part: str) -> str:
         return ""
     seen = [(given, i, value) for given in all_given for i, value in _values(given, part)]
     fitting = []
-    formulas: Mapping[str, Any] = {"accept": ACCEPT, "replace": REPLACE, "bonus": BONUS}[part]
+    formulas: dict[str, Any] = dict({"accept": ACCEPT, "replace": REPLACE, "bonus": BONUS}[part])
+    if part == "bonus" and all_given[0].is_padded:
+        formulas[PADDED_ROW] = lambda rows, drafts, i: [1, *(0 for _ in rows.p[i][1:])]
     for name, formula in formulas.items():
         if all(_fits(value, formula(given.rows, given.drafts, i), given.slack) for given, i, value in seen):
             fitting.append(name)
@@ -547,7 +555,7 @@ def _numbers(given: GivenDrafts, part: str, i: int, seen: Any, said: Any, *, bri
         p, q = given.rows.p[i][given.drafts[i]], given.rows.q[i][given.drafts[i]]
         does, ought = apart(seen, said)
         guessed = q == 1 and given.of_engine and ("draft", i) not in given.places
-        which = f"{draft} (p = {short(p)}, q = {short(q)}{', as it is not drawn' if guessed else ''})"
+        which = f"{draft} (p = {short(p)}, q = {short(q)}{GUESSED if guessed else ''})"
         if briefly:
             return f"{which} with {does} instead of {ought}{at}"
         return f"{which} is accepted with probability {does}{at}, expected {ought} = min(1, p/q)"
@@ -556,7 +564,10 @@ def _numbers(given: GivenDrafts, part: str, i: int, seen: Any, said: Any, *, bri
     more = f", and token {outside[0]} outside of the vocabulary" if outside else ""
     does, ought = short_row([seen.get(token, 0) for token in range(size)]) + more, short_row(said)
     if briefly:
-        return f"{f'in place of {draft}: ' if part == 'replace' else ''}{does} instead of {ought}{at}"
+        which = f"in place of {draft}: " if part == "replace" else "" if given.drafts else "without drafts "
+        return f"{which}{does} instead of {ought}{at}"
     if part == "replace":
         return f"{draft}, is rejected and replaced by a draw from {does}{at}, expected {ought} = norm(max(p - q, 0))"
+    if not given.drafts:
+        return f"the token of a row without drafts is drawn from {does}{at}, expected {ought} = p"
     return f"after the last draft the bonus token is drawn from {does}{at}, expected {ought} = p"

@@ -42,7 +42,7 @@ class TreeRound(NamedTuple):
     emitted: Tokens
 
     def level(self, depth: int, siblings: Sequence[int]) -> TreeLevel:
-        """Return the children of the node that so many emitted tokens lead to."""
+        """Return the children of the node reached by this many emitted tokens."""
         p_row = self.target(self.prefix + self.emitted[:depth])
         p = tuple(float(mass) for mass in p_row.tolist())
         rows = tuple(tuple(float(mass) for mass in child_pmf(self.draft, child, p_row).tolist()) for child in siblings)
@@ -120,7 +120,7 @@ def _follows(one: TreeRound, q_rule: OfChild, residual: Update) -> bool:
         if kept == -1:
             return False
         if kept is None:
-            law = scaled(left)
+            law = scaled(left if sum(left) > 0 else level.p)
             if max(law) > 1 - NEAR:
                 return bool(law[token] > 1 - NEAR)
             return bool(law[token] > NEAR and (not items or items[0].token_from(law, NEAR) == token))

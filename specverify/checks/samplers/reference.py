@@ -31,7 +31,7 @@ View = Callable[[Tokens], Hashable]
 
 
 class Compared(NamedTuple):
-    """One way to look at both."""
+    """One function of sequences, compared between both samplers."""
 
     ours: Mapping[Hashable, int] = {}
     theirs: Mapping[Hashable, int] = {}

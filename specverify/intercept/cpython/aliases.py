@@ -37,7 +37,7 @@ class Place(NamedTuple):
 
 
 class Alias(NamedTuple):
-    """A place that holds a method of a generator, and what stands there inside a block."""
+    """A place that holds a method of a generator, and its replacement inside a block."""
 
     place: Place
     before: Any
@@ -51,10 +51,10 @@ _ATTRIBUTES = type.__dict__["__dict__"].__get__
 
 
 class Everything:
-    """The objects there are of the types that are looked for: a few of millions, at times."""
+    """All objects of the searched types in the process: a few of sometimes millions."""
 
     def __init__(self) -> None:
-        """Ask the garbage collector for them."""
+        """Query the garbage collector."""
         self.objects = _of_kinds(gc.get_objects(), _LOOKED_FOR)
 
     def of(self, *kinds: type) -> list[Any]:
@@ -80,7 +80,7 @@ def forget() -> None:
 
 
 def find_aliases(everything: Everything) -> None:
-    """Look for them among ``everything`` there is; what was found is exchanged in every block from now on."""
+    """Search ``everything`` for aliases; those found are replaced in every later block."""
     items = _answered_methods(everything)
     librarys = _held_by_libraries()
     # one that the libraries alone hold has no other name: nobody need be asked. Four hold it here, and each of them one
@@ -116,7 +116,7 @@ def aliases_answered() -> Iterator[None]:
 
 @contextmanager
 def exchanged(aliases: list[Alias]) -> Iterator[None]:
-    """Exchange what stands in some places inside the block, where nobody else has."""
+    """Replace the content of some places inside the block, unless other code has replaced it."""
     done: list[Alias] = []
     try:
         for alias in aliases:
@@ -156,7 +156,7 @@ def _places_of(items: list[Any], everything: Everything, *apart: list[Any]) -> I
 
 
 def places_in(holder: Any, wanted: set[int], everything: Everything) -> Iterator[Place]:
-    """Yield the places in ``holder`` of what is ``wanted``, by its identity; none in what cannot be exchanged."""
+    """Yield the places in ``holder`` that contain ``wanted`` (by identity); none for immutable holders."""
     if isinstance(holder, dict):
         if holder.get("__name__") not in _LIBRARIES:
             keys = [key for key, item in list(holder.items()) if id(item) in wanted]
@@ -191,7 +191,7 @@ def _within(place: Place, holder: Any) -> Place:
 
 
 def _entry(holder: dict[Any, Any], key: Any, everything: Everything) -> Place:
-    """Return a place in a dictionary; the attributes of a class are set as such, so that its cache is told."""
+    """Return a place in a dictionary; attributes of a class are set by ``setattr``, which invalidates its cache."""
     owner = everything.classes.get(id(holder)) if "__module__" in holder else None
     if owner is not None:
         return Place(functools.partial(holder.get, key), functools.partial(setattr, owner, key))

@@ -51,9 +51,9 @@ _START = cycle(range(64))
 
 
 def start() -> int:
-    """Return a seed that the global generators are taken to have when a run begins, another one in every run.
+    """Return the seed of the global generators at the start of a run, different in every run.
 
-    What depends on it draws where nobody sees it.
+    Results that depend on it come from draws that are not intercepted.
     """
     return next(_START)
 
@@ -143,7 +143,7 @@ def _memory(bits: Any) -> Any:
 
 @cache
 def _pcgs() -> frozenset[type]:
-    """Return the kinds whose memory is as it is known here: 64-bit words, the two numbers one after the other."""
+    """Return the bit generators with the expected memory layout: 64-bit words, the two numbers one after the other."""
     made = np.random.PCG64(1)
     if ctypes.sizeof(ctypes.c_void_p) != 8:
         return frozenset()
@@ -165,7 +165,7 @@ def _of_random(generator: _random.Random) -> Hashable:
 
 @cache
 def _windows() -> tuple[Any, Any]:
-    """Return the memory of the generators that every run looks at, of NumPy and ``random``; they live as long as it."""
+    """Return the memory of the generators of NumPy and ``random`` that every run reads; the views keep them alive."""
     window = ctypes.c_char * TWISTER
     known = _twister_is_known()
     return window.from_address(_memory(_OF_NUMPY)), window.from_address(id(_OF_RANDOM) + _HEAD) if known else None
@@ -173,7 +173,7 @@ def _windows() -> tuple[Any, Any]:
 
 @cache
 def _twister_is_known() -> bool:
-    """Return whether the memory of a generator of ``random`` is as it is known here."""
+    """Return whether the memory of a generator of ``random`` has the expected layout."""
     made = _twister(1)
     if sys.implementation.name != "cpython" or _random.Random.__basicsize__ < _HEAD + TWISTER:
         return False

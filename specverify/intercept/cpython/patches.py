@@ -1,23 +1,23 @@
-"""What is changed in the interpreter and in libraries while a block is open, and what they have outside of it.
+"""Changes to the interpreter and to libraries inside a block, and the original functions.
 
-**As they are.** Inside a run ``math`` and NumPy have other functions: ``np.empty`` makes arrays that hold symbolic
-numbers. Code of this package imports the functions of the libraries from here, and calls no attribute of the modules.
+**Originals.** Inside a run ``math`` and NumPy have other functions: ``np.empty`` makes arrays that can hold symbolic
+numbers. Code of this package imports the original functions from here, and uses no attribute of the modules.
 
-**Attributes and methods.** Engines keep generators: in modules, closures and attributes, made long before a block.
-Their types are immutable for ``setattr``, so the entries of the type's own dictionary are exchanged and the method
-cache is invalidated. Every instance answers then, wherever it is kept. A method that was bound before (``f =
-rng.random``) is the old one: see ``aliases``.
+**Attributes and methods.** Engines keep generators in modules, closures and attributes, made long before a block. Their
+types reject ``setattr``, so the entries of the type's dictionary are replaced and the method cache is invalidated.
+Every instance is then intercepted, wherever it is kept. A method bound earlier (``f = rng.random``) is still the
+original: see ``aliases``.
 
-**Calls of ``float``** and of NumPy's floating types. ``float(u)`` makes a plain float, and a plain float has a value.
-The type itself cannot be replaced: it is compared, and stands for a dtype. Where a call of it has needed the value of a
-random number, the functions of that module get code in which calls of ``float``, and no other use of it, go to another
-name. So do calls of ``np.float32`` and its like, by that name or as an attribute of the module's name for NumPy. Names
-of functions of ``math`` in such a module, as ``from math import log`` makes them, are exchanged too.
+**Calls of ``float``** and of NumPy's floating types. ``float(u)`` makes a plain float, which needs a value. The type
+itself cannot be replaced: it is compared, and stands for a dtype. If a call of it has needed the value of a random
+number, the functions of that module get code in which calls of ``float``, and no other use of it, go to another name.
+The same applies to calls of ``np.float32`` and similar types, by that name or as an attribute of the module's name for
+NumPy. Names of functions of ``math`` in such a module, from ``from math import log``, are replaced too.
 
-**Threads.** The methods of NumPy and ``random`` are answered whatever the thread. Functions of torch are answered
-thread by thread, so a new thread, and a task of a pool whose threads stood before, enters the block first. A refusal in
-a thread is noted in the block, which raises it; it is not printed as well. Nor is any error of a thread whose path was
-abandoned: its block is over, or ends by a refusal.
+**Threads.** The methods of NumPy and ``random`` are intercepted in every thread. Functions of torch are intercepted per
+thread, so a new thread, and a task of an existing pool, enters the block first. A refusal in a thread is recorded in
+the block, which raises it; it is not printed as well. Errors of threads whose path was abandoned are not printed
+either.
 """
 
 from __future__ import annotations
@@ -214,7 +214,7 @@ _MOST_ALIKE = 8
 
 
 def again(run: Callable[[], Found]) -> Found:
-    """Return what ``run`` returns, run again as long as other code asks: what was refused is answered then."""
+    """Return the result of ``run``, repeated while new modules need patching: the refused call is then intercepted."""
     while True:
         before = len(PROCESS.float_code)
         try:
@@ -228,7 +228,7 @@ def again(run: Callable[[], Found]) -> Found:
 
 
 def met() -> None:
-    """Look at the module of the foreign code that asks for the value of a random number now."""
+    """Examine the module of the foreign code that just needed the value of a random number."""
     frame = foreign_frame()
     if frame is None:
         return
@@ -266,7 +266,7 @@ def calls_led(answers: Mapping[Any, Callable[..., Any]], functions: Mapping[Any,
 
 
 def _exchange(module: _Module, functions: Mapping[Any, Any], *, back: bool) -> None:
-    """Put in the place of each thing what stands for it, or the other way; where neither stands is nothing done."""
+    """Replace each original by its substitute, or the reverse; places that hold neither are left alone."""
     for result, *codes in module.functions:
         function = result()
         before, after = reversed(codes) if back else codes
@@ -326,7 +326,7 @@ _ATTRIBUTES = {"LOAD_ATTR", "LOAD_METHOD"}
 
 
 def _is_flagged(item: dis.Instruction) -> bool:
-    """Return whether an instruction says by itself that what it loads is called."""
+    """Return whether an instruction itself states that the loaded value is called."""
     return item.opname == "LOAD_METHOD" or bool(item.opname in _FLAGGED and item.arg and item.arg & 1)
 
 
@@ -350,7 +350,7 @@ def _is_abandoned(block: Block) -> bool:
 
 
 def _unless_abandoned(block: Block, hook: Callable[..., Any]) -> Callable[..., Any]:
-    """Return what tells of the error of a thread, unless its path was abandoned; a refusal is noted all the same."""
+    """Return a hook that reports the error of a thread unless its path was abandoned; refusals are always recorded."""
 
     def invoke(thread: threading.Thread) -> None:
         if not _is_abandoned(block) or (not block.over and isinstance(sys.exc_info()[1], NeedsValue)):
@@ -360,7 +360,7 @@ def _unless_abandoned(block: Block, hook: Callable[..., Any]) -> Callable[..., A
 
 
 def _inside(function: Callable[..., Any], *, pooled: bool = False) -> Callable[..., Any]:
-    """Return what a thread runs that is started in the block that is open, if one is."""
+    """Return the function of a thread started inside an open block, if there is one."""
     block = current()
     if block is None:
         return function
@@ -393,7 +393,7 @@ def _starting(start: Callable[..., Any]) -> Callable[..., Any]:
 @once
 @contextmanager
 def threads_replaced() -> Iterator[None]:
-    """Let whoever starts a thread inside ask which block is open, and none of its refusals be printed."""
+    """Make new threads enter the open block, and suppress the printing of their refusals."""
 
     def excepthook(args: Any, hook: Any = threading.excepthook) -> None:
         block = current()

@@ -1,13 +1,12 @@
-"""One look at a run of foreign code: every call into C that could bring a number nobody answered.
+"""One observed run of foreign code: every call into C that could return a random number that was not intercepted.
 
-``sys.setprofile`` tells of each call of a function written in C, with the object it is bound to, whatever name it was
-called by; torch tells of its own operations at the dispatcher (``torch.operations``). What is certain to draw
-unanswered is kept apart from what may: clocks, random bytes of the operating system, native code of other packages.
+``sys.setprofile`` reports each call of a C function with its bound object, under whatever name it was called; torch
+reports its own operations at the dispatcher (``torch.operations``). Calls that certainly draw are kept apart from those
+that may: clocks, random bytes of the operating system, native code of other packages.
 
-Where a draw is made that nobody sees: the run is traced line by line until the state of a generator has moved.
-
-A draw of a scripted function, of a thread that stood before or of a method kept where nobody looks is noticed by the
-state it leaves, at the next draw or at the end. Traced, it is noticed at the next line.
+To locate a draw that is not intercepted, the run is traced line by line until the state of a generator has moved. A
+draw of a scripted function, of an existing thread or of a hidden method shows by the state it leaves, at the next draw
+or at the end; with tracing, at the next line.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ class Found(NamedTuple):
 
 @contextmanager
 def probed() -> Iterator[Callable[[], Found]]:
-    """Yield what returns everything that was seen inside the block, in all threads it starts."""
+    """Yield a function that returns every call recorded inside the block, in all threads it starts."""
     seen: dict[str, dict[str, None]] = {"unanswered": {}, "sources": {}, "native": {}}
     known: dict[Hashable, _Told | None] = {}
 
@@ -87,7 +86,7 @@ def probed() -> Iterator[Callable[[], Found]]:
 
 
 def _restore(profiler: Any, of_threads: Any) -> None:
-    """Put back what profiled before; cProfile is an object that turns itself on."""
+    """Restore the previous profiler; cProfile is an object that enables itself."""
     sys.setprofile(profiler if callable(profiler) else None)
     if profiler is not None and not callable(profiler):
         profiler.enable()
@@ -102,7 +101,7 @@ def _operations() -> Any:
 
 
 class _Told(NamedTuple):
-    """What a call of a function written in C is told as."""
+    """The description of a call of a C function."""
 
     kind: str
     call: str
@@ -143,7 +142,7 @@ def _told(function: Any, owner: Any) -> _Told | None:
 
 
 def _module_of(function: Any, owner: Any) -> str:
-    """Return the module that a function written in C is of; that of the class it stands in, if it is a method."""
+    """Return the module of a C function; for a method, that of its class."""
     named = getattr(function, "__module__", None)
     kinds = (kind for kind in type(owner).__mro__ if function.__name__ in vars(kind))
     return str(named or next(kinds, type(owner)).__module__)
@@ -173,7 +172,7 @@ _PLACE = re.compile(r"\w\.\w+:\d+")
 
 
 def named(refusal: NeedsValue, run: Callable[[Draws], Any], draws: Draws) -> str:
-    """Return what a refusal says, with file and line: by running again what raised it, if it names none."""
+    """Return the text of a refusal with file and line; if it has none, repeat the run to locate it."""
     if _PLACE.search(str(refusal)):
         return str(refusal)
     try:
@@ -186,7 +185,7 @@ def named(refusal: NeedsValue, run: Callable[[Draws], Any], draws: Draws) -> str
 
 @contextmanager
 def _traced() -> Iterator[None]:
-    """Look at every line of foreign code inside the block whether something was drawn unseen on the line before."""
+    """At every line of foreign code inside the block, test whether the line before drew without interception."""
     last = [""]
 
     def trace(frame: Any, event: str, _: Any) -> Any:

@@ -1,4 +1,4 @@
-"""JAX's random calls, answered by draws, and what is computed of them: see ``calls``.
+"""JAX's random calls, answered by draws, and computations with their results: see ``calls``.
 
-Imported where jax has been imported already, and nowhere else.
+Imported only if jax has already been imported.
 """

@@ -1,9 +1,8 @@
-"""An array of JAX whose elements may be random values nobody has looked at yet.
+"""A JAX array whose elements may be symbolic.
 
-To JAX it is a tracer: it has a shape and a dtype, and every primitive it is given to comes to ``evaluation``. It holds
-an object array of elements: numbers, random numbers without a value, and outcomes that are drawn when they are looked
-at. Who takes numbers out of it (``bool``, ``int``, ``np.asarray``) looks at them; a random number that has no value is
-given out as a float that has none.
+To JAX it is a tracer: it has a shape and a dtype, and every primitive applied to it reaches ``evaluation``. It holds an
+object array of elements: numbers, symbolic numbers, and outcomes that are drawn when they are read. Converting it to
+numbers (``bool``, ``int``, ``np.asarray``) forces them; a symbolic number without a value becomes a symbolic float.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ class SymbolicTracer(core.Tracer):  # type: ignore[misc]  # jax is looked at wit
         self.elements = elements
 
     def to_concrete_value(self) -> Any:
-        """Return nothing: the value is asked for by ``bool``, ``int`` and the like."""
+        """Return None: the value is requested by ``bool``, ``int`` and the like."""
         return None
 
     def held(self) -> np.ndarray[Any, Any]:
@@ -48,11 +47,11 @@ class SymbolicTracer(core.Tracer):  # type: ignore[misc]  # jax is looked at wit
         return wrapped(element) if isinstance(element, SYMBOLIC) else _number(known(element), self.dtype)
 
     def tolist(self) -> Any:
-        """Return the elements, looked at; random numbers as floats that have no value."""
+        """Return the elements, forced; random numbers as symbolic floats."""
         return self._looked_at().tolist()
 
     def reshape(self, *shape: Any, **named: Any) -> Any:
-        """Return the elements in another shape; that asks nothing of them, inside a block and outside."""
+        """Return the elements in another shape, without forcing any, inside a block and outside."""
         if named:
             return jax.numpy.reshape(self, *shape, **named)
         result = self.elements.reshape(*shape)
@@ -124,7 +123,7 @@ def elements_of(value: Any) -> np.ndarray[Any, Any]:
 
 
 def is_settled(value: Any) -> bool:
-    """Return whether nothing is left in an operand that has not been looked at."""
+    """Return whether an operand has no symbolic element left."""
     return not isinstance(value, SymbolicTracer) or not any(map(is_open, value.elements.flat))
 
 
@@ -149,7 +148,7 @@ def has_no_value(*operands: Any) -> bool:
 
 
 def concrete(value: Any) -> Any:
-    """Return an operand as JAX knows it, every element looked at; refuses random numbers without a value."""
+    """Return an operand as a JAX array with every element forced; refuses random numbers without a value."""
     if not isinstance(value, SymbolicTracer):
         return value
     numbers = [known(element) for element in value.elements.flat]
@@ -163,7 +162,7 @@ def collapsed(values: Sequence[Any]) -> list[Any]:
 
 
 def number(element: Any) -> Any:
-    """Return an element as ``algebra`` knows it: a random number as it is, another one looked at."""
+    """Return an element as an operand of ``algebra``: a random number unchanged, any other element forced."""
     return element if isinstance(element, SYMBOLIC) else known(element)
 
 

@@ -3,19 +3,18 @@
     with answered_by(draws):
         verify(p, q, draft_tokens, key)
 
-Every random number of JAX is made of ``random_bits``. ``Answering`` is a trace of JAX's own kind: while it is the
-current one every primitive comes to it, whoever calls: ``jax.numpy`` line by line, ``vmap``, a function under ``jit``
-as the equations it was traced to. Bits of one key are one draw. A primitive that draws otherwise raises ``NeedsValue``.
+Every random number of JAX is made of ``random_bits``. ``Answering`` is a JAX trace: while it is current it receives
+every primitive, from ``jax.numpy`` line by line, from ``vmap``, and from a function under ``jit`` as the equations of
+its trace. Bits of one key are one draw. A primitive that draws in another way raises ``NeedsValue``.
 
-What is known is computed by JAX, and remembered: a run of an enumeration computes what the run before it did. Arrays of
-JAX cannot be written to, so one that holds the same may stand for another. Words of 32 bits are left alone: keys are
-made of them, which are others in every run. What depends on symbolic numbers is computed by their rules. Loops and
-conditions are followed as Python would, so a condition is forced where the program branches on it. Where a primitive
-has no rule every element is forced and JAX computes, so that the result is right whatever the primitive; a random
-number without a value refuses to be forced.
+JAX computes with concrete values, and the results are cached: runs of an enumeration repeat most computations. JAX
+arrays are immutable, so an array with the same content may replace another. 32-bit words are not cached: keys are made
+of them, and keys differ in every run. Rules compute with symbolic numbers. Loops and conditions are followed as in
+Python, so a condition is forced where the program branches on it. If a primitive has no rule, every element is forced
+and JAX computes, so the result is right for any primitive; a random number without a value refuses to be forced.
 
-A function under ``jit`` runs no more when its numbers are computed: the line of a refusal is the one that was traced.
-Functions of JAX itself are traced once for all that call them, so of those the line that calls is meant.
+The numbers of a function under ``jit`` are computed after its Python code has run: the line of a refusal is the traced
+one. Functions of JAX itself are traced once for all callers, so for those the calling line is reported.
 """
 
 from __future__ import annotations
@@ -106,7 +105,7 @@ _LARGE = 4096
 
 
 def computed_by_jax(primitive: Any, operands: list[Any], parameters: dict[str, Any], equation: Any = None) -> list[Any]:
-    """Return what a primitive gives of known numbers; ``equation`` is where it stands, if it was traced."""
+    """Return the result of a primitive on concrete numbers; ``equation`` is its place in a traced function, if any."""
     key = _key(primitive, operands, parameters, equation)
     before = None if key is None else PROCESS.jax_computed.get(key)
     if before is None:
@@ -130,7 +129,7 @@ def _forget() -> None:
 
 
 def _key(primitive: Any, operands: list[Any], parameters: dict[str, Any], equation: Any) -> Hashable | None:
-    """Return what tells one computation from others; None for one that is not remembered."""
+    """Return the cache key of a computation; None for one that is not cached."""
     if primitive.name == CALLS_BACK:
         return None
     try:
@@ -146,7 +145,7 @@ def _key(primitive: Any, operands: list[Any], parameters: dict[str, Any], equati
 
 
 def _told(operand: Any) -> Hashable | None:
-    """Return what tells an operand from others; None where it is not to be remembered."""
+    """Return the cache key of an operand; None if it must not be cached."""
     if id(operand) in PROCESS.jax_ours:
         return id(operand)
     if not isinstance(operand, jax.Array):
@@ -157,7 +156,7 @@ def _told(operand: Any) -> Hashable | None:
 
 
 def _standing_for(array: Any) -> Any:
-    """Return the array that stands for all that hold the same; itself if it is not to be remembered."""
+    """Return the representative of all arrays with the same content; the array itself if it must not be cached."""
     if id(array) in PROCESS.jax_ours or not isinstance(array, jax.Array):
         return array
     kind = array.dtype
@@ -223,9 +222,9 @@ TRACE = Answering()
 
 
 def _as_array(value: SymbolicFloat) -> SymbolicTracer:
-    """Return a random number of Python as an array: it meets others of JAX.
+    """Return a random number of Python as an array, for use with JAX arrays.
 
-    Refused while JAX traces a function: what is drawn then is the same in every later call.
+    Refused while JAX traces a function: a number drawn then would be the same in every later call.
     """
     if isinstance(core.trace_ctx.trace, partial_eval.DynamicJaxprTrace):
         raise NeedsValue(
@@ -247,7 +246,7 @@ for _kind in (SymbolicFloat, SymbolicInt):
 
 
 def computed(primitive: Any, operands: list[Any], parameters: dict[str, Any], equation: Any = None) -> list[Any]:
-    """Return what a primitive gives; ``equation`` is where it stands in a traced function, if it does."""
+    """Return the result of a primitive; ``equation`` is its place in a traced function, if any."""
     operands, name = collapsed(operands), primitive.name
     open_ones = any(isinstance(operand, SymbolicTracer) for operand in operands)
     if name in DRAWS:
@@ -277,7 +276,7 @@ def computed(primitive: Any, operands: list[Any], parameters: dict[str, Any], eq
 
 
 def _lazily(primitive: Any, operands: list[Any], parameters: dict[str, Any], equation: Any) -> list[Any]:
-    """Return what is said of open operands, or what JAX computes when they have been looked at."""
+    """Return the result of a rule on symbolic operands, or of JAX after forcing them."""
     name = primitive.name
     if name in _DERIVES and has_no_value(*operands):
         raise NeedsValue(
@@ -315,7 +314,7 @@ def _results(primitive: Any, operands: list[Any], parameters: dict[str, Any]) ->
 
 
 def _drawn(primitive: Any, operands: list[Any], parameters: dict[str, Any]) -> Any:
-    """Return random bits; refuses other ways to draw, and keys that hang on what has no value."""
+    """Return random bits; refuses other ways to draw, and keys that depend on a number without a value."""
     if primitive.name != "random_bits":
         raise NeedsValue("no-law", f"{primitive.name} of JAX at {caller()} draws from a law that cannot be enumerated")
     keys = operands[0]
@@ -373,7 +372,7 @@ def followed(jaxpr: Any, consts: Sequence[Any], operands: Sequence[Any], *, line
 
 
 def _array(value: Any, aval: Any) -> Any:
-    """Return what comes out as an array: a number stands for itself among equations alone."""
+    """Return a result as an array; only between equations of a trace a number represents itself."""
     plain = isinstance(value, (SymbolicTracer, jax.Array)) or not hasattr(aval, "shape")
     return value if plain else jax.numpy.asarray(value, aval.dtype)
 
@@ -464,7 +463,7 @@ def of_jax(function: str) -> bool:
 
 
 def drawing_asks(equation: Any) -> bool:
-    """Return whether a function of ``jax.random`` asks for a primitive; ``equation`` is where it was traced, if so."""
+    """Return whether a function of ``jax.random`` applies a primitive; ``equation`` is its place in a trace, if any."""
     if equation is not None:
         return any(frame.file_name.startswith(_DRAWING) for frame in equation.source_info.traceback.frames)
     frame: Any = sys._getframe(1)  # noqa: SLF001

@@ -1,16 +1,14 @@
-"""What one run draws from JAX: random bits by the keys that they are made of.
+"""The draws of one run from JAX: random bits by key, and uniform numbers made of the bits.
 
-A key is a number that JAX computes: seeds, splits and folds are done as they are, by JAX. Bits that are made of one key
-are one draw, whoever holds the key; of different keys they are independent. In the threefry generator that JAX has by
-default each element hangs on the key and on its place alone, whatever the shape. In other generators, and with
-``jax_threefry_partitionable`` off, it hangs on the shape as well, in a way that is not followed: there a key that is
-drawn from in two shapes is refused.
+**Keys.** A key is a number that JAX computes: seeds, splits and folds run unchanged. Bits made of one key are one draw,
+whoever holds the key; bits of different keys are independent. In the threefry generator, JAX's default, an element
+depends on the key and its position alone, whatever the shape. In other generators, and with
+``jax_threefry_partitionable`` off, it also depends on the shape, in a way that is not modelled: there a key used for
+two shapes is refused.
 
-Random bits that nobody has valued, on their way to a uniform number.
-
-JAX makes every random number of ``random_bits``. A uniform one is their leading bits, put under the exponent of 1, read
-as a float, less 1: so many of them that a float32 or a float64 has no digit more. What is read of them otherwise is the
-rest of a division, as ``randint`` does, or the whole number itself, which is given as seeds are.
+**Bits.** A uniform number is the leading bits of a word, put under the exponent of 1, read as a float, minus 1; they
+fill all digits of a float32 or float64. The other uses of bits are the remainder of a division, as in ``randint``, and
+the integer itself, which is handled like a seed.
 """
 
 from __future__ import annotations
@@ -58,9 +56,9 @@ class Source:
         """The word as a share of all words."""
 
     def rest(self, number: int) -> Deferred:
-        """Return the rest of a division by a number far smaller than all words are many.
+        """Return the remainder of a division by a number far smaller than the number of words.
 
-        It hangs on the last bits, of which a share tells nothing: whoever compares that as well is refused.
+        It depends on the last bits, which a share does not determine: comparing both is refused.
         """
         pmf = np.full(number, 1.0 / number)
         self.uniform.known.raced = Raced(caller(), 0.0)
@@ -71,10 +69,10 @@ class Source:
 
 
 class Bits(Deferred):
-    """The leading bits of a word as a whole number; who looks at it is given one, or draws it if it is one of few."""
+    """The leading bits of a word as an integer; reading it returns a number, or draws it if it has few outcomes."""
 
     def __init__(self, source: Source, kept: int, under: int = 0) -> None:
-        """``kept`` bits of the word are left, and ``under`` is what they were put under."""
+        """``kept`` bits of the word are left; ``under`` is the exponent they were put under."""
         self.source, self.kept, self.under = source, kept, under
         super().__init__(lambda: under + given(whole_number(source.uniform, 0, 2**kept)))
 
@@ -143,7 +141,7 @@ WAY_OUT = "split the key, and draw once from each part"
 
 
 class _Streams(Streams):
-    """The keys that were drawn from; who is given a number as it is gets another one in every run."""
+    """The keys that were drawn from; a program that reads a raw number gets another one in every run."""
 
     def told_apart(self, state: Any) -> Any:
         """Return the key without the run."""

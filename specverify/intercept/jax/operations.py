@@ -1,12 +1,8 @@
-"""What is computed of one element after the other; what may stay undecided stays so.
+"""JAX operations on symbolic elements: element-wise, along an axis, and movement of elements.
 
-Comparisons, choices and conversions of one element after the other: answered when somebody looks.
-
-Operations of JAX along an axis, and those that move elements.
-
-Operations along an axis: sums and products that look no further than they must, races, orders.
-
-Operations that move elements about and look at none: the same is done to their places, by JAX itself.
+Element-wise: comparisons, choices and conversions stay symbolic until they are read. Along an axis: sums and products
+read no more elements than necessary; races and orders. Movement: JAX itself moves the positions, and no element is
+read.
 """
 
 from __future__ import annotations
@@ -161,7 +157,7 @@ _OF_TRUTHS: dict[str, Callable[..., Any]] = {
 
 
 def is_count(element: Any) -> bool:
-    """Return whether it is known of an outcome that it is a whole number, 0 or more."""
+    """Return whether an outcome is known to be a non-negative integer."""
     if isinstance(element, Product):
         return all(map(is_count, element._parts))  # noqa: SLF001 - of the room
     whole = isinstance(element, (bool, int)) and element >= 0
@@ -201,7 +197,7 @@ def _whole_part(name: str) -> Handler:
 
 
 def _rest(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
-    """Answer ``rem``: of random bits one of so many numbers, of other random numbers what C calls ``fmod``."""
+    """Answer ``rem``: of random bits one of several integers, of other random numbers the ``fmod`` of C."""
 
     def one(left: Any, right: Any) -> Any:
         if isinstance(left, Bits) and not is_open(right):
@@ -264,7 +260,7 @@ _RELATIONS = names_of(OF_JAX, Family.COMPARISON)
 
 
 def compared(primitive: str) -> Handler:
-    """Return the handler of a comparison: it is answered when it is looked at."""
+    """Return the handler of a comparison, which is answered when it is read."""
     name = _RELATIONS[primitive]
     smaller, or_equal = {"less": (0, 0), "less_equal": (0, 1), "greater": (1, 0), "greater_equal": (1, 1)}.get(
         name, (0, 0)
@@ -305,7 +301,7 @@ def _is_finite(operands: list[Any], parameters: dict[str, Any], result: Any) -> 
 
 
 def _chosen(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
-    """Answer ``select_n``; which one is looked at where it chooses a random number, else nothing is."""
+    """Answer ``select_n``. The condition is forced only if it selects a random number."""
 
     def one(which: Any, *cases: Any) -> Any:
         if not is_open(which):
@@ -445,7 +441,7 @@ def reduced(make: Make) -> Handler:
 
 
 def running(make: Make) -> Handler:
-    """Return the handler of what is made of all elements so far."""
+    """Return the handler of a scan over all preceding elements."""
 
     def handler(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
         axis, backwards = parameters["axis"], parameters["reverse"]
@@ -466,7 +462,7 @@ def _refuse_bits(elements: Any) -> None:
 
 
 def ordered(operands: list[Any], parameters: dict[str, Any], results: Any) -> Any:
-    """Answer ``sort`` of one array, others with it: of random numbers by their race, of outcomes when looked at."""
+    """Answer ``sort`` of one array with others: random numbers by their race, outcomes when they are read."""
     if parameters["num_keys"] != 1:
         return Declined("a sort by several keys has no rule")
     arrays = [np.moveaxis(elements_of(operand), parameters["dimension"], -1) for operand in operands]
@@ -531,7 +527,7 @@ def _of_numbers(row: list[Any], *, largest: bool) -> Any:
 
 
 def _at(row: list[Any], place: Deferred) -> Any:
-    """Return the element of a row at a place; it is looked at with it, unless it has no value."""
+    """Return the element of a row at a position; forced together with the position, unless it has no value."""
     if any(isinstance(element, SYMBOLIC) for element in row):
         return row[int(known(place))]
     return Deferred(lambda: known(row[int(known(place))]))
@@ -605,7 +601,7 @@ def moved(primitive: Any, operands: list[Any], parameters: dict[str, Any], resul
 
 
 def _data(name: str, operands: list[Any]) -> int | None:
-    """Return how many operands hold what is moved; the others say where."""
+    """Return the number of operands that hold the moved data; the others are indices."""
     if name == "concatenate":
         return len(operands)
     return 1 if name in _ONE else 2 if name in _TWO else None
@@ -632,7 +628,7 @@ def _picked(places: Any, everything: list[Any], parameters: dict[str, Any], resu
 
 
 def _filler(parameters: dict[str, Any], dtype: Any) -> Any:
-    """Return what stands where nothing is read: ``fill_value``, or what JAX takes for it."""
+    """Return the fill value of positions that are not read: ``fill_value``, or JAX's default."""
     value, kind = parameters.get("fill_value"), np.dtype(dtype).kind
     if value is not None:
         return array(value).astype(dtype).item()

@@ -1,1 +1,1 @@
-"""Random numbers that nobody has valued: compared, computed with, raced, and left undecided."""
+"""Symbolic random numbers: compared, computed with, raced, and left undecided."""

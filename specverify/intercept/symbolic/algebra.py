@@ -1,13 +1,9 @@
-"""What can be done with a random number that nobody has valued: the scalar rules of the table of ``elementwise``.
+"""Arithmetic of symbolic random numbers: the scalar rules of the table of ``elementwise``.
 
-Operands are numbers and random numbers, at least one of these. What comes out is a random number, or a number where no
-chance is left in it. Events of probability 0 do not happen here: a value is neither infinite nor NaN; where a value is
-forced, the program computes with floats. A step of one number that does not keep or turn its order raises
-``NeedsValue``; what is made of several is ``joined``. Whole parts are drawn where they are few.
-
-Sums, products, powers and logarithms of random numbers that nobody has valued: what ``algebra`` is made of.
-
-Operands are numbers and random numbers. What comes out is a random number, or a number where no chance is left in it.
+Operands are numbers and symbolic numbers, at least one of these. The result is a symbolic number, or a number if no
+chance is left in it. Events of probability 0 do not happen here: a value is neither infinite nor NaN; when a value is
+forced, the program computes with floats. A function of one number that does not keep or reverse its order raises
+``NeedsValue``; a function of several is ``joined``. Whole parts are drawn if they are few.
 """
 
 from __future__ import annotations
@@ -61,7 +57,7 @@ def apart(left: Operand, right: Operand, what: str) -> tuple[Symbolic, float]:
 
 
 def of_two(name: str, left: Symbolic, right: Symbolic) -> Operand:
-    """Return what is made of two random numbers; nothing is left of one and minus itself."""
+    """Return the combination of two symbolic numbers; a number minus itself is 0."""
     if name == "add" and right == left.then(times(-1.0)):
         return 0.0
     if name == "add" and left == right:
@@ -200,9 +196,9 @@ _SHORT = {"float16": 11, "bfloat16": 8}
 
 
 def narrowed(value: Any, dtype: str) -> Any:
-    """Return a random number as a float of a dtype has it, another value as it is.
+    """Return a symbolic number rounded to a float dtype, any other value unchanged.
 
-    It is rounded to 16 bits, unless it is taken to be continuous all the same.
+    It is rounded to 16 bits, unless it is treated as continuous.
     """
     if dtype.startswith("float8"):
         raise NeedsValue(
@@ -311,7 +307,7 @@ def floor_divided(left: Operand, right: Operand) -> Operand:
 
 
 def _rest(whole: Operand, left: Operand, right: Operand) -> Operand:
-    """Return what is left of ``left`` when it is divided by ``right`` so many whole times."""
+    """Return the remainder of ``left`` after subtracting ``right`` this many times."""
     if isinstance(whole, SYMBOLIC) or isinstance(right, SYMBOLIC):
         raise NeedsValue("rest-needed", "the rest of a division of random numbers is needed")
     return _of_any(subtracted, np.subtract, left, whole * right)
@@ -359,9 +355,9 @@ FRESH = Uniform(Sampled(0), ("any",))
 
 
 def found_before(operation: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
-    """Return what an operation gives of a fresh random number, and of a number beside it, as it was found before.
+    """Return the cached result of an operation on a fresh symbolic number and a number beside it.
 
-    ``Declined`` for other operands, and for what is refused. The operation may draw nothing.
+    ``Declined`` for other operands, and for refused operations. The operation must not draw.
     """
     if len(operands) > 2:
         return _OTHER_OPERANDS
@@ -385,7 +381,7 @@ def _found(
     *,
     negative: bool,
 ) -> Any:
-    """Return the steps and clamps of what an operation gives, or a number; ``Declined`` for what is refused."""
+    """Return the steps and clamps of an operation's result, or a number; ``Declined`` for refused operations."""
     value = Continuous(FRESH, steps, low, high)
     try:
         with tried():

@@ -1,15 +1,9 @@
-"""Arrays of NumPy that hold random numbers nobody has valued.
+"""NumPy arrays of symbolic random numbers: element by element, ordered, and very large ones.
 
-They dispatch to ``algebra``, ``comparisons`` and ``races`` element by element.
-
-Orders of arrays that hold random numbers, and look-ups in arrays: which is the largest, which is next, where one is.
-
-Arrays come in and go out as arrays of objects: numbers, and random numbers that nobody has valued.
-
-Very many random numbers as an array of NumPy.
-
-Its memory holds one object that refuses everything, as often as there are elements: what gets at it without being known
-here is refused, and never computes with anything else.
+Operations dispatch to ``algebra``, ``comparisons`` and ``races`` element by element. Orders and lookups (largest, next,
+position) take and return object arrays of numbers and symbolic numbers. An array of very many random numbers holds, in
+every element of its memory, one object that refuses all operations: code that reads it without a rule is refused, and
+never computes with anything else.
 """
 
 from __future__ import annotations
@@ -50,7 +44,7 @@ from specverify.laws import rounding
 
 
 def plain(value: Any) -> Any:
-    """Return an array as one of NumPy's own type, another value as it is."""
+    """Return an array as one of NumPy's own type, any other value unchanged."""
     return value.view(np.ndarray) if isinstance(value, np.ndarray) else value
 
 
@@ -94,7 +88,7 @@ def running(array: Any, axis: Any, *, largest: bool) -> Any:
 
 
 def argsorted(array: Any, axis: Any = -1, *, first: int | None = None) -> Any:
-    """Return the order of the numbers along an axis, no further than it is asked for."""
+    """Return the order of the numbers along an axis, as far as it is read."""
     rows = _rows(array, axis)
     result = np.empty(rows.shape, dtype=np.int64)
     for index in np.ndindex(*rows.shape[:-1]):
@@ -176,10 +170,10 @@ def _looked_up(bounds: Sequence[Any], value: Any, side: str) -> int:
 
 
 class SymbolicArray(np.ndarray[Any, Any]):
-    """An object array of lazy numbers and numbers; what is computed of it without them is an ordinary array."""
+    """An object array of symbolic and concrete numbers; results without symbolic numbers are ordinary arrays."""
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        """Apply a function of NumPy to every element; arrays of another kind know how they are written to."""
+        """Apply a function of NumPy to every element; arrays of another kind handle writing themselves."""
         if any(type(target) not in {np.ndarray, SymbolicArray} for target in kwargs.get("out", ())):
             return Declined("an array of another kind is written to").to_python()
         return on_elements(ufunc, method, inputs, kwargs)
@@ -250,7 +244,7 @@ for _attribute in ("data", "ctypes", "__array_interface__"):
 
 
 def _of_float(self: SymbolicFloat, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-    """Apply a function of NumPy to a number, and to the elements of the other operands; their own arrays know how."""
+    """Apply a function of NumPy to a number and the elements of the other operands, whose arrays handle it."""
     if any(
         isinstance(value, np.ndarray) and type(value) is not np.ndarray for value in (*inputs, *kwargs.get("out", ()))
     ):
@@ -333,7 +327,7 @@ def _crossed(name: str, left: Any, right: Any) -> Any:
 
 
 def _computed(name: str, arrays: Sequence[Any]) -> Any:
-    """Return what an operation gives of each element; the last array says where it is asked for."""
+    """Return the result of an operation for each element; the last array is the ``where`` mask."""
     *operands, where = np.broadcast_arrays(*arrays)
     result = np.empty(where.shape, dtype=object)
     for index in zip(*np.nonzero(where), strict=True) if where.ndim else [()] * bool(where):
@@ -418,7 +412,7 @@ def lookups_at_large() -> AbstractContextManager[None]:
 
 
 class _Unreachable(SymbolicFloat):
-    """What stands in the memory of an array of very many random numbers."""
+    """The content of the memory of an array of very many random numbers."""
 
     __slots__ = ()
 
@@ -557,7 +551,7 @@ _METHODS: dict[Any, Callable[..., Any]] = {
 
 
 def as_array(many: Many) -> Any:
-    """Return random numbers as NumPy knows them: very many, a few, or one."""
+    """Return random numbers as a NumPy value: very many, a few, or one."""
     if not many.shape:
         result = many.element(0)
         return SymbolicFloat(result) if isinstance(result, Continuous) else np.float64(result)
@@ -581,7 +575,7 @@ def _elements(many: Many) -> SymbolicArray:
 
 
 def _written(out: Any, many: Many) -> Any:
-    """Let other numbers stand in an array, as an operation in place does."""
+    """Replace the numbers of an array, as an in-place operation does."""
     if not isinstance(out, VectorArray) or out.shared or out.shape != many.shape:
         raise refusal("arrays-not-followed", "many random numbers are written into an array that others see")
     out.many = many

@@ -1,13 +1,11 @@
-"""Arrays of floats that foreign code makes inside a block, and writes random numbers into.
+"""Float arrays that foreign code makes in a block and fills with random numbers; NumPy functions that take lists.
 
-An array of NumPy has room for floats alone. So what ``np.empty`` and its like give inside a block is a ``Buffer``: an
-ordinary array, until a random number is written into it. From then on the numbers stand beside it, for it and for all
-its views, and its memory holds noise that is another one in every run, so that a replay tells who reads it.
+An array of NumPy can hold floats alone. So ``np.empty`` and similar functions return a ``Buffer`` inside a block: an
+ordinary array, until a random number is written into it. From then on the numbers are kept beside it, for it and for
+all its views, and its memory holds noise that differs in every run, so that a replay detects code that reads it.
 
-The functions of NumPy as foreign code calls them: given random numbers one by one, or in lists, they see arrays.
-
-NumPy asks arrays what its functions do to them, and takes a list for an array of objects without asking. So inside a
-block each function is called with an array of random numbers where a list of such was given, or one alone.
+NumPy dispatches on arrays, but converts a list to an array of objects without dispatching. So inside a block each
+function receives an array of random numbers in place of a list of them, or of a single one.
 """
 
 from __future__ import annotations
@@ -149,7 +147,7 @@ _WRITING = {np.copyto, np.put, np.place, np.putmask, np.fill_diagonal, np.put_al
 
 
 class Beside:
-    """What stands beside the memory of an array."""
+    """The elements kept beside the memory of an array."""
 
     def __init__(self, array: np.ndarray[Any, Any]) -> None:
         """Nothing yet."""
@@ -176,12 +174,12 @@ class Buffer(np.ndarray[Any, Any]):
     _beside: Beside | None
 
     def __array_finalize__(self, other: Any) -> None:
-        """Know what stands beside it, if it is a view."""
+        """Share the elements kept beside the base, for a view."""
         beside = getattr(other, "_beside", None)
         self._beside = beside if beside is not None and self.size and beside.has(self) else None
 
     def __getattribute__(self, name: str) -> Any:
-        """Let the elements answer, where they stand beside it, but for what is the same for both."""
+        """Delegate to the elements kept beside the memory, except attributes that both share."""
         if name in _SHAPE or name.startswith("__") or not hasattr(np.ndarray, name):
             return super().__getattribute__(name)
         beside = super().__getattribute__("_beside")
@@ -228,7 +226,7 @@ class Buffer(np.ndarray[Any, Any]):
         beside.elements[np.ravel(places)] = np.broadcast_to(written, np.shape(places)).ravel()
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, out: Any = (), **kwargs: Any) -> Any:
-        """Apply a function to the elements; what is written into ``out`` stands beside that."""
+        """Apply a function to the elements; elements written to ``out`` are kept beside it."""
         if "where" in kwargs and len(out) == 1:
             kwargs["out"] = np.array(contents_of(out[0]), dtype=object)
         result = getattr(ufunc, method)(*map(contents_of, inputs), **kwargs)
@@ -267,7 +265,7 @@ def _contents_inside(value: Any) -> Any:
 
 
 def _places(array: Buffer) -> np.ndarray[Any, Any]:
-    """Return where the elements of a view stand in the memory."""
+    """Return the positions of a view's elements in the memory of its base."""
     beside = array._beside  # noqa: SLF001 - of this file
     assert beside is not None
     result = np.array((array.__array_interface__["data"][0] - beside.address) // beside.itemsize)

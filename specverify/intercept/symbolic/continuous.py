@@ -1,22 +1,16 @@
-"""Random numbers that nobody has valued: a monotone function of one uniform, or the largest or smallest of several.
+"""Symbolic random numbers: functions of one uniform, order statistics, combinations of several, large integers.
 
-A ``Continuous`` is ``min(max(g(u), low), high)`` with a monotone g, written as a chain of ``steps``. Clamps stand at
-the end, because a monotone step may be taken before a clamp as well as after it.
+A ``Continuous`` is ``min(max(g(u), low), high)`` with a monotone g, a chain of ``steps``. Clamps are at the end,
+because a monotone step commutes with a clamp. A clamp gives two values a positive probability, and ``floor`` one to
+each of its values. Only there does it matter whether a comparison includes equality. If a bound is within rounding of
+such a value without being equal, the answer depends on the rounding of the program, and is refused.
 
-A clamp gives two values a probability, and ``floor`` gives one to each of its own. Whether a comparison includes
-equality matters there, and nowhere else. Where a bound is within rounding of such a value, and not that value, the
-answer hangs on how the program rounds, and is refused.
+A ``Joined`` combines several numbers: sums, products and maxima, with steps after them. It has no chain back to one
+uniform, so a comparison involves all of them together (``together``). A number may occur in it twice: ``u * (1 - u)``.
 
-Random numbers that are made of several others: sums, products and the larger one of two, with steps behind them.
-
-A ``Joined`` has no chain that leads back to one uniform number, so a comparison of it is asked of all of them together
-(``together``). What it is made of may be in it twice: ``u * (1 - u)`` is one.
-
-Whole numbers of more outcomes than can be followed, for those who need the number itself: seeds.
-
-A seed is drawn from millions of numbers, and no law needs to know which it was: what is drawn by it is answered. So
-such a number is compared like any other, and who needs it itself gets one, another one in every run. Nothing may depend
-on which it is: replays tell, as they do of the random bytes of the operating system.
+Integers with more outcomes than can be enumerated occur as seeds. The law does not depend on the value of a seed,
+because draws that use it are answered. So such a number is compared like any other, and code that reads it gets a value
+that differs in every run. Replays detect results that depend on it, as for the random bytes of the operating system.
 """
 
 from __future__ import annotations
@@ -96,7 +90,7 @@ class Continuous(NamedTuple):
         return any(step.name in STEPPED for step in self.steps)
 
     def ends(self) -> tuple[float, float]:
-        """Return the infimum and the supremum of the values it can have, given what is known of the uniform."""
+        """Return the infimum and the supremum of its values within the known interval of the uniform."""
         known = self.uniform.known
         low, high = known.low, known.high
         for step in self.steps:
@@ -202,11 +196,11 @@ class Extreme(NamedTuple):
         return low, high
 
     def _picked(self, values: Iterable[Any]) -> Any:
-        """Return what stands at the place."""
+        """Return the number at the position."""
         return sorted(values, reverse=self.largest)[self.rank]
 
     def below(self, bound: float, place: str = "", *, or_equal: bool = False) -> bool:
-        """Return whether it is below ``bound``: so many parts are. They are asked in turn."""
+        """Return whether it is below ``bound``: whether enough parts are. They are compared in turn."""
         wanted = len(self.parts) - self.rank if self.largest else self.rank + 1
         missing = len(self.parts) - wanted
         for answer in self._answers(bound, place, or_equal=or_equal):
@@ -284,7 +278,7 @@ def exponential(uniform: Uniform) -> Continuous:
 
 
 def whole_number(uniform: Uniform, low: int, number: int) -> Continuous:
-    """Return one of so many whole numbers from ``low`` on, all equally likely."""
+    """Return one of this many equally likely integers from ``low`` on."""
     return Continuous(uniform).then(times(float(number))).then(FLOOR).then(plus(float(low)))
 
 
@@ -326,11 +320,11 @@ class Joined(NamedTuple):
         return Formula(self.name, operands, self.steps, self.low, self.high)
 
     def uniforms(self) -> list[Uniform]:
-        """Return what it is made of, each number once."""
+        """Return the uniforms it depends on, each once."""
         return list({id(uniform.known): uniform for uniform in _uniforms(self)}.values())
 
     def ends(self) -> tuple[float, float]:
-        """Return a number that it is not below, and one that it is not above, given what is known of each uniform."""
+        """Return lower and upper bounds of its values, given the known interval of each uniform."""
         return self._ends([(uniform.known.low, uniform.known.high) for uniform in self.uniforms()])
 
     def _ends(self, box: Sequence[tuple[float, float]]) -> tuple[float, float]:
@@ -397,7 +391,7 @@ class Joined(NamedTuple):
         return False
 
     def interval_of(self, bounds: Sequence[float], place: str = "", *, or_equal: bool = True) -> int:
-        """Return how many of the non-decreasing ``bounds`` are at or below the value: one is asked after the other."""
+        """Return how many of the non-decreasing ``bounds`` are at most the value, by successive comparisons."""
         result = (number for number, bound in enumerate(bounds) if self.below(bound, place, or_equal=not or_equal))
         return next(result, len(bounds))
 
@@ -486,9 +480,9 @@ def few(value: Any) -> bool:
 
 
 def drawn(value: Any) -> Any:
-    """Return a number that is drawn now if it is one of few whole ones, another value as it is.
+    """Return the outcome of a number with few integer values, drawn now; any other value unchanged.
 
-    Several random numbers together are known in a closed form, or nearly; whole ones are followed one by one.
+    Several continuous numbers together have a closed form, or nearly; integers are enumerated one by one.
     """
     return float(given(value)) if few(value) else value
 
@@ -531,7 +525,7 @@ def given(value: Continuous) -> int:
 
 
 def _outcomes(value: Continuous) -> float:
-    """Return how many values it can have, given what is known of it: fewer than 2 if it is one number."""
+    """Return the number of possible values within its known interval: fewer than 2 if it is determined."""
     low, high = value.uniform.known.low, value.uniform.known.high
     for step in value.steps:
         low, high = (step.of(low), step.of(high)) if step.increasing else (step.of(high), step.of(low))

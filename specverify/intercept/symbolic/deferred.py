@@ -1,6 +1,6 @@
-"""Outcomes that have not been looked at yet, and what may be asked of an element whatever it is.
+"""Symbolic outcomes: discrete values that are drawn when they are read.
 
-A ``Deferred`` is an outcome that is drawn when somebody looks at it. Nothing that is not looked at is ever branched on.
+A ``Deferred`` outcome that is never read does not branch.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Law = list[tuple[Any, float]]
 
 
 class Deferred:
-    """An outcome that is computed when it is looked at, once."""
+    """An outcome that is computed once, when it is read."""
 
     def __init__(self, compute: Callable[[], Any]) -> None:
         """``compute`` may draw; it is called at most once."""
@@ -38,7 +38,7 @@ class Deferred:
 
     @property
     def decided(self) -> bool:
-        """Whether it has been looked at."""
+        """Whether it has been read."""
         return self._compute is None
 
     def below(self, bound: float) -> bool:
@@ -46,7 +46,7 @@ class Deferred:
         return bool(self.value() < bound)
 
     def law(self) -> Law | None:
-        """Return every value and its probability if nobody ever looks; None where that is not told by one draw."""
+        """Return every value with its probability, if it stays unread; None if one draw does not determine it."""
         return None
 
 
@@ -54,7 +54,7 @@ class Drawn(Deferred):
     """An outcome that random numbers decide by one draw, such as the winner of a race."""
 
     def __init__(self, compute: Callable[[], Any], law: Callable[[], Law | None]) -> None:
-        """``law()`` tells it without the draw; None where more hangs on that, given what was asked until then."""
+        """``law()`` computes its law without the draw; None if other values depend on the draw."""
         self._law = law
         super().__init__(compute)
 
@@ -67,18 +67,18 @@ class Choice(Deferred):
     """One of two elements."""
 
     def __init__(self, condition: Any, left: Any, right: Any) -> None:
-        """``condition`` says which: it is looked at first."""
+        """``condition`` selects the element, and is forced first."""
         self._elements = condition, left, right
         super().__init__(lambda: known(self.chosen()))
 
     def chosen(self) -> Any:
-        """Return the element, which nobody has looked at for that."""
+        """Return the selected element, without forcing it."""
         condition, left, right = self._elements
         return left if known(condition) else right
 
 
 class Categorical(Deferred):
-    """An outcome of a pmf. If nobody ever looks, its law is known without a run for each outcome."""
+    """An outcome of a pmf. If it is never read, its law is known without a run for each outcome."""
 
     def __init__(self, draws: Draws, pmf: Any, site: Site, first: int = 0, draw: Draw | None = None) -> None:
         """Outcome j of ``pmf`` means the value ``first + j``; ``draw`` is as for ``Uniform``."""
@@ -102,7 +102,7 @@ class Categorical(Deferred):
 
     @property
     def alone(self) -> bool:
-        """Whether no other draw from the same state of a generator has been looked at."""
+        """Whether no other draw from the same generator state has been read."""
         return self.draw.origin is None or not self.draw.origin.looked_at
 
     def law(self) -> Law | None:
@@ -110,7 +110,7 @@ class Categorical(Deferred):
         return self.outcomes() if self.alone else None
 
     def outcomes(self) -> Law:
-        """Return every value and its probability, for an outcome nobody has looked at."""
+        """Return every value with its probability, for an unread outcome."""
         return [(self.first + j, mass) for j, mass in enumerate(self.pmf.tolist()) if mass > 0]
 
 
@@ -124,12 +124,12 @@ class Chosen(Deferred):
 
     @property
     def decided(self) -> bool:
-        """Whether the draw has been looked at."""
+        """Whether the draw has been read."""
         return self.source.decided
 
 
 class Count(Deferred):
-    """A sum of non-negative outcomes, looked at from the left and no further than a comparison needs."""
+    """A sum of non-negative outcomes, forced from the left as far as a comparison requires."""
 
     def __init__(self, parts: Iterable[Any]) -> None:
         """``parts`` are numbers or deferred outcomes, none negative."""
@@ -147,7 +147,7 @@ class Count(Deferred):
 
 
 class Product(Deferred):
-    """A product of outcomes; nothing after the first zero is looked at."""
+    """A product of outcomes; outcomes after the first zero are not forced."""
 
     def __init__(self, parts: Iterable[Any]) -> None:
         """``parts`` are numbers or deferred outcomes."""
@@ -171,7 +171,7 @@ def single(element: Any) -> np.ndarray[Any, Any]:
 
 
 def chosen(element: Any) -> Any:
-    """Return what an element stands for that is one of several; the conditions of that are looked at."""
+    """Return the element that a choice stands for; its conditions are forced."""
     while isinstance(element, Choice):
         element = element.chosen()
     return element
@@ -183,9 +183,9 @@ def is_open(element: Any) -> bool:
 
 
 def known(element: Any) -> Any:
-    """Return the value of an element: a number as it is, a deferred outcome looked at, one for a seed of many.
+    """Return the value of an element: a number unchanged, an outcome forced, a value for a large integer.
 
-    Refuses other random numbers that nobody has valued.
+    Refuses other symbolic numbers.
     """
     if isinstance(element, Deferred):
         element = element.value()

@@ -1,22 +1,18 @@
-"""Outcomes among very many that nobody has looked at: what is asked of one divides its outcomes, and draws a coin.
+"""Large-vocabulary mode: symbolic outcomes, lookups and races with very many possible values, as vectors.
 
-A draw from a real vocabulary has too many outcomes for a run of each. While it is carried to the answer of a call, it
-stays open: it is compared, chosen, shifted, looked up in a table or converted for all its outcomes at once, and its law
-is read off at the end as one vector. Only where its number itself is needed is it drawn, as one outcome among many.
+Enumerating every outcome of a draw over a real vocabulary would take too many runs. On its way to the result of a call
+the draw stays symbolic: it is compared, selected, shifted, looked up in a table or converted for all its outcomes at
+once, and its law is read at the end as one vector. Only where its value is needed is it drawn, as one outcome among
+many. Outside ``at_large`` every outcome is enumerated.
 
-All of this is inside ``at_large``: elsewhere every outcome is followed.
+``Lookup`` is the number of bounds at or below a uniform: an inverse CDF as one symbolic draw. ``Crossing`` is the
+comparison with all bounds, an array of bools that are decided together; its sum, or the position of its first True, is
+the same draw.
 
-A uniform number among very many bounds: an inverse CDF over a real vocabulary, as one draw that stays open.
+The law of the first of very many racing clocks is one vector (``races`` defines a race). Clocks with delays, atoms or
+ends are sorted by these times, and the probability left until each time is a running product.
 
-``Lookup`` is the number of bounds at or below it. ``Crossing`` is what a comparison with all of them gives, an array of
-bools that are decided together: the sum of it, or the place of its first True, is the same draw.
-
-How many random numbers, or outcomes, one call may have: checked before anything of that size is built.
-
-Races of very many clocks: the law of who is first, as one vector. ``races`` says what a race is.
-
-The law is the one of ``clocks``, in arrays: clocks that start later, ring at their start with a probability, or ring at
-an end for certain are sorted by their moments, and what is left until each moment is a running product.
+Limits on the number of random numbers, or outcomes, of one call are checked before anything of that size is built.
 """
 
 from __future__ import annotations
@@ -56,7 +52,7 @@ def at_large(*, short: bool = False) -> Iterator[None]:
 
 
 def large(count: int, few: int = FEW) -> bool:
-    """Return whether so many outcomes, more than ``few``, are kept together."""
+    """Return whether this many outcomes (more than ``few``) are kept as one vector."""
     return mode().large and count > few
 
 
@@ -75,7 +71,7 @@ def continuous_in_16_bits() -> bool:
 
 
 class Drawn:
-    """One draw among many outcomes, and what is known of it."""
+    """One draw among many outcomes, and the set that is still possible."""
 
     def __init__(
         self,
@@ -85,14 +81,14 @@ class Drawn:
         law: Callable[[], Any],
         settle: Callable[[int | None], None] = lambda outcome: None,
     ) -> None:
-        """``law()`` is its pmf ``[outcomes]``; ``settle(outcome)`` says that it was used, and what it is if known."""
+        """``law()`` is its pmf ``[outcomes]``; ``settle(outcome)`` records its use, and its value if known."""
         self._draws, self._site, self._draw, self._settle = draws, site, draw, settle
         self._law, self._asked = law, 0
         self._left: Any = None
         self.outcome: int | None = None
 
     def masses(self) -> Any:
-        """Return the probability of each outcome, given what is known of it."""
+        """Return the probability of each outcome, given what was decided about it."""
         if self._left is None:
             look(self._draw)
             self._left = np.asarray(self._law(), dtype=np.float64)
@@ -150,7 +146,7 @@ class Wide(Deferred):
 
 
 class Selected(Deferred):
-    """One of two elements, by a condition that nobody has looked at."""
+    """One of two elements, selected by a condition that has not been read."""
 
     def __init__(self, condition: Any, one: Any, other: Any) -> None:
         """``one`` if ``condition`` is true."""
@@ -158,7 +154,7 @@ class Selected(Deferred):
         super().__init__(lambda: known(self.resolved()))
 
     def resolved(self) -> Any:
-        """Look at the condition and return the element that it chooses, looked at or not."""
+        """Force the condition and return the selected element, without forcing that."""
         chosen = self._elements[0 if known(self._condition) else 1]
         return chosen.resolved() if isinstance(chosen, Selected) else chosen
 
@@ -169,7 +165,7 @@ class Selected(Deferred):
 
 
 def resolved(element: Any) -> Any:
-    """Return an element with the conditions looked at that choose it; an outcome among many stays open."""
+    """Return an element after forcing the conditions that select it; an outcome among many stays symbolic."""
     result = element.resolved() if isinstance(element, Selected) else element
     return result if isinstance(result, Wide) and not result.decided else known(result)
 
@@ -178,7 +174,7 @@ def resolved(element: Any) -> Any:
 
 
 def goes_in_arrays(value: Any) -> bool:
-    """Return whether a random number may be looked up among all bounds together: no value of it has a probability."""
+    """Return whether a random number can be looked up among all bounds together: it has no atoms."""
     return isinstance(value, Continuous) and not value.clamped and not value.in_steps
 
 
@@ -296,7 +292,7 @@ def check_outcomes(call: str, number: int) -> None:
 
 
 def _lengths(size: Any) -> Iterable[int]:
-    """Return the lengths of a shape; a number stands for one, and what is neither is left to the library."""
+    """Return the lengths of a shape, which may be one number; the library rejects anything else."""
     lengths = size if isinstance(size, Iterable) else (size,)
     return [int(length) for length in lengths if isinstance(length, int | np.integer)]
 
@@ -354,7 +350,7 @@ class Race:
         return pmf / pmf.sum()
 
     def winner(self) -> Wide | int:
-        """Return the place of the first one; nobody has looked at it, if it is random."""
+        """Return the index of the first clock, symbolic if it is random."""
         if not self._random:
             return int(np.argmax(self._scores.numbers))
         drawn = Drawn(self.block.draws, self.site, self.block.draw, self.law)
@@ -379,7 +375,7 @@ class Race:
 
 
 class _Best(Draw):
-    """The draw of a best number: whoever looks at it uses up the noise of its race."""
+    """The draw of the best value; reading it uses up the noise of its race."""
 
     __slots__ = ("race",)
 

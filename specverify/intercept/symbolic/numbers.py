@@ -1,9 +1,7 @@
-"""Random numbers that nobody has valued as Python knows numbers: ``SymbolicFloat`` and ``SymbolicInt``.
+"""Symbolic random numbers as Python numbers: ``SymbolicFloat`` and ``SymbolicInt``, and the final outcome of a run.
 
-They dispatch to ``algebra`` and ``comparisons``. What is not known there asks for the value, and is refused by the name
-of the operation and the line of the foreign code.
-
-What a run ends with.
+They dispatch to ``algebra`` and ``comparisons``. An operation without a rule needs the value, and is refused with the
+name of the operation and the line of the foreign code.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ class SymbolicFloat:
     __slots__ = ("unknown",)
 
     def __init__(self, unknown: Symbolic) -> None:
-        """Stand for ``unknown``."""
+        """Represent the symbolic number ``unknown``."""
         self.unknown = unknown
 
     __class__: Any = property(lambda self: float)
@@ -85,7 +83,7 @@ class SymbolicFloat:
 
 
 class SymbolicInt(SymbolicFloat):
-    """A whole number of many outcomes that nobody has valued; who needs the number itself is given one: a seed."""
+    """An integer with very many possible values, such as a seed; code that reads its value gets one."""
 
     __slots__ = ()
     __class__: Any = property(lambda self: int)
@@ -134,21 +132,21 @@ def whole_part(name: str, value: SymbolicFloat) -> int:
 
 
 def settled(seed: Any) -> Any:
-    """Return a seed with numbers in the place of those that nobody has valued."""
+    """Return a seed with values in place of symbolic integers."""
     if type(seed) in {list, tuple}:
         return type(seed)(map(settled, seed))
     return seed.__int__() if isinstance(seed, SymbolicInt) else seed
 
 
 def wrapped(value: Any) -> Any:
-    """Return a random number as Python knows it, another value as it is."""
+    """Return a symbolic number as a Python number, any other value unchanged."""
     if isinstance(value, Continuous) and is_whole(value):
         return SymbolicInt(value)
     return SymbolicFloat(value) if isinstance(value, SYMBOLIC) else value
 
 
 def opened(value: Any) -> Any:
-    """Return what stands behind a lazy number, another value as it is."""
+    """Return the symbolic number inside a Python number, any other value unchanged."""
     return value.unknown if isinstance(value, SymbolicFloat) else value
 
 
@@ -251,7 +249,7 @@ for _method, _function in (_BITS | {"__rshift__": _shifted_right}).items():
 
 
 def final_outcome(elements: Sequence[Any]) -> Any:
-    """Return what a run ends with: a tuple of values, or ``Undecided`` where some were never looked at."""
+    """Return the outcome of a run: a tuple of values, or ``Undecided`` if some were never read."""
     elements = [opened(element) for element in elements]
     open_ones = [element for element in elements if is_open(element)]
     sources = {id(getattr(element, "draw", None) and (element.draw.origin or element.draw)) for element in open_ones}
@@ -266,7 +264,7 @@ def final_outcome(elements: Sequence[Any]) -> Any:
 
 
 def _outcomes(element: Categorical) -> list[tuple[int, float]]:
-    """Return the law of a draw that nobody looked at: a decision all the same."""
+    """Return the law of an unread draw, which counts as a decision."""
     result = element.outcomes()
     rounding.drew(len(result))
     return result

@@ -160,7 +160,7 @@ _TWO_RANDOM = Blank("an element of a noise vector is drawn, or meets a number by
 
 
 class _Basis(NamedTuple):
-    """What functions that are made of others are written in: in scalars, and in noise vectors."""
+    """The basic operations from which composite functions are written, for scalars and for noise vectors."""
 
     add: Rule
     multiply: Rule
@@ -394,9 +394,9 @@ def _spread(operand: Any, shape: tuple[int, ...]) -> Any:
 
 
 def answered(name: str, *operands: Any, place: str = "") -> bool:
-    """Return the answer to a question of ``COMPARISONS``; of numbers alone what NumPy says.
+    """Return the answer of a comparison in ``COMPARISONS``; for concrete numbers the result of NumPy.
 
-    ``place`` is the line that asks, if it is not the one that is running.
+    ``place`` is the comparing line, by default the current one.
     """
     if any(isinstance(operand, SYMBOLIC) for operand in operands):
         given = (each if isinstance(each, SYMBOLIC) else float(each) for each in operands)

@@ -1,35 +1,25 @@
-"""Clocks of a race that are late, clamped or cut off, and the law of who rings first.
+"""Races: the largest of several random numbers, or the order of them, as exponential clocks.
 
-A clock is an exponential time ``r E + s`` between an earliest and a latest one, of a uniform that may have been cut to
-an interval. It rings later than t with probability ``c exp(-t/r) + d``. Without clamps and summands the clock of rate
-1/r is the first with probability proportional to it. A small number that is added to the noise sets a clock off a
-little later, one that it is clamped at gives it a moment at which it rings with a probability of its own, one that is
-added to the uniform takes something off its tail: that law is exact as well.
+**Clocks.** Each number must have its own exponential clock, E = -log u or -log(1 - u), and all numbers must be one
+decreasing (or one increasing) function of times. Then the first clock gives the largest (or smallest) number. Gumbel
+noise, weights over exponentials and powers of uniforms have this form. A clock is an exponential time ``r E + s``
+between an earliest and a latest one, of a uniform that may be restricted to an interval; it rings later than t with
+probability ``c exp(-t/r) + d``. Without clamps and summands the clock of rate 1/r is first with probability
+proportional to its rate. A small number added to the noise delays a clock, a clamp gives it a time of positive
+probability, a number added to the uniform shortens its tail: the law is exact in these cases too.
 
-Races: which of several random numbers is the largest, or comes at which place of their order.
+**Scores.** Numbers may be written as ratios, multiples, powers or sums: each step is inverted, and times remain.
 
-Each number is to have its own exponential clock, E = -log u or -log(1 - u), and all are to be one decreasing function
-of times, or one increasing function. The first clock to ring is the largest then, or the smallest. That is what Gumbel
-noise, weights over exponentials and powers of uniforms are made for. What is known of an order is kept (``order``): the
-next place, the best of two blocks and the same question again are answered by it, and who is first of the same noise
-with other weights, once (``races``). A race of clocks that are late or clamped (``clocks``) decides once.
+**Known orders.** The decided part of an order is kept (``order``): the next place, the best of two blocks and a
+repeated question are answered from it. A race of delayed or clamped clocks decides once.
 
-From scores to clocks: whether numbers of which the largest is asked for are a race, and of which clocks.
-
-All scores are to be one decreasing function of times, or one increasing function. They may be spelled as ratios,
-multiples, powers or sums: each is undone, and what is left are times.
-
-The second race of clocks that have raced: the same noise, other weights.
-
-Let clocks race at rates w, and a be the first to ring, at T, an exponential time of rate W, the sum of w. Of another
-clock j its noise is then ``w_j T`` and a fresh exponential E. At other rates m it starts at ``c_j T`` with
-``c_j = w_j / m_j``, and a, which rings first of all in the race before, rings at ``c_a T`` for certain. No clock has
-rung until ``x T`` with probability ``exp(-T h(x))``, ``h(x)`` being the sum of ``m_j (x - c_j)`` over the clocks with
-``c_j < x``, so b rings first with probability ``m_b`` times the integral of ``W / (W + h(x))^2`` from c_b to c_a.
-Between two starts h is linear, and that of its piece is ``W (x' - x) / (W + h) (W + h')``.
-
-This is what a draft and a target, or a draft and what replaces it, have in common where one seed makes the noise of a
-position, as in Gumbel coupling.
+**A second race** of the same noise with other weights, once. Let clocks race at rates w, and let a be the first, at T,
+an exponential time of rate W, the sum of w. The noise of another clock j is then ``w_j T`` plus a fresh exponential E.
+At other rates m it starts at ``c_j T`` with ``c_j = w_j / m_j``, and a rings at ``c_a T`` with certainty. No clock has
+rung until ``x T`` with probability ``exp(-T h(x))``, where ``h(x)`` is the sum of ``m_j (x - c_j)`` over the clocks
+with ``c_j < x``, so b is first with probability ``m_b`` times the integral of ``W / (W + h(x))^2`` from c_b to c_a.
+Between two starts h is linear, and the integral of its piece is ``W (x' - x) / (W + h) (W + h')``. This law couples a
+draft and a target, or a draft and its replacement, if one seed makes the noise of a position, as in Gumbel coupling.
 """
 
 from __future__ import annotations
@@ -107,7 +97,7 @@ def clock_of(time: Any) -> Clock | None:
 
 
 def _of_tail(time: Continuous, slope: float, offset: float, scale: float) -> Clock:
-    """Return the clock of ``-scale log(slope u + offset)``, u between what is known of it."""
+    """Return the clock of ``-scale log(slope u + offset)``, with u in its known interval."""
     low, high = time.uniform.known.low, time.uniform.known.high
     gain = 1 / (abs(slope) * (high - low))
     rest = -offset / slope - low if slope > 0 else high + offset / slope
@@ -388,11 +378,11 @@ def star_of(runners: Sequence[Runner]) -> Runner | None:
 
 
 def winner(entries: Sequence[Any], *, largest: bool = True, first_of_ties: bool = True, place: str = "") -> int:
-    """Return the index of the largest or smallest of numbers and random numbers, one of these at least.
+    """Return the index of the largest or smallest of numbers and symbolic numbers (at least one symbolic).
 
-    Of equal ones it is the first, unless ``first_of_ties`` is False: then ties are refused. ``place`` is the line that
-    asks, if it is not the one that is running. Raises ``NeedsValue`` where they are no race, and where their noise has
-    decided something before that does not tell their order.
+    Of equal numbers it is the first, unless ``first_of_ties`` is False: then ties are refused. ``place`` is the
+    comparing line, by default the current one. Raises ``NeedsValue`` if they are no race, or if their noise has already
+    decided something that does not determine their order.
     """
     scores = [entry if largest else negative(entry) for entry in map(drawn, entries)]
     ahead = _number_ahead(scores, first_of_ties=first_of_ties)
@@ -404,10 +394,10 @@ def winner(entries: Sequence[Any], *, largest: bool = True, first_of_ties: bool 
 
 
 def law_of_winner(entries: Sequence[Any], *, largest: bool = True, place: str = "") -> list[tuple[int, float]] | None:
-    """Return the index of each that may be the ``winner`` and the probability of that, and draw nothing.
+    """Return the index of each possible ``winner`` with its probability, without drawing.
 
-    One that is the largest of several clocks is there once for each of them. None where a draw tells more than who
-    wins: something has been asked of one of the numbers before. Raises what ``winner`` raises.
+    A score that is the largest of several clocks has an entry for each of them. None if a draw determines more than the
+    winner, because one of the numbers was compared before. Raises as ``winner``.
     """
     if any(map(few, entries)):
         return None
@@ -483,7 +473,7 @@ def _number_ahead(scores: Sequence[Any], *, first_of_ties: bool) -> int | None:
 
 
 def _all_parts(scores: Sequence[Any]) -> list[tuple[Any, int]]:
-    """Return what all scores are the largest of, each with the index of its score."""
+    """Return the parts of all scores (each score is the largest of its parts), with the index of the score."""
     parts = [(part, at) for at, score in enumerate(scores) for part in _parts(score)]
     alone = len(parts) == len(scores)
     if not alone and len({id(part.uniform.known) for part, _ in parts if isinstance(part, Continuous)}) < len(parts):
@@ -492,7 +482,7 @@ def _all_parts(scores: Sequence[Any]) -> list[tuple[Any, int]]:
 
 
 def _parts(score: Any) -> tuple[Any, ...]:
-    """Return what a score is the largest of."""
+    """Return the numbers of which a score is the largest."""
     if not isinstance(score, Extreme):
         return (score,)
     if not score.largest or score.rank:
@@ -507,7 +497,7 @@ def _without_twice(parts: list[tuple[Any, int]]) -> list[tuple[Any, int]]:
 
 
 class _Contest(NamedTuple):
-    """A race that may be run, for all that is known of its numbers."""
+    """A race that can be run, given what is known of its numbers."""
 
     race: Race
     racing: list[tuple[int, Uniform, Clock]]
@@ -517,7 +507,7 @@ class _Contest(NamedTuple):
 
 
 def _contest(scores: Sequence[Any], number: int, place: str) -> _Contest:
-    """Return the race of which the largest ``number`` of scores are asked; raises ``NeedsValue`` if it is none."""
+    """Return the race for the largest ``number`` of scores; raises ``NeedsValue`` if they are no race."""
     noise = [score.uniform for score in scores if isinstance(score, Continuous)]
     for uniform in noise:
         look(uniform.draw)
@@ -557,7 +547,7 @@ def _order(scores: Sequence[Any], number: int, place: str, *, first_of_ties: boo
 
 
 class _Drawn(NamedTuple):
-    """Those that take part: index, uniform and clock of each. It draws what is not known of their order."""
+    """The participants of a race: index, uniform and clock of each. It draws the undecided part of their order."""
 
     racing: Sequence[tuple[int, Uniform, Clock]]
 
@@ -594,9 +584,10 @@ def _by_order(drawn: _Drawn, race: Race, number: int, scores: Sequence[Any]) -> 
 
 
 def _reweighted(drawn: _Drawn, runners: list[Runner], rates: list[float], scores: Sequence[Any], *, once: bool) -> int:
-    """Return the index of the first to ring in a second race at other ``rates``, after which nothing more is told.
+    """Return the index of the first clock in a second race at other ``rates``, after which the noise is used up.
 
-    Raises ``NeedsValue`` unless it is asked who is first, ``once``, and the race before told no more than that.
+    Raises ``NeedsValue`` unless only the first clock is requested, ``once``, and the race before decided no more than
+    that.
     """
     root = star_of(runners) if once else None
     if root is None:
@@ -615,7 +606,7 @@ def _reweighted(drawn: _Drawn, runners: list[Runner], rates: list[float], scores
 
 
 def _and_numbers(scores: Sequence[Any], found: list[int], number: int) -> list[int]:
-    """Return the order with the numbers behind the random ones."""
+    """Return the order with the concrete numbers after the symbolic ones."""
     rest = [at for at in range(len(scores)) if at not in found]
     values = [-inf if isinstance(scores[at], Continuous) else scores[at] for at in rest]
     if len(set(values)) < len(values):

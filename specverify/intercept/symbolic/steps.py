@@ -1,12 +1,10 @@
-"""Steps of which a monotone function of one number is made, and the one form in which chains of them are kept.
+"""Steps: the parts of a monotone function of one number, and the normal form of chains of them.
 
-Factors stand before summands, logarithms and exponentials are undone by each other, so that two ways of writing one
-function are one chain, and a race knows its clocks however they are spelled (see ``races``). All steps are strictly
-monotone but ``floor`` and ``rounded``, which keep order and make steps.
-
-Smooth increasing functions that are steps of their own: the value, the inverse, the images and bounds of the slope.
-
-A row of ``elementwise`` gives the names that the libraries have for each.
+In the normal form factors precede summands, and logarithms and exponentials cancel, so that two ways of writing one
+function give one chain, and a race recognises its clocks however they are written (see ``races``). All steps are
+strictly monotone except ``floor`` and ``rounded``, which keep the order and have jumps. Smooth increasing functions are
+steps of their own, with the value, the inverse, the images and bounds of the slope; a row of ``elementwise`` gives
+their names in the libraries.
 """
 
 from __future__ import annotations
@@ -153,9 +151,9 @@ _LARGEST_LOGARITHM = 700.0
 
 
 class MonotoneStep(NamedTuple):
-    """A monotone function: ``plus``, ``times`` or to the ``power`` of a number, ``log``, ``exp`` or ``floor``.
+    """A monotone function: ``plus``, ``times`` or ``power`` with a number, ``log``, ``exp`` or ``floor``.
 
-    ``rounded`` is to the nearest float of so many bits; other names are those of ``steps.RULES``.
+    ``rounded`` is to the nearest float with this many bits; other names are those of ``steps.RULES``.
     """
 
     name: str
@@ -167,7 +165,7 @@ class MonotoneStep(NamedTuple):
         return self.number > 0 or self.name not in SCALES
 
     def of(self, value: float) -> float:  # noqa: PLR0911 - one line a kind
-        """Return the image of a number, or of an end of what it is defined for."""
+        """Return the image of a number, or of an end of the domain."""
         if self.name == "plus":
             return value + self.number
         if self.name == "times":
@@ -211,12 +209,12 @@ def times(number: float) -> MonotoneStep:
 
 
 def rounded(bits: int) -> MonotoneStep:
-    """The nearest float that has so many bits."""
+    """Return the nearest float with this many bits."""
     return MonotoneStep("rounded", float(bits))
 
 
 def _stepped(step: MonotoneStep, value: float) -> float:
-    """Return the whole part, or the nearest float: the smallest and largest ones of a dtype are not looked after."""
+    """Return the whole part, or the nearest float, ignoring the limits of the dtype."""
     if step.name == "floor":
         return float(floor(value))
     (fraction, exponent), bits = frexp(value), int(step.number)
@@ -224,9 +222,9 @@ def _stepped(step: MonotoneStep, value: float) -> float:
 
 
 def _edge_of_rounded(bound: float, bits: int, *, or_equal: bool) -> tuple[float, bool]:
-    """Return the number up to which what is rounded is below ``bound``, or equal to it; and whether it is itself.
+    """Return the supremum of numbers whose rounded value is below (or equal to) ``bound``, and whether it is attained.
 
-    Halfway it goes to the even one: that is to be known where what is rounded has steps already.
+    Ties round to even, which matters if the rounded number has jumps itself.
     """
     if not bound:
         return bound, or_equal
@@ -252,9 +250,9 @@ def _power(value: float, exponent: float) -> float:
 
 
 def carried_back(steps: tuple[MonotoneStep, ...], bound: float, *, or_equal: bool = False) -> float:
-    """Return where the first number is when the image is ``bound``.
+    """Return the argument at which the image passes ``bound``.
 
-    The image is below the bound, or equal to it with ``or_equal``, on one side of what is returned. It matters for
+    On one side of the returned number the image is below the bound, or equal to it with ``or_equal``, which matters for
     ``STEPPED`` alone.
     """
     for step in reversed(steps):

@@ -1,29 +1,23 @@
-"""Quantities made of several uniform numbers, written down apart from who drew them, and enclosures of their values.
+"""Joint constraints: comparisons of quantities made of several uniform numbers, and their probabilities.
 
-A ``Formula`` names its uniform numbers by their places among some. ``enclosed`` bounds its value, and how fast it
-grows with each of them, on boxes: float64 rounded outwards, so that what is said of a box is true of all points in it.
+A comparison of such a quantity is a coin like that of a single number: its probability given all earlier answers.
+Products that contain each other have a closed form. Otherwise the probability lies between two bounds; half their
+distance counts as rounding of the law. If the bounds are too far apart, or do not determine whether an answer is
+possible, the comparison is refused with the reason.
 
-Probabilities of what is asked of several uniform numbers together, between bounds: by splitting boxes.
+**Enclosures.** A ``Formula`` refers to its uniform numbers by index. ``enclosed`` bounds its value and its slopes on
+boxes, in float64 rounded outwards, so that a bound holds for all points of a box.
 
-A box in which an enclosure decides every comparison counts as a whole. In one where a single comparison is open, the
-quantity lies between two planes, by its slopes, and the volume under a plane is known: what is left open of a box of
-width h is some h of it. The boxes of which most is open are halved until little is left. Every bound is rounded
-outwards, so the probability lies between the two that are returned.
+**Branch and bound.** A box in which an enclosure decides every comparison counts as a whole. If a single comparison is
+open in a box, the quantity lies between two planes, by its slopes, and the volume under a plane is known: the open part
+of a box of width h is of the order h. The boxes with the largest open part are halved until little is left. All bounds
+are rounded outwards, so the probability lies between the two returned numbers.
 
-What is known of several uniform numbers together, and coins that hang on more than one of them.
-
-A comparison of a quantity that is made of several is a coin like one of a single number: its probability given all
-earlier answers. Products that contain each other have it in closed form (``together``). Else it lies between two
-bounds (``enclosures``); what the middle of them may be off counts as what rounding may do to the law. Where the bounds
-are too far apart, or do not tell whether an answer can come at all, the question is refused with what is missing.
-
-Products of uniform numbers, in closed form: their logarithms are times of arrival.
-
-``-log u`` is an exponential time, so that of a product is the time at which as many have arrived one after the other.
-What is known of products of which each contains the one before it, as a cumulated product has them, is a window for
-each such time. Their joint density is ``exp(-s)``, s the last of them, so the probability is the integral of a
-polynomial, piece by piece, against an exponential: exact in as many digits as are carried. Of one product of n numbers
-it is ``c (1 + L + ... + L^(n-1) / (n-1)!)`` below c, with ``L = -log c``.
+**Products** of uniform numbers have a closed form: ``-log u`` is an exponential time, so that of a product is the time
+of the last of as many successive arrivals. Constraints on products of which each contains the one before it, as in a
+cumulated product, are a window for each arrival time. Their joint density is ``exp(-s)``, s the last arrival, so the
+probability is the integral of a polynomial, piece by piece, against an exponential: exact in as many digits as are
+carried. For one product of n numbers it is ``c (1 + L + ... + L^(n-1) / (n-1)!)`` below c, with ``L = -log c``.
 """
 
 from __future__ import annotations
@@ -73,7 +67,7 @@ class Fact(NamedTuple):
 
 
 class Enclosed(NamedTuple):
-    """What is known of a quantity on each of some boxes."""
+    """Bounds of a quantity on several boxes."""
 
     value: Ends
     """``[boxes]``."""
@@ -82,7 +76,7 @@ class Enclosed(NamedTuple):
 
 
 def enclosed(formula: Formula, low: Any, high: Any) -> Enclosed:
-    """Return what is known on the boxes from ``low`` to ``high``, both ``[uniform numbers, boxes]``."""
+    """Return bounds on the boxes from ``low`` to ``high``, both ``[uniform numbers, boxes]``."""
     with np.errstate(all="ignore"):
         return _enclosed(formula, low, high)
 
@@ -180,7 +174,7 @@ def _added(one: Ends, other: Ends) -> Ends:
 
 
 def _multiplied(one: Ends, other: Ends) -> Ends:
-    """Return the bounds of products; 0 times what has no bound is 0, as 0 is."""
+    """Return the bounds of products; 0 times an unbounded factor is 0."""
     products = [np.where((a == 0) | (b == 0), 0.0, a * b) for a in one for b in other]
     return _outwards(np.minimum.reduce(products), np.maximum.reduce(products))
 
@@ -241,7 +235,7 @@ def _ratio(one: float, other: float) -> float:
 
 
 class _Boxes(NamedTuple):
-    """Boxes and what is known of each."""
+    """Boxes with the bounds on each."""
 
     low: Any
     """``[uniform numbers, boxes]``"""
@@ -262,9 +256,9 @@ class _Boxes(NamedTuple):
 
 @lru_cache(maxsize=1 << 12)
 def share(ends: tuple[tuple[float, float], ...], facts: tuple[Fact, ...], asked: Fact, most: int = MOST_BOXES) -> Share:
-    """Return the volumes in which ``asked`` is true and is not, ``facts`` being true, of the box between ``ends``.
+    """Return the volumes of the box between ``ends`` in which ``facts`` hold and ``asked`` is true, or false.
 
-    ``most`` boxes are looked at.
+    At most ``most`` boxes are evaluated.
     """
     pool = _looked_at(*_first_boxes(ends, asked), (*facts, asked))
     seen, done = 1, Share((0.0, 0.0), (0.0, 0.0))
@@ -308,7 +302,7 @@ def _halves(boxes: _Boxes) -> tuple[Any, Any]:
 
 
 def _looked_at(low: Any, high: Any, questions: Sequence[Fact]) -> _Boxes:
-    """Return what is known of boxes; the last question is what is asked, those before it are to be true."""
+    """Return the evaluated boxes; the last comparison is the question, the earlier ones are constraints."""
     widths = high - low
     middle = low + widths / 2
     shares, pulls = [], np.zeros_like(low)
@@ -390,7 +384,7 @@ Polynomial: TypeAlias = list[Decimal]
 
 
 class Window(NamedTuple):
-    """When so many have arrived, one after the other."""
+    """The interval of an arrival time."""
 
     number: int
     low: float
@@ -417,9 +411,9 @@ class _Times(NamedTuple):
 
 
 def windows(ends: Sequence[tuple[float, float]], facts: Sequence[Fact]) -> tuple[Window, ...] | None:
-    """Return what all facts of uniform numbers between ``ends`` say of times of arrival; None if they say other things.
+    """Return the windows of arrival times implied by all facts between ``ends``; None if a fact has another form.
 
-    A window without a time in it is one whose end is not behind its beginning.
+    A window is empty if its end is not after its beginning.
     """
     result: dict[frozenset[tuple[int, bool]], tuple[float, float]] = {}
     for place, (low, high) in enumerate(ends):
@@ -467,7 +461,7 @@ def _times(formula: Formula) -> _Times | None:
 
 
 def _never_reached(formula: Formula) -> bool:
-    """Return whether clamps are where no value is: what is positive is often clamped at 0 by its own steps."""
+    """Return whether clamps lie outside the values: a positive quantity is often clamped at 0 by its own steps."""
     within = _times(formula._replace(low=-inf, high=inf))
     if within is None:
         return False
@@ -518,7 +512,7 @@ def probability(of: tuple[Window, ...]) -> Decimal:
 
 
 def _with_ends(pieces: list[_Piece]) -> list[tuple[_Piece, Decimal | None]]:
-    """Return pieces with the start of the next one, None behind the last."""
+    """Return pieces with the start of the next one, None after the last."""
     return list(zip(pieces, [*(piece.start for piece in pieces[1:]), None], strict=True))
 
 
@@ -533,7 +527,7 @@ def _integral(pieces: list[_Piece]) -> list[_Piece]:
 
 
 def _within(pieces: list[_Piece], window: Window) -> list[_Piece]:
-    """Return what is left inside a window, 0 behind it; nothing for an empty one."""
+    """Return the part of pieces inside a window, 0 after it; none for an empty window."""
     if window.low >= window.high:
         return []
     low, high = Decimal(window.low), None if window.high == inf else Decimal(window.high)
@@ -546,7 +540,7 @@ def _within(pieces: list[_Piece], window: Window) -> list[_Piece]:
 
 
 def _mass(piece: _Piece, end: Decimal | None) -> Decimal:
-    """Return the integral of a piece times ``exp(-s)``: the sum of all derivatives stands for it."""
+    """Return the integral of a piece times ``exp(-s)``, by the sum of all its derivatives."""
     derivatives = [piece.polynomial]
     while derivatives[-1]:
         derivatives.append([k * c for k, c in enumerate(derivatives[-1])][1:])
@@ -565,7 +559,7 @@ def _value(polynomial: Polynomial, at: Decimal) -> Decimal:
 
 
 def _moved(polynomial: Polynomial, by: Decimal) -> Polynomial:
-    """Return a polynomial in what is left of its variable behind ``by``: Horner's scheme, once for each coefficient."""
+    """Return a polynomial shifted by ``by``: Horner's scheme, once for each coefficient."""
     result = list(polynomial)
     for first in range(len(result) - 1):
         for place in range(len(result) - 2, first - 1, -1):
@@ -581,7 +575,7 @@ NEVER = 2.0**-54
 
 
 class Known(Protocol):
-    """What is known of a uniform number."""
+    """The constraints on a uniform number."""
 
     low: float
     high: float
@@ -589,7 +583,7 @@ class Known(Protocol):
 
 
 class Quantity(Protocol):
-    """What is made of uniform numbers."""
+    """A function of uniform numbers."""
 
     def formula(self, place_of: Callable[[Known], int]) -> Formula:
         """Return it in terms of the places of its uniform numbers."""
@@ -618,7 +612,7 @@ class Together:
         self.members, self.answers = list(members), list(answers)
 
     def chance(self, of: Quantity, bound: float, *, or_equal: bool) -> Chance:
-        """Return how likely a quantity of the members is below ``bound``, given all that is known of them."""
+        """Return the probability that a quantity of the members is below ``bound``, given all constraints."""
         implied = [answer.true for answer in self.answers if answer.implies(of, bound, or_equal=or_equal)]
         if implied:
             return Chance(float(implied[0]))
@@ -632,7 +626,7 @@ class Together:
         return _chance(ends, tuple(map(fact, self.answers)), fact(Answer(of, bound, or_equal, true=True)))
 
     def learn(self, answer: Answer) -> None:
-        """Keep what was answered; the members know of each other from now on."""
+        """Add an answer as a constraint; its members are constrained jointly from now on."""
         self.answers.append(answer)
         for known in self.members:
             known.together = self
@@ -682,7 +676,7 @@ def _chance(ends: tuple[tuple[float, float], ...], facts: tuple[Fact, ...], aske
 
 
 def _of_one_quantity(ends: Any, facts: tuple[Fact, ...], asked: Fact) -> Share | None:
-    """Return the volumes of both answers if all facts are about what is asked: differences of its own law."""
+    """Return the volumes of both answers if all facts concern the same quantity: differences of its own law."""
     levels = [_level(fact) for fact in (*facts, asked)]
     if not facts or None in levels or len({fact.formula[:2] for fact in (*facts, asked)}) > 1:
         return None
@@ -708,7 +702,7 @@ def _level(fact: Fact) -> tuple[float, bool] | None:
 
 
 def _in_closed_form(ends: Any, facts: tuple[Fact, ...], asked: Fact) -> float | None:
-    """Return the probability of what is asked given the facts, if all is about products that contain each other."""
+    """Return the probability of the question given the facts, if all concern products that contain each other."""
     result = windows(ends, (*facts, asked))
     if result is None:
         return None

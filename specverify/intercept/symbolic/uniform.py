@@ -1,21 +1,17 @@
-"""Uniform random numbers that have no value: they are compared with numbers, and each comparison is a draw.
+"""Symbolic uniform numbers: each comparison is a draw; clocks with a partly known order; values after a run.
 
-A ``Uniform`` is never given a value. Each comparison is a coin whose probability is the share of the interval the
-uniform is still known to lie in, and narrows that interval, so that comparing the same uniform twice gives the right,
-correlated law. What may be done with one before it is compared: see ``continuous``.
+A ``Uniform`` has no value. Each comparison is a coin whose probability is a share of the interval in which the uniform
+is known to lie. The answer narrows that interval, so repeated comparisons have the right joint law. ``continuous`` has
+the operations that are possible before a comparison.
 
-Clocks that ring one after the other, and what is known of their order.
+Clocks ring one after the other, each at a rate of its own. The known part of their order is a forest: a clock has rung
+before its descendants. Given that, each tree rings first at the sum of its clocks' rates, and after its root has rung,
+its subtrees continue as if nothing were known. So every question about the order is answered by a few draws, and no
+draw repeats an answer: the first of some clocks, the next one, the first of all when the first of each block is known.
 
-Each rings at a rate of its own. What is known is a forest: a clock has rung before those behind it. Given that, each
-tree rings first at the rates of all its clocks together, and once its root has rung, what is behind it goes on as if
-nothing had been known. So every question about the order is answered by a few draws, and nothing is drawn that was
-answered before: who is first of some, who is next, who is first of all when the first of each block is known.
-
-Numbers in the place of unknown ones: what the uniform numbers of a run may have been, after all that it asked.
-
-A program that is run again with these computes with plain floats, and comes to the same end: what it does may not hang
-on whether its numbers have a value. They lie near the ends of what is known of each, where a program that decides by
-another rule parts soonest.
+After a run, each uniform can be given a value that agrees with all answers. A program that runs again with these
+computes with plain floats and must come to the same end. Values are close to the ends of the known intervals, where a
+program with another rule differs soonest.
 """
 
 from __future__ import annotations
@@ -54,7 +50,7 @@ class Runner:
     __slots__ = ("after", "behind", "flipped", "known", "rate", "told")
 
     def __init__(self, rate: float, *, flipped: bool = False, known: Known | None = None) -> None:
-        """Nothing is known of when it rings; ``flipped`` says that it is the clock of 1 - u, u the number ``known``."""
+        """Create a clock without constraints; ``flipped``: the clock of 1 - u for the number ``known``."""
         self.rate, self.flipped, self.known = rate, flipped, known
         self.after: Runner | None = None
         """The clock that is known to ring before it."""
@@ -63,7 +59,7 @@ class Runner:
         """Whether more than the order is known of its tree: a uniform number of it was compared with a number."""
 
     def all_behind(self) -> Iterator[Runner]:
-        """Yield it and every clock behind it."""
+        """Yield the clock and every clock known to ring after it."""
         yield self
         for runner in self.behind:
             yield from runner.all_behind()
@@ -73,7 +69,7 @@ class Runner:
         return self if self.after is None else self.after.root()
 
     def put_behind(self, other: Runner) -> None:
-        """Know from now on that ``other`` rings before it."""
+        """Record that ``other`` rings before it."""
         if self.after is not None:
             self.after.behind.remove(self)
         self.after = other
@@ -81,7 +77,7 @@ class Runner:
 
 
 def first_of(wanted: Sequence[Runner], draw: Callable[[Any, Sequence[Runner]], int]) -> Runner:
-    """Return the clock that rings first of those that are wanted; ``draw(pmf, clocks)`` draws what is not known yet."""
+    """Return the first of the wanted clocks; ``draw(pmf, clocks)`` decides what is open."""
     front = list(dict.fromkeys(runner.root() for runner in wanted))
     while True:
         first = front[0]
@@ -126,10 +122,10 @@ def alike(runner: Runner) -> bool:
 
 
 def place_of(runner: Runner) -> Place | None:
-    """Return the place of a clock's uniform number; None where it is not known, and of clocks that are not alike.
+    """Return the rank of a clock's uniform number; None if it is not known, or if the clocks are not identical.
 
-    A clock that rings is the largest of the uniform numbers that are left, of 1 - u the smallest. All others being
-    behind it, what has rung before is known. Which of them came where is independent of the values in their order.
+    The first clock has the largest of the remaining uniform numbers (of 1 - u the smallest). If all other clocks are
+    known to ring later, the order so far is known. It is independent of the order statistics themselves.
     """
     root = runner.root()
     number, later = len(list(root.all_behind())), len(list(runner.all_behind())) - 1
@@ -143,7 +139,7 @@ def place_of(runner: Runner) -> Place | None:
 
 @lru_cache(maxsize=1 << 12)
 def share_below(place: Place, bound: float) -> float:
-    """Return the probability that a uniform number at a place is below ``bound``: at least so many of all are."""
+    """Return the probability that a uniform of given rank is below ``bound``: that at least that many of all are."""
     ways = range(place.smaller + 1, place.number + 1)
     return sum(math.comb(place.number, k) * bound**k * (1 - bound) ** (place.number - k) for k in ways)
 
@@ -169,7 +165,7 @@ def uniforms_made() -> Iterator[list[Uniform]]:
 
 
 def note(uniform: Uniform) -> None:
-    """Take note of a uniform number that was drawn, if somebody wants to know."""
+    """Record a drawn uniform number, if values are collected."""
     now = mode()
     if now.made is not None:
         now.made.append(uniform)
@@ -178,9 +174,10 @@ def note(uniform: Uniform) -> None:
 
 
 def values_of(made: Iterable[Uniform], rng: np.random.Generator) -> list[float] | None:
-    """Return a value for each uniform number that agrees with all answers; None where that is not told of each alone.
+    """Return a value for each uniform number that agrees with all answers; None if the constraints are not separate.
 
-    Nothing is told of numbers that were compared together, of races of clamped noise, and of what is known too well.
+    There are no values for numbers compared jointly, races of clamped noise, and intervals below the resolution of
+    floats.
     """
     known = [uniform.known for uniform in made]
     times: dict[Runner, float] = {}
@@ -220,7 +217,7 @@ def _rung(root: Runner, rng: np.random.Generator) -> dict[Runner, float] | None:
 
 
 def _ring(root: Runner, after: float, times: dict[Runner, float], rng: np.random.Generator) -> None:
-    """Let the first clock of a tree ring, and then the trees behind it."""
+    """Let the first clock of a tree ring, then its subtrees."""
     rate = sum(runner.rate for runner in root.all_behind())
     times[root] = after + float(rng.exponential()) / rate
     for runner in root.behind:
@@ -235,10 +232,10 @@ NEVER_DRAWN = 2.0**-54
 
 
 class Known:
-    """What is known of a uniform number, in all draws that gave it: it lies in [low, high)."""
+    """The known interval [low, high) of a uniform number, shared by all draws that returned it."""
 
     def __init__(self, site: Site) -> None:
-        """Nothing is known of the number drawn at ``site``."""
+        """Create the number drawn at ``site``, without constraints."""
         self.site, self.asked = site, 0
         self.low, self.high = 0.0, 1.0
         self.raced: Raced | None = None
@@ -261,9 +258,9 @@ class Uniform:
     """A number drawn uniformly from [0, 1)."""
 
     def __init__(self, draws: Draws, site: Site, draw: Draw | None = None) -> None:
-        """Every question is put to ``draws`` at ``site`` and the number of the question.
+        """Comparisons are drawn from ``draws`` at ``site`` and the number of the comparison.
 
-        ``draw`` says which state of a generator it is drawn from, if that is known.
+        ``draw`` identifies the generator state it is drawn from, if known.
         """
         self.draws, self.draw, self._site = draws, draw or Draw(site), site
         self._known: Known | None = None
@@ -271,14 +268,14 @@ class Uniform:
 
     @property
     def known(self) -> Known:
-        """What is known of it, in all draws that gave it; nothing until somebody asks."""
+        """The known interval, shared by all draws that returned the number; created on first use."""
         if self._known is None:
             self._known = self.draw.shared(lambda: Known(self._site))
         return self._known
 
     @property
     def cut(self) -> bool:
-        """Whether anything is known of it, by its own answers or those of another draw that gave the same number."""
+        """Whether its interval was narrowed, by its own answers or those of another draw with the same number."""
         if self._known is None and not self.draw.made_before:
             return False
         return self.known.low > 0 or self.known.high < 1
@@ -359,7 +356,7 @@ class Uniform:
         return self.coin(chance.middle, lambda u: int(u >= bound)) if drawn else chance.middle == 1
 
     def coin(self, chance: float, lies: Callable[[float], int]) -> bool:
-        """Return whether what is asked of it, and of others, is so; ``lies(u)`` is 0 if it is for a value."""
+        """Return the answer of a comparison, possibly with other numbers; ``lies(u)`` is 0 if it holds for u."""
         return self._ask(TOGETHER, array([chance, 1 - chance]), lies) == 0
 
     def _ask(self, question: str, pmf: Any, lies: Callable[[float], int]) -> int:
@@ -373,12 +370,12 @@ class Uniform:
 
 
 def look(draw: Draw) -> None:
-    """Say that a draw is looked at; refuses one that hangs together with another in a way that is not known."""
+    """Record that a draw is read; refuses one that depends on another draw in an unknown way."""
     refusal = draw.look()
     if refusal:
         raise NeedsValue("one-state-twice", refusal)
 
 
 def refusal(code: str, reason: str, operation: str = "") -> NeedsValue:
-    """Return a refusal of what the foreign code asks now: with its place."""
+    """Return a refusal of the current operation of the foreign code, with its place."""
     return NeedsValue(code, reason, operation).at(caller())

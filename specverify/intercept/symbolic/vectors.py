@@ -1,17 +1,9 @@
-"""Many random numbers at once: what ``continuous`` is for one number, in arrays.
+"""Noise vectors: many symbolic random numbers with one chain of steps, as arrays.
 
-``Many`` is an array of numbers and random numbers. The random ones are monotone functions of uniform numbers that have
-no value, each of its own: one chain of steps for all of them, whose numbers are arrays. An element can always be taken
-out, as the ``Continuous`` or the number that it is, so what is not known here is done element by element.
-
-Steps of many random numbers at once: what ``MonotoneStep`` is for one, with arrays for its number.
-
-The rules are those of ``steps``, and hold for all elements together: where they would not, ``RuleDeclined`` is raised.
-
-What can be done with many random numbers at once: the vector rules of the table of ``elementwise``.
-
-A rule takes every random number of an array to a random number or to a number. Otherwise it
-raises ``RuleDeclined``, and is done element by element, where it is answered or refused.
+``Many`` is an array of numbers and symbolic numbers. The symbolic ones are monotone functions of uniforms, each of its
+own: one chain of steps for all, with arrays as its numbers. An element can always be extracted as a ``Continuous`` or a
+number, so an operation without a vector rule is done element by element. A vector rule maps every symbolic number of an
+array to a symbolic number or a number; otherwise it raises ``RuleDeclined``, and the elements are handled one by one.
 """
 
 from __future__ import annotations
@@ -55,7 +47,7 @@ NEUTRAL = {"times": 1.0, "power": 1.0}
 
 
 def of(step: Steps, values: Any) -> Any:
-    """Return the images of numbers, or of ends of what the step is defined for; see ``MonotoneStep.of``."""
+    """Return the images of numbers, or of ends of the domain; see ``MonotoneStep.of``."""
     values = np.asarray(values, dtype=np.float64)
     if step.name == "plus":
         return values + step.number
@@ -155,7 +147,7 @@ class NoiseBlock:
     """The uniform numbers that one call draws."""
 
     def __init__(self, draws: Draws, site: Site, draw: Draw, size: int) -> None:
-        """``draw`` says which state of a generator they are drawn from; ``size`` is how many there are."""
+        """``draw`` identifies the generator state they are drawn from; ``size`` is their number."""
         self.draws, self.site, self.draw, self.size = draws, site, draw, size
         self.known: _KnownOfBlock = draw.shared(lambda: _KnownOfBlock(size))
 
@@ -166,7 +158,7 @@ class NoiseBlock:
 
 
 class _KnownOfBlock:
-    """What is known of the numbers of a block, in all draws that gave it."""
+    """The known intervals of the numbers of a block, shared by all draws that returned it."""
 
     def __init__(self, size: int) -> None:
         self.first = next(_FIRST) << 40
@@ -281,7 +273,7 @@ class Many(NamedTuple):
         return result.reshape(self.shape)
 
     def look(self) -> None:
-        """Say that all of them are looked at, and refuse those that hang together with other draws."""
+        """Record that all of them are read, and refuse those that depend on other draws."""
         for block in self.blocks:
             look(block.draw)
 

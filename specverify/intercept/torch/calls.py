@@ -3,14 +3,13 @@
     with answered_by(draws):
         model.generate(...)
 
-Every random function of torch's Python interface is answered; one that is not known here raises ``NeedsValue`` naming
-the call, so that no randomness passes unnoticed. Sites name the function and the file and line that called it.
+Every random function of torch's Python interface is answered; one without a rule raises ``NeedsValue`` with the name of
+the call, so that no randomness is missed. Sites name the function and the file and line that called it.
 
-What torch makes of a function, run as the function is written: compiled, scripted, mapped over rows.
-
-Machine code draws where nobody answers. The Python it was made of is kept by torch, and is what is examined: that the
-compiler keeps what it means is not looked at. A trace is another thing: it is one path of the function, and is left as
-it is. ``vmap`` is a loop over the rows; ``randomness="same"`` begins each row where the first one began.
+Functions that torch compiles, scripts or maps over rows run as their Python code. Machine code would draw without
+interception; torch keeps the Python it was made of, and that is examined. Whether the compiler preserves its meaning is
+not examined. A trace is one path of the function, and runs unchanged. ``vmap`` is a loop over the rows; with
+``randomness="same"`` each row begins at the generator state of the first.
 """
 
 from __future__ import annotations
@@ -134,7 +133,7 @@ _WRITES = {torch.Tensor.__setitem__, torch.Tensor.copy_}
 
 
 class _Answers(TorchFunctionMode):
-    """Answers random calls; everything else runs as it is."""
+    """Answers random calls; everything else runs unchanged."""
 
     def __init__(self, run: TorchDraws) -> None:
         super().__init__()
@@ -161,7 +160,7 @@ class _Answers(TorchFunctionMode):
             raise refusal.during(full_name_of(func), caller()) from None
 
     def _apart(self, func: Any, args: tuple[Any, ...], named: dict[str, Any], *, lazy: bool) -> Any:
-        """Return what a call gives that is answered, writes, takes numbers out, or has ``lazy`` arguments."""
+        """Return the result of a call that is answered, writes, converts to numbers, or has ``lazy`` arguments."""
         answer = ANSWERS.get(function_of(func))
         if answer is not None and not _on_meta(args, named):
             return self._answered(answer, func, args, named)
@@ -208,7 +207,7 @@ def _runs_as_it_is(func: Any, args: tuple[Any, ...] = ()) -> bool:
 
 @cache
 def _is_ordinary(func: Any) -> bool:
-    """Return whether a function neither draws nor writes, and takes nothing out: of tensors it runs as it is."""
+    """Return whether a function neither draws nor writes nor converts, so that it runs unchanged on tensors."""
     return not (func in _ORDINARY or func in REWRITTEN or _writes_or_takes_out(func) or _is_random(func))
 
 
@@ -246,9 +245,9 @@ def _noted(found: Any) -> Any:
 
 
 def _with_storage(func: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return arguments as ordinary tensors: all of them where they must be, else those that have become some.
+    """Return arguments as ordinary tensors: all of them if required, else those that have become ordinary.
 
-    Inference mode makes no view of a tensor without storage, and writing makes views of what is written.
+    Inference mode makes no view of a tensor without storage, and writing makes views of its target.
     """
     all_of_them = func in _ORDINARY or func is torch.Tensor.__setitem__
     result: tuple[Any, ...] = in_all(stored if all_of_them else _stored_if_it_is, args)
@@ -321,7 +320,7 @@ def torch_replaced() -> Iterator[None]:
 
 
 def outcome_of(tokens: torch.Tensor) -> Any:
-    """Return the tokens of a 1-D tensor as the outcome of a run, those nobody looked at with their law."""
+    """Return the tokens of a 1-D tensor as the outcome of a run; unread tokens with their law."""
     return final_outcome(list(elements_of(tokens)))
 
 

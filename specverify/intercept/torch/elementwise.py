@@ -1,12 +1,9 @@
-"""Comparisons, reductions and arithmetic of lazy tensors, element by element: what may stay undecided stays so.
+"""Element-wise operations of symbolic tensors: comparisons, reductions, arithmetic, and the promotion of dtypes.
 
-The dtype that operands of torch are taken to before something is done with them, and what that does to 16 bits.
-
-Operations of torch that are made of others: what they are of random numbers, by their name in ``torch.ops.aten``.
-
-Arithmetic of whole numbers of which some are outcomes of several draws: each is computed when it is looked at.
-
-Token ids that are multiplied by a mask, or added to what stands beside them, are looked at no earlier than a token is.
+Results stay symbolic where possible. Operands are first converted to the promoted dtype of torch, with its effect on
+16-bit floats. Composite operations are given by name in ``torch.ops.aten``. Integer arithmetic on outcomes of several
+draws is computed when it is read: token ids that are multiplied by a mask, or added to other ids, are not forced
+earlier than the token itself.
 """
 
 from __future__ import annotations
@@ -123,7 +120,7 @@ def template(*operands: Any) -> Any:
 
 
 def number(element: Any) -> Any:
-    """Return an element as ``algebra`` knows it: a random number as it is, another one looked at."""
+    """Return an element as an operand of ``algebra``: a random number unchanged, any other element forced."""
     return element if isinstance(element, SYMBOLIC) else known(element)
 
 
@@ -151,9 +148,9 @@ def arithmetic(name: str) -> Handler:
 
 
 def clamping(name: str) -> Handler:
-    """Return the handler of an operation that gives a number a probability.
+    """Return the handler of an operation that gives a number a positive probability.
 
-    In floats of 16 bits what is compared with that number is too often the same: there it is not answered.
+    In 16-bit floats too many values coincide with that number, so the operation is declined there.
     """
 
     def handler(tensor: Any, *bounds: Any, **named: Any) -> Any:
@@ -168,7 +165,7 @@ def clamping(name: str) -> Handler:
 
 
 def whole_parts(name: str) -> Handler:
-    """Return the handler of a whole part, or of a sign: drawn when it is looked at."""
+    """Return the handler of a whole part, or of a sign, which is drawn when it is read."""
 
     def handler(tensor: Any, *operands: Any, **more: Any) -> Any:
         if not holds(SYMBOLIC, tensor) or more.get("decimals"):
@@ -184,7 +181,7 @@ def whole_parts(name: str) -> Handler:
 
 
 def chosen(condition: Any, left: Any = None, right: Any = None) -> Any:
-    """Answer ``where`` of three; the condition is looked at where it chooses a random number, else nothing is."""
+    """Answer ``where`` with three arguments. The condition is forced only if it selects a random number."""
     if left is None or hang_on_draws(condition, left, right):
         return ONE_DRAW
     dtype = result_type("where", left, right)
@@ -213,7 +210,7 @@ _SMALLER = {"less": (0, False), "less_equal": (0, True), "greater": (1, False), 
 
 
 def compared(name: str) -> Handler:
-    """Return the handler of a comparison, by its name in ``YES_OR_NO``: it is answered when it is looked at."""
+    """Return the handler of a comparison, by its name in ``YES_OR_NO``; it is answered when it is read."""
     relation = _RELATIONS[name]
 
     def compare(place: str, left: Any, right: Any) -> Any:
@@ -260,14 +257,14 @@ def negated(tensor: Any) -> Any:
 
 
 def both(left: Any, right: Any) -> Any:
-    """Answer ``&`` of bools, the second not looked at where the first is False."""
+    """Answer ``&`` of bools; the second is not forced if the first is False."""
     if not _bools(left, right):
         return _NO_BOOLS
     return lazy_like(template(left, right), each(lambda a, b: Product((a, b)), left, right))
 
 
 def either(left: Any, right: Any) -> Any:
-    """Answer ``|`` of bools, the second not looked at where the first is True."""
+    """Answer ``|`` of bools; the second is not forced if the first is True."""
     if not _bools(left, right):
         return _NO_BOOLS
     outcome = each(lambda a, b: Deferred(lambda: int(bool(known(a)) or bool(known(b)))), left, right)
@@ -332,12 +329,12 @@ def averaged(tensor: Any, dim: Any = None, keepdim: bool = False, dtype: torch.d
 
 
 def all_of(tensor: Any, dim: Any = None, keepdim: bool = False) -> Any:
-    """Answer ``all`` of bools, looked at up to the first False."""
+    """Answer ``all`` of bools, forced up to the first False."""
     return reduced(tensor, dim, keepdim, Product, torch.bool) if tensor.dtype is torch.bool else _NO_BOOLS
 
 
 def any_of(tensor: Any, dim: Any = None, keepdim: bool = False) -> Any:
-    """Answer ``any`` of bools, looked at up to the first True."""
+    """Answer ``any`` of bools, forced up to the first True."""
 
     def some(elements: Any) -> Deferred:
         return Deferred(lambda: int(any(bool(known(element)) for element in elements)))
@@ -363,7 +360,7 @@ def reduced(tensor: Any, dim: Any, keepdim: bool, make: Callable[[Any], Any], dt
 
 
 def _without_nan(tensor: Any, *given: Any, **named: Any) -> Any:
-    """Return a row in which a random number is as it was, being neither NaN nor infinite; a number beside it may be."""
+    """Return a row with random numbers unchanged, as they are neither NaN nor infinite; a number beside them may be."""
 
     def made(element: Any) -> Any:
         if isinstance(element, SYMBOLIC):
@@ -452,7 +449,7 @@ MOST_ELEMENTS = 256
 
 
 def when_looked_at(name: str, function: Any, handler: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``handler``, and where that has no answer ``function`` of each element, once somebody looks at it."""
+    """Return ``handler``; if it declines, ``function`` is applied to each element when it is read."""
 
     def answer(*operands: Any, **more: Any) -> Any:
         outcome = handler(*operands, **more)
@@ -482,7 +479,7 @@ def _ones(operand: Any) -> Any:
 
 
 def _element(name: str, function: Any, operands: Sequence[Any], elements: Sequence[Any], dtype: torch.dtype) -> Any:
-    """Return one element of the result: the outcome itself where the number beside it changes nothing."""
+    """Return one element of the result: the outcome itself if the number beside it changes nothing."""
     if name in {"add", "mul"}:
         for place, one in enumerate(elements):
             beside = elements[1 - place]
@@ -512,6 +509,6 @@ def _single(operand: Any, number: Any) -> Any:
 
 
 def _product(function: Any, operands: Sequence[Any], elements: Sequence[Any]) -> Any:
-    """Return a product; what is beside a zero is not looked at, a mask is looked at first."""
+    """Return a product; the factor of a zero is not forced, and a mask is forced first."""
     first = 1 if _dtype(operands[1]) is torch.bool else 0
     return _computed(function, operands, elements) if known(elements[first]) else 0

@@ -1,16 +1,13 @@
-"""Ordinary tensors that were filled with random numbers in place, and the lazy ones that stand for them.
+"""Ordinary tensors that foreign code fills with random numbers, and the symbolic tensors that represent them.
 
-A storage is what is filled: whoever shares it, by a view made before or after, by ``detach`` or ``.data``, with or
-without gradients or in inference mode, sees the numbers. What reads the memory itself, such as a scripted function, is
-not seen. It finds noise there that is another one in every run, so that a replay tells.
+The unit is a storage: every tensor that shares it, by a view made before or after, by ``detach`` or ``.data``, with or
+without gradients or in inference mode, has the numbers. Code that reads the memory itself, such as a scripted function,
+is not intercepted. It finds noise there that differs in every run, so that a replay detects it.
 
-What writes random numbers into tensors: in place, into ``out``, at an index; and what makes tensors of them.
-
-Each is computed by the function that writes nothing, and the numbers stand in the tensor from then on (``filled``).
-
-Shapes that are changed in place, ``t.transpose_(0, 1)`` or ``t.squeeze_()``: of the tensor, not of its views.
-
-The tensor that foreign code holds is told its new shape: torch asks it which indices take everything.
+Operations that write random numbers in place, into ``out`` or at an index are computed by the function that writes
+nothing; the tensor then represents the result. In-place changes of shape (``t.transpose_(0, 1)``, ``t.squeeze_()``)
+apply to the tensor and not to its views; the tensor held by the foreign code gets the new shape, because torch reads it
+to expand indices.
 """
 
 from __future__ import annotations
@@ -78,9 +75,9 @@ class Filled:
         return bool(self._whole)
 
     def fill(self, tensor: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
-        """Let ``values`` stand in ``tensor``, which was filled in place, and return what stands for it.
+        """Make ``values`` the content of ``tensor``, which was filled in place, and return its symbolic representation.
 
-        Raises ``NeedsValue`` for values of another shape, and for what has become an ordinary tensor since.
+        Raises ``NeedsValue`` for values of another shape, and for a tensor that has become an ordinary one since.
         """
         lazy = isinstance(tensor, SymbolicTensor)
         if not lazy and not isinstance(values, SymbolicTensor):
@@ -98,7 +95,7 @@ class Filled:
         return standing
 
     def put(self, tensor: torch.Tensor, index: Any, values: Any) -> torch.Tensor:
-        """Let outcomes that nobody has looked at, or what is beside them, stand in a tensor where ``index`` says."""
+        """Write symbolic outcomes, or the elements beside them, into a tensor at ``index``."""
         if not isinstance(tensor, SymbolicTensor):
             self._stand_for(tensor)
         standing: SymbolicTensor = self.standing_for(tensor)
@@ -108,7 +105,7 @@ class Filled:
         return standing
 
     def _stand_for(self, tensor: torch.Tensor) -> None:
-        """Let a lazy tensor stand for the storage of an ordinary one from now on."""
+        """Make a symbolic tensor represent the storage of an ordinary one from now on."""
         if (key := _storage(tensor)) not in self._whole:
             whole = tensor.detach().as_strided((tensor.untyped_storage().nbytes() // tensor.element_size(),), (1,), 0)
             together = large(whole.numel(), MANY) and whole.dtype.is_floating_point
@@ -121,9 +118,9 @@ class Filled:
         self._standing.clear()
 
     def settle(self) -> None:
-        """Write what was looked at into the memory itself: it is read there when the calls are no longer answered.
+        """Write forced values into the memory itself, which is read when interception has ended.
 
-        Who overwrites it then is seen by all who hold it.
+        Later writes into it are visible to every tensor that shares it.
         """
         for whole, standing in self._whole.values():
             if standing.settled is not None:  # somebody wrote to what had been looked at
@@ -144,7 +141,7 @@ class Filled:
                 standing.settled = whole
 
     def standing_for(self, value: Any) -> Any:
-        """Return what stands for a value: for a filled tensor, also inside containers, the lazy one."""
+        """Return the symbolic representation of a filled tensor, also inside containers; other values unchanged."""
         kind = type(value)
         if kind in _NO_TENSORS or not self._whole:
             return value
@@ -158,7 +155,7 @@ class Filled:
         return value
 
     def reshaped(self, func: Any, tensor: torch.Tensor, *args: Any) -> bool:
-        """Change the shape of a tensor that was filled and of what stands for it; return whether it was filled."""
+        """Change the shape of a filled tensor and of its representation; return whether it was filled."""
         self.standing_for(tensor)
         pairs = [pair for pair in self._standing.values() if tensor is pair[0] or tensor is pair[1]]
         for plain, standing in pairs:
@@ -200,7 +197,7 @@ def _make_noise(tensor: torch.Tensor) -> None:
 
 
 def _storage(tensor: torch.Tensor) -> int:
-    """Return what two tensors have in common that share their storage; 0 for one that has none."""
+    """Return the identity of a tensor's storage; 0 if it has none."""
     try:
         return int(tensor.untyped_storage()._cdata)  # noqa: SLF001 - torch compares storages by it
     except (NotImplementedError, RuntimeError):
@@ -244,7 +241,7 @@ def _without_writing(func: Any) -> Callable[..., Any] | None:
 
 
 def writes_itself(func: Any) -> bool:
-    """Return whether a function writes into what it is called on."""
+    """Return whether a function writes into its first argument."""
     return func is torch.Tensor.__setitem__ or _without_writing(func) is not None
 
 
@@ -275,18 +272,18 @@ def written(filled: Filled, func: Any, args: tuple[Any, ...], kwargs: Mapping[st
 
 
 def _keeps_open(tensor: Any, index: Any, value: Any) -> bool:
-    """Return whether numbers are to stand in a tensor without a look at what is undecided."""
+    """Return whether symbolic numbers can be written into a tensor without forcing them."""
     written_to = _may_be_drawn_into(tensor) and isinstance(value, (Number, torch.Tensor))
     return holds(SYMBOLIC, value) or written_to or _undecided(value)
 
 
 def _may_be_drawn_into(tensor: Any) -> bool:
-    """Return whether a tensor holds what was drawn, and has not become an ordinary one."""
+    """Return whether a tensor holds drawn numbers and has not become an ordinary one."""
     return isinstance(tensor, SymbolicTensor) and not is_stored(tensor)
 
 
 def _stays_open(name: str, tensor: Any = None, *operands: Any) -> bool:
-    """Return whether a method that writes looks at no outcome: one that moves them, or reckons with whole numbers."""
+    """Return whether an in-place method forces no outcome: it moves elements, or computes with integers."""
     if name in _MOVES:
         return _undecided(*operands)
     if _OPERATORS.get(name, name[:-1]) not in {*OF_WHOLE_NUMBERS, "masked_fill"} or tensor.dtype.is_floating_point:
@@ -295,7 +292,7 @@ def _stays_open(name: str, tensor: Any = None, *operands: Any) -> bool:
 
 
 def _undecided(*values: Any) -> bool:
-    """Return whether some tensor holds an outcome that nobody has looked at."""
+    """Return whether some tensor holds an unread outcome."""
     return any(
         holds(Deferred, value) and not is_stored(value) and any(map(is_open, value.elements.flat))
         for value in values
@@ -341,7 +338,7 @@ def made(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
 
 
 def _of_dtype(elements: Any, like: torch.Tensor) -> Any:
-    """Return a tensor of the dtype of another one: of whole numbers where those are asked for."""
+    """Return a tensor with the dtype of another one: of integers if that is requested."""
     whole = like.dtype is not torch.bool and all(
         isinstance(each, int) or (isinstance(each, Continuous) and is_whole(each)) for each in elements.flat
     )

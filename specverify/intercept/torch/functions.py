@@ -135,7 +135,7 @@ class TorchDraws:
     def whole_numbers(
         self, like: torch.Tensor, call: str, low: int, number: int, generator: Any, advance: Callable[[], Any]
     ) -> Any:
-        """Return a tensor of whole numbers, each one of so many from ``low`` on: more than are followed."""
+        """Return a tensor of integers, each one of this many from ``low`` on: more than are enumerated."""
         check_numbers(call, like.shape)
         if self.boundary is not None:
             boundary = self.boundary
@@ -166,9 +166,10 @@ class TorchDraws:
 
 
 def _values(noise: Noise, call: str, dtype: torch.dtype) -> Callable[[Uniform], Continuous]:
-    """Return what a uniform is an image of: in 16 bits one of few numbers, which may be equal.
+    """Return the base of a uniform's image: in 16 bits one of few numbers, which may be equal.
 
-    Noise is taken to be continuous in 16 bits as well where the rows of a single call have no more: its rule is that.
+    Noise counts as continuous in 16 bits too if the rows of a single call are 16-bit: the rule is evaluated in that
+    precision.
     """
     bits = BITS.get(dtype, 53)
     if bits > FEW or (noise.exponential and continuous_in_16_bits()):
@@ -271,7 +272,7 @@ def _binomial(run: TorchDraws, count: Any, prob: Any, generator: Any = None) -> 
 
 
 def _shaped(*numbers: Any, size: Any = None, dtype: Any = None, device: Any = None, **_: Any) -> torch.Tensor:
-    """Return an empty tensor of the shape and dtype that a function which makes tensors is asked for."""
+    """Return an empty tensor of the requested shape and dtype."""
     shape = size if size is not None else numbers[0] if numbers and not isinstance(numbers[0], int) else numbers
     check_numbers("a call of torch", tuple(shape))
     return torch.empty(tuple(shape), dtype=dtype, device=device)
@@ -443,7 +444,7 @@ def _randint_like(run: TorchDraws, input: Any, *ends: Any, **named: Any) -> Any:
 
 
 def _ends(given: tuple[Any, ...], named: dict[str, Any]) -> tuple[int, int]:
-    """Return the first whole number, and the one after the last; the first may be left out, also where it stands."""
+    """Return the first integer and the one after the last; the first may be omitted, as in torch."""
     names = ("low", "high") if len(given) == 2 or "high" in named else ("high",)
     result = {"low": 0} | dict(zip(names, given, strict=False)) | named
     return int(result["low"]), int(result["high"])
@@ -520,7 +521,7 @@ def name_of(func: Any) -> str:
 
 
 def full_name_of(func: Any) -> str:
-    """Return what a function is called by who writes ``torch``: with the place where it stands."""
+    """Return the name of a function as users write it, with its module."""
     name = name_of(func)
     places = {"torch": torch, "torch.nn.functional": torch.nn.functional, "torch.Tensor": torch.Tensor}
     return next((f"{where}.{name}" for where, place in places.items() if getattr(place, name, None) is func), name)
@@ -528,7 +529,7 @@ def full_name_of(func: Any) -> str:
 
 @cache
 def function_of(func: Any) -> Any:
-    """Return the Python function that an operation of ``torch.ops`` is, if it is answered; another one as it is."""
+    """Return the intercepted Python function of an operation of ``torch.ops``; any other operation unchanged."""
     packet = func.overloadpacket if isinstance(func, OpOverload) else func
     if not isinstance(packet, OpOverloadPacket):
         return func

@@ -1,8 +1,7 @@
-"""What is asked of rows of random numbers in lazy tensors: who is the largest, the order, the place among numbers.
+"""The table of torch operations on symbolic tensors, by name in ``torch.ops.aten``, and the handlers of rows.
 
-An answer is drawn when somebody looks at it. A race for a row that nobody takes is none.
-
-What is known of each operation of torch on lazy tensors: one table, by its name in ``torch.ops.aten``.
+Handlers of rows: largest element, order, position among numbers. The result is drawn when it is read; a race for a row
+that is never read is not run.
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ class Ordered(Deferred):
     """An entry of a row that was made of random numbers, all in one increasing way: of it the order is known."""
 
     def __init__(self, score: Any, row: object) -> None:
-        """``row`` is what the entries of one row have in common."""
+        """``row`` is the data shared by the entries of one row."""
         self.score, self.row = score, row
         super().__init__(_refusing("the value of a softmax of random numbers is needed, not only which is the largest"))
 
@@ -132,7 +131,7 @@ def _is_outcome(element: Any) -> bool:
 
 
 def _scores(row: Sequence[Any]) -> Sequence[Any]:
-    """Return what the order of a row is made of."""
+    """Return the scores that determine the order of a row."""
     if not all(isinstance(element, Ordered) for element in row) or len({id(element.row) for element in row}) > 1:
         return row
     return [element.score for element in row]
@@ -156,7 +155,7 @@ def extreme_with_value(*, largest: bool) -> Handler:
 
 
 def _deferred_value(row: Sequence[Any], *, largest: bool, bools: bool) -> Deferred:
-    """Return the largest outcome of a row; of bools no more are looked at than tell."""
+    """Return the largest outcome of a row; of bools, no more are forced than needed."""
     take: Any = (any if largest else all) if bools else max if largest else min
     return Deferred(lambda: int(take(map(known, row))))
 
@@ -180,7 +179,7 @@ def both_extremes(tensor: Any, dim: int | None = None, keepdim: bool = False) ->
 
 
 def running_extreme(*, largest: bool) -> Handler:
-    """Return the handler of ``cummax`` or ``cummin``; where the largest so far stands is drawn when it is looked at."""
+    """Return the handler of ``cummax`` or ``cummin``; the index of the extreme so far is drawn when it is read."""
 
     def handler(tensor: Any, dim: int) -> Any:
         if not holds(SYMBOLIC, tensor):

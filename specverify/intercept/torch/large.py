@@ -1,16 +1,8 @@
-"""Operations of torch at a real vocabulary: on noise vectors, and on outcomes among very many that are not drawn.
+"""Torch operations at a real vocabulary: noise vectors, lookups among very many bounds, and unread outcomes among many.
 
-What is done to very many random numbers together, and to one among very many bounds.
-
-Each handler is called with the operation and its arguments, and returns ``Declined`` for what it does not answer.
-
-What is done to outcomes among very many that nobody has looked at, for all their values at once.
-
-Each handler is called with the operation and its arguments, and returns ``Declined`` for what it does not answer.
-
-What is known of operations at a real vocabulary, before what is known of them everywhere.
-
-Where this has no answer (``Declined``) the elements are taken one by one, as in a small vocabulary.
+Each handler gets the operation and its arguments, and returns ``Declined`` if it has no rule. These handlers are tried
+before the general ones; if they decline, elements are handled one by one, as in a small vocabulary. Operations on
+outcomes apply to all possible values at once.
 """
 
 from __future__ import annotations
@@ -134,7 +126,7 @@ def _filled(function: Any, tensor: Any, mask: Any, value: Any) -> Any:
 
 
 def _extreme(*, largest: bool) -> Handler:
-    """Return the handler of ``argmax`` or ``argmin``: nobody has looked at who is first."""
+    """Return the handler of ``argmax`` or ``argmin``; the index stays symbolic."""
 
     def handler(function: Any, tensor: Any, dim: int | None = None, keepdim: bool = False) -> Any:
         content = content_of(tensor)
@@ -346,7 +338,7 @@ def _outcome_converted(function: Any, tensor: Any, *_: Any, **kwargs: Any) -> An
 
 
 def _asked(function: Any, left: Any, right: Any) -> Any:
-    """Compare outcomes with numbers: nobody knows the answer until it is looked at."""
+    """Compare outcomes with numbers; the answer stays symbolic."""
     tensors = _tensors((left, right))
     if not _has_wide(tensors):
         return _NO_OUTCOME
@@ -369,7 +361,7 @@ def _asked(function: Any, left: Any, right: Any) -> Any:
 
 
 def _outcome_chosen(function: Any, condition: Any, left: Any = None, right: Any = None) -> Any:
-    """Answer ``where`` of three without a look at the condition."""
+    """Answer ``where`` with three arguments without forcing the condition."""
     given = [condition, *(each if isinstance(each, torch.Tensor) else torch.tensor(each) for each in (left, right))]
     held = [element for each in given if _is_few(each) for element in elements_of(each).flat]
     if not any(isinstance(each, Deferred) for each in held) or any(isinstance(each, Symbolic) for each in held):
@@ -445,7 +437,7 @@ NAMES = frozenset(name for table in _TABLES for name in table)
 
 
 def at_large_first(name: str, function: Any, handler: Handler | None) -> Handler:
-    """Return ``handler``, after what is known here of the operation ``name``; ``function`` is the operation."""
+    """Return ``handler``, preceded by the large-vocabulary handler of ``name``; ``function`` is the operation."""
     known = [table[name] for table in _TABLES if name in table]
 
     def answer(*args: Any, **kwargs: Any) -> Any:

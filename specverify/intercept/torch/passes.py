@@ -1,17 +1,15 @@
-"""Forward passes remembered across replays: a model is a function of what it is fed and of what its cache holds.
+"""Forward passes cached across replays: a model is a function of its inputs and of the content of its cache.
 
-The key is the content of every input and of the whole cache, bit for bit, so a wrong cache gives a wrong key and is not
-hidden. A remembered pass leaves the cache as the real one did. What is fed with something whose content cannot be read
-is computed anew every time.
+The key is the content of every input and of the whole cache, bit for bit, so a wrong cache gives another key and is not
+hidden. A cached pass leaves the model's cache as the real one did. A pass whose inputs have unreadable content is
+computed every time.
 
-A token that was drawn and that nobody has looked at yet, such as the last draft, is fed with all its outcomes at once:
-see ``alternatives``. It takes a run for each of them only if its row, or its place in the cache, is used.
+An unread drawn token, such as the last draft, is fed with all its outcomes at once: see ``alternatives``. A run for
+each outcome is needed only if its row, or its entry in the cache, is used.
 
-A digest of the content of a value: two values have one digest only if they hold the same.
-
-Every part is led by its type and its length, so that no two ways of cutting a sequence into parts agree. What has no
-content that can be read, such as a function with what it closes over, an open file or an object of an extension, has
-no digest.
+A digest represents the content of a value: two values have one digest only if they have the same content. Every part is
+preceded by its type and its length, so that no two divisions of a sequence into parts agree. Values without readable
+content (a function with its closure, an open file, an object of an extension) have no digest.
 """
 
 from __future__ import annotations
@@ -66,7 +64,7 @@ class NoContent(TypeError):  # noqa: N818 - reads as the sentence it is
 
 
 def digest(value: Any) -> bytes:
-    """Return 16 bytes that stand for the content of a value. Raises ``NoContent`` where it cannot be read."""
+    """Return a 16-byte digest of the content of a value. Raises ``NoContent`` if the content cannot be read."""
     result = hashlib.blake2b(digest_size=16)
     try:
         _feed(result, value, ())
@@ -190,7 +188,7 @@ class _Pass(NamedTuple):
 
 
 class Passes(NamedTuple):
-    """What the forward passes of a model depend on, as the engine that it belongs to knows it."""
+    """The dependencies of a model's forward passes, as declared by its engine."""
 
     cache: str
     """The name under which a pass is handed its cache, which it writes to, and under which its output holds it."""
@@ -301,7 +299,7 @@ def _passed_for_each(
 
 
 def _elsewhere(output: Any, name: str, cache: Any) -> bool:
-    """Return whether a pass was handed a cache and returned another one: nobody could tell which is used next."""
+    """Return whether a pass got one cache and returned another, so that the next one to be used is unknown."""
     return cache is not None and output.get(name, cache) is not cache
 
 
@@ -315,7 +313,7 @@ def _several_positions(given: Sequence[Any]) -> bool:
 
 
 def _settled(value: Any) -> Any:
-    """Look at every lazy tensor inside a cache, in its place."""
+    """Force every symbolic tensor inside a cache, in place."""
     if isinstance(value, torch.Tensor):
         return look_at(value)
     if isinstance(value, dict):
@@ -330,7 +328,7 @@ def _settled(value: Any) -> Any:
 
 
 def _copied(value: Any) -> Any:
-    """Return a copy that shares no tensor: whoever gets it may write into it."""
+    """Return a copy that shares no tensor, so the caller may write into it."""
     if isinstance(value, torch.Tensor):
         return value.clone()
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""What torch draws in a run as it is, recorded at its dispatcher."""
+"""The draws of torch in a plain run, recorded at its dispatcher."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from specverify.intercept.recorder import Record, Recorder
 
 
 class Recording(TorchDispatchMode):  # type: ignore[no-untyped-call]  # as torch has it
-    """Runs every operation as it is, and records those that draw."""
+    """Runs every operation unchanged and records those that draw."""
 
     def __init__(self, recorder: Recorder) -> None:
         """``recorder`` keeps the records."""

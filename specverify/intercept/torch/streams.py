@@ -1,24 +1,22 @@
-"""States of torch's generators: what a draw is made from, whoever seeded, copied or restored it.
+"""States of torch's generators: the origin of each draw, whoever seeded, copied or restored the generator.
 
-Before each draw the real state is read, and the real generator is moved on by really drawing. So seeding again,
-``set_state``, ``set_rng_state``, ``fork_rng`` and two generators of one seed all come back to a state that was drawn
-from before. On the CPU uniforms are told apart one by one: ``rand(2)`` and two ``rand(())`` after the same seed are the
-same numbers, as they are in torch. Other draws are known by the state before the call and their place in it.
+Before each draw the real state is read, and the real generator is advanced by really drawing. So a repeated seed,
+``set_state``, ``set_rng_state``, ``fork_rng`` and two generators of one seed all return to a state that was drawn from
+before. On the CPU uniforms are identified one by one: ``rand(2)`` and two ``rand(())`` after the same seed are the same
+numbers, as in torch. Other draws are identified by the state before the call and their position in it.
 
-A run begins with a state of its own choosing, and every generator is given back as it was, so runs can be repeated and
-the state that a program is started in does not matter. A generator made by the program keeps what the program does to
-it. Devices without a generator that can be read are taken to give fresh numbers.
+A run begins with a state chosen here, and every generator is restored afterwards, so runs can be repeated and do not
+depend on the state of the process. A generator made by the program keeps the program's changes. Devices without a
+readable generator are assumed to return fresh numbers.
 
-A generator that is found elsewhere than the last answered draw left it, and that the program did not seed or set in
-between, was drawn from by an operation that nobody answered: dropout, a scripted function, a thread of C++. This is
-noticed at the next draw or at the end of the run, whatever the operation is.
+If a generator is not where the last answered draw left it, and the program did not seed or set it in between, an
+operation that is not intercepted drew from it: dropout, a scripted function, a thread of C++. This is detected at the
+next draw or at the end of the run, whatever the operation.
 
-Which of torch's operations draw, by its own account: those with the tag ``nondeterministic_seeded``.
-
-The list is read off the torch that is installed, so an operation that a later version brings is on it without being
-named here. It serves twice: a Python function of that name is looked after when it is called (``calls``), and
-``drawing_operations`` tells, at the level of the dispatcher and in whatever way it was reached, which of them ran. What
-an operation does to the storage of its arguments stands in its schema as well.
+The operations that draw are those with torch's tag ``nondeterministic_seeded``. The list is read from the installed
+torch, so operations of later versions are included. It has two uses: a Python function of that name is intercepted when
+it is called (``calls``), and ``drawing_operations`` reports, at the dispatcher, which of them ran. The schema of an
+operation also states what it does to the storage of its arguments.
 """
 
 from __future__ import annotations
@@ -49,7 +47,7 @@ _SETS_STATE = ("manual_seed", "seed", "set_state", "set_offset", "graphsafe_set_
 
 @cache
 def _start(seed: int, device: torch.device) -> torch.Tensor:
-    """Return the state of a global generator when a run begins: of a seed that nobody else would choose."""
+    """Return the state of a global generator at the start of a run: that of a seed unlikely in any program."""
     return torch.Generator(device).manual_seed(seed << 16 | 0xF1ED).get_state()
 
 
@@ -76,7 +74,7 @@ class TorchStreams(Streams):
         """States that these were drawn from."""
 
     def name(self, generator: Any) -> Site:
-        """Return what tells the draws of a generator apart from those of others, in the order they first drew."""
+        """Return the name of a generator in sites, numbered in the order of first draws."""
         if generator is None:
             return ()
         if not any(generator is known for known in self._named):
@@ -90,7 +88,7 @@ class TorchStreams(Streams):
     def states(
         self, generator: Any, device: torch.device, advance: Callable[[], Any], number: int
     ) -> Iterator[bytes | None]:
-        """Yield the states before so many draws that are made one after the other."""
+        """Yield the states before this many consecutive draws."""
         real = generator if generator is not None else _own(device)
         if real is None or not number:
             yield from [None] * number
@@ -131,7 +129,7 @@ class TorchStreams(Streams):
                 generator.set_state(state)
 
     def set_by_program(self, generator: Any, change: Callable[[], Any]) -> Any:
-        """Do what the program asks for: seed a generator, or put back a state; nothing is drawn."""
+        """Let the program seed a generator or restore a state; nothing is drawn."""
         self._before.setdefault(id(generator), (generator, generator.get_state()))
         result = change()
         self._left[id(generator)] = (generator, _bytes(generator.get_state()))
@@ -155,7 +153,7 @@ class TorchStreams(Streams):
 
 
 def _setting(name: str) -> Callable[..., Any]:
-    """Return a method of ``torch.Generator`` that says when the program itself sets a state."""
+    """Return a method of ``torch.Generator`` that records when the program itself sets a state."""
     real = own_methods(torch.Generator)[name]
 
     def method(generator: Any, *args: Any, **kwargs: Any) -> Any:
@@ -241,9 +239,9 @@ def drawing_functions() -> frozenset[Any]:
 
 
 def draws(function: Any) -> bool:
-    """Return whether a function may draw: one of those, or an operation called by itself, as ``torch.ops.aten.rand``.
+    """Return whether a function may draw: a tagged function, or an operation such as ``torch.ops.aten.rand``.
 
-    Functions written in Python may as well. Torch tells of them by name, and of nothing that they call.
+    Functions written in Python may draw as well; torch reports them by name, and not the functions that they call.
     """
     if isinstance(function, (OpOverload, OpOverloadPacket)):
         return _operation_draws(function)

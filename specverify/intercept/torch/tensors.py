@@ -1,21 +1,16 @@
-"""What is known of an operation of torch: its handler, and what it does to the storage of its arguments.
+"""Symbolic tensors: elements may be symbolic; views share elements; computations on one unread draw.
 
-A tensor whose elements may be random values nobody has looked at yet.
+A symbolic tensor has a shape, a dtype and a device like any tensor, and an object array of elements. Views and
+comparisons stay symbolic; an operation without a rule forces every element and then runs as usual, so its result is
+right. Only a continuous element refuses to be forced. A write to a view is a write to its base: the base is forced and
+becomes an ordinary tensor, and its views become views of that. Random numbers are written without this: they replace
+elements, in the base and in all its views (``overwrite``). Tensors made inside ``torch.inference_mode()`` may outlive
+it.
 
-It has a shape, a dtype and a device like any tensor, and an object array of elements. Views and comparisons stay lazy;
-an operation that is not known here looks at every element first and then runs as usual, so the result is right
-whatever the operation. Only a continuous element refuses to be looked at. Who writes to a view writes to its base: that
-is looked at and becomes an ordinary tensor, and its views become views of that. Only random numbers are written without
-that: they take the place of elements, in the base and in all its views (``overwrite``).
-
-Tensors that are made inside ``torch.inference_mode()`` and outlive it.
-
-One draw that nobody has looked at, carried through a computation: what comes out for each of its outcomes.
-
-A draft whose predecessor is rejected is fed to the target and forgotten. If every outcome of its draw were a run of
-its own, all these runs would be the same but for numbers that are thrown away. So where all that is undecided in the
-arguments depends on one categorical draw, the computation is done once for each outcome; a number on which all agree,
-bit for bit, is known, and another is ``Chosen`` by the draw when somebody looks at it.
+One unread draw can be carried through a computation, with a result for each of its outcomes. A draft whose predecessor
+is rejected is fed to the target and discarded; a run for each of its outcomes would repeat the same run with different
+unused numbers. So if all symbolic arguments depend on one categorical draw, the computation is done once per outcome; a
+number on which all outcomes agree, bit for bit, is concrete, and any other is ``Chosen`` by the draw when it is read.
 """
 
 from __future__ import annotations
@@ -47,7 +42,7 @@ from specverify.intercept.symbolic.vectors import Many, joined
 
 
 class Known(NamedTuple):
-    """What is known_operation of an operation."""
+    """The handler of an operation, and its effects on storage."""
 
     operation: OpOverload
     handler: Callable[..., Any] | None
@@ -68,7 +63,7 @@ Each is called with the arguments of the operation, and returns ``Declined`` for
 
 
 def known_operation(operation: OpOverload) -> Known:
-    """Return what is known_operation of an operation, by its schema and by ``HANDLERS``."""
+    """Return the handler and the effects of an operation, from its schema and ``HANDLERS``."""
     result: Known | None = PROCESS.operations.get(id(operation))  # its hash is made in Python
     if result is None:
         schema = operation._schema  # noqa: SLF001
@@ -98,7 +93,7 @@ def outliving_inference() -> AbstractContextManager[Any]:
 
 
 class View(NamedTuple):
-    """What a tensor is a view of; what is written to one of them is written to both."""
+    """The base of a view; a write to either is a write to both."""
 
     base: SymbolicTensor
     again: Callable[[torch.Tensor], torch.Tensor]
@@ -145,7 +140,7 @@ class SymbolicTensor(torch.Tensor):
 
     @property
     def content(self) -> np.ndarray[Any, Any] | Many | Crossing:
-        """The elements, or what stands for very many of them together."""
+        """The elements, or the vector that represents very many of them."""
         if self._seen != self.changes[0]:
             self._seen, self.read = self.changes[0], None
             if self.viewed is not None:
@@ -157,7 +152,7 @@ class SymbolicTensor(torch.Tensor):
         self._elements, self.read = elements, None
 
     def held(self) -> np.ndarray[Any, Any]:
-        """Return the elements, also those of what it has become."""
+        """Return the elements, also of the ordinary tensor that it has become."""
         return elements_of(self)
 
     def item(self) -> Any:
@@ -171,7 +166,7 @@ class SymbolicTensor(torch.Tensor):
         return super().item() if self.dtype.is_floating_point else cast(known(element))
 
     def tolist(self) -> Any:
-        """Return the elements, looked at; random numbers as floats that have no value."""
+        """Return the elements, forced; random numbers as symbolic floats."""
         return self._lazily().tolist() if self._open() else look_at(self).tolist()
 
     def _open(self) -> bool:
@@ -184,21 +179,21 @@ class SymbolicTensor(torch.Tensor):
         return result
 
     def numpy(self, *args: Any, **kwargs: Any) -> Any:
-        """Look at every element; return random numbers as an array of numbers that have no value."""
+        """Force every element; random numbers are returned as an array of symbolic floats."""
         return self._lazily().view(SymbolicArray) if self._open() else stored(self).numpy(*args, **kwargs)
 
     def __dlpack__(self, *args: Any, **kwargs: Any) -> Any:
         return stored(self).__dlpack__(*args, **kwargs)
 
     def __repr__(self, **_: Any) -> Any:  # type: ignore[override]
-        """Name the tensor without looking at it."""
+        """Describe the tensor without forcing it."""
         return f"SymbolicTensor(shape={tuple(self.shape)}, dtype={self.dtype})"
 
     @classmethod
     def __torch_dispatch__(  # type: ignore[override]  # torch leaves ``args`` and ``kwargs`` out at times
         cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[Any, Any] | None = None
     ) -> Any:
-        """Answer an operation lazily if it is known, else look at every element and run it."""
+        """Apply the rule of an operation if it has one, else force every element and run it."""
         kwargs = kwargs or {}
         _, handler, shares, writes, reshapes = known_operation(func)
         reshapes = reshapes and isinstance(args[0], SymbolicTensor)
@@ -229,7 +224,7 @@ def _no_rule(func: Any, *, writes: bool) -> Declined:
 
 
 def look_at(tensor: Any) -> Any:
-    """Return an ordinary tensor to read, every element looked at; raises ``NeedsValue`` for a continuous one."""
+    """Return an ordinary, readable tensor with every element forced; raises ``NeedsValue`` for a continuous one."""
     if not isinstance(tensor, SymbolicTensor):
         return tensor
     return stored(tensor) if is_stored(tensor) else _read(tensor)
@@ -243,7 +238,7 @@ def _read(tensor: SymbolicTensor) -> torch.Tensor:
 
 
 def stored(tensor: Any) -> Any:
-    """Return the ordinary tensor that a lazy one becomes for good: a view becomes a view, its base is looked at."""
+    """Return the ordinary tensor that a symbolic one becomes for good: a view becomes a view of its forced base."""
     if not isinstance(tensor, SymbolicTensor):
         return tensor
     if tensor.settled is None:
@@ -252,9 +247,9 @@ def stored(tensor: Any) -> Any:
 
 
 def overwrite(tensor: SymbolicTensor, values: np.ndarray[Any, Any] | Many) -> None:
-    """Let other elements stand in a tensor, in what it is a view of, and in all views of that.
+    """Replace elements in a tensor, in its base, and in all views of that.
 
-    Raises ``NeedsValue`` for one that has become an ordinary tensor: who holds that would not see it.
+    Raises ``NeedsValue`` for a tensor that has become an ordinary one, whose holders would not see the change.
     """
     if is_stored(tensor):
         raise NeedsValue(
@@ -292,14 +287,14 @@ def of_numbers(tensor: SymbolicTensor, numbers: list[Any]) -> torch.Tensor:
 
 
 def is_stored(tensor: SymbolicTensor) -> bool:
-    """Return whether it, or what it is a view of, has become an ordinary tensor."""
+    """Return whether it, or its base, has become an ordinary tensor."""
     return tensor.settled is not None or (tensor.viewed is not None and is_stored(tensor.viewed.base))
 
 
 def is_settled(value: Any, shares: bool) -> bool:
-    """Return whether there is nothing left in an argument that has not been looked at.
+    """Return whether an argument has no symbolic element left.
 
-    For an operation that ``shares`` storage it must be an ordinary tensor: into what it gives more may be drawn.
+    For an operation that ``shares`` storage it must be an ordinary tensor: its result may be drawn into.
     """
     if isinstance(value, (list, tuple)):
         return all(is_settled(item, shares) for item in value)

@@ -109,7 +109,7 @@ def _taken(tensor: SymbolicTensor, where: Any, again: Callable[..., torch.Tensor
 
 
 def shaped(function: Any) -> Callable[..., Any]:
-    """Return the handler of an operation that asks a tensor for its shape and kind alone."""
+    """Return the handler of an operation that reads only the shape and dtype of a tensor."""
 
     def handler(tensor: Any, *args: Any, **kwargs: Any) -> Any:
         if not all(is_settled(value, shares=False) for value in (*args, *kwargs.values())):
@@ -166,9 +166,9 @@ def _ends(dtype: torch.dtype) -> tuple[int, int, int]:
 
 
 def _among(element: Any, dtype: torch.dtype) -> Any:
-    """Return a whole number as one of a dtype: as it is, if all that it can be are of that.
+    """Return an integer in a dtype, unchanged if all its possible values fit.
 
-    Counts and places are, in 32 bits.
+    Counts and indices fit in 32 bits.
     """
     least, most, bits = _ends(dtype)
     low: float = least
