@@ -496,6 +496,29 @@ def leaves_out_rare(last=0, length=2):
     return new[1 : length + 1]
 
 
+def warmer_target(last=0, length=2):
+    new = [last]
+    while len(new) <= length:
+        p, q = [mass**0.5 for mass in TARGET[new[-1]]], DRAFT[new[-1]]
+        p = [mass / sum(p) for mass in p]
+        draft = choose(q)
+        accepted = random.random() < p[draft] / q[draft]
+        new.append(draft if accepted else choose([max(a - b, 0) for a, b in zip(p, q, strict=True)]))
+    return new[1:]
+
+
+def more_of_the_draft_again(last=0, length=2):
+    new = [last]
+    while len(new) <= length:
+        p, q = TARGET[new[-1]], DRAFT[new[-1]]
+        draft = choose(q)
+        if random.random() < p[draft] / q[draft]:
+            new += [draft, choose([mass * (1 + (token == draft)) for token, mass in enumerate(TARGET[draft])])]
+        else:
+            new.append(choose([max(a - b, 0) for a, b in zip(p, q, strict=True)]))
+    return new[1 : length + 1]
+
+
 @pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize(
     ("fast", "length", "said"),
@@ -505,6 +528,8 @@ def leaves_out_rare(last=0, length=2):
         (streams_rejected, 2, ": the rejected draft 1 (0) is emitted, and its replacement behind it"),
         (goes_on_when_rejected, 2, ") is still tested after draft 1 ("),
         (leaves_out_rare, 2, ": draft 1 is left out after it is drawn (test_"),
+        (more_of_the_draft_again, 2, " alone, which is new token 1, as if a penalty did not count it"),
+        (warmer_target, 2, ": p has a further temperature of 2: (0.263, 0.322, 0.415) in the place of p = (0.2, 0.3"),
     ],
 )
 def test_what_the_draws_of_an_engine_show_is_in_the_first_line(fast, length, said):

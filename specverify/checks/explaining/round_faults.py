@@ -539,7 +539,7 @@ def _other_rows(all_given: Sequence[GivenDrafts], parameters: str) -> str:
         return f"{model}{verb}{', or '.join([first, *same])}"
     power = _power(all_given)
     if power and _follows(
-        all_given, lambda given: given.rows._replace(p=tuple(_powered(row, power) for row in given.rows.p))
+        all_given, lambda given: given.rows._replace(p=tuple(powered(row, power) for row in given.rows.p))
     ):
         value = short(1 / power)
         twice = f"temperature={value}" in parameters
@@ -585,8 +585,14 @@ def _follows(all_given: Sequence[GivenDrafts], change: Callable[[GivenDrafts], M
 
 
 def _power(all_given: Sequence[GivenDrafts]) -> float:
-    """Return c where bonus tokens are drawn from norm(p^c), as the most unequal two of a row tell it; else 0."""
+    """Return c where the rounds have norm(p^c) in the place of p, as a bonus or an acceptance tells it; else 0."""
     for given in all_given:
+        for i, seen in enumerate(given.accept):
+            p, token = [float(mass) for mass in given.rows.p[i]], given.drafts[i]
+            wanted = float(seen) * float(given.rows.q[i][token])
+            extreme = p[token] in {min(p), max(p)} and min(p) > 0
+            if _is_wrong(given, "accept") and 1e-6 < seen < 1 - 1e-6 and extreme and min(p) < max(p):
+                return _power_with(p, token, wanted)
         if given.bonus is None:
             continue
         row = [(float(mass), float(given.bonus.get(token, 0))) for token, mass in enumerate(given.rows.p[-1])]
@@ -596,7 +602,31 @@ def _power(all_given: Sequence[GivenDrafts]) -> float:
     return 0.0
 
 
-def _powered(row: Row, power: float) -> Row:
+def further_temperature(all_given: Sequence[GivenDrafts]) -> tuple[float, str]:
+    """Return c where norm(p^c) may stand in the place of p, as one number tells it, and the sentence; else 0."""
+    power = _power(all_given)
+    if not power:
+        return 0.0, ""
+    p = all_given[0].rows.p[0]
+    rows = f"{short_row(powered(p, power))} in the place of p = {short_row(p)} after {all_given[0].prefix}"
+    return power, f"p has a further temperature of {short(1 / power)}: {rows}"
+
+
+def _power_with(p: Sequence[float], token: int, wanted: float) -> float:
+    """Return c where norm(p^c) has this mass on its least or its largest token; else 0."""
+    low, high = 0.01, 100.0
+    rises = p[token] == max(p)
+    for _ in range(200):
+        middle = (low * high) ** 0.5
+        if (powered(p, middle)[token] < wanted) == rises:
+            low = middle
+        else:
+            high = middle
+    return middle if abs(powered(p, middle)[token] - wanted) < 1e-9 else 0.0
+
+
+def powered(row: Row, power: float) -> Row:
+    """Return norm(row^power)."""
     return scaled([float(mass) ** power if mass > 0 else 0.0 for mass in row])
 
 
