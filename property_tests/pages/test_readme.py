@@ -54,9 +54,10 @@ def test_the_first_example_fails_as_shown(tmp_path, monkeypatch):
 
 
 def test_every_figure_of_the_comparison_is_that_of_the_kill_matrix():
-    planted, line = re.search(r"^\| all (\d+) \|(.*)$", page("docs/kill-matrix.md"), re.MULTILINE).groups()
-    totals = re.findall(rf"(\d+) of {planted}", line)
+    bugs, row = re.findall(r"^\| all (\d+) \|(.*)$", page("docs/kill-matrix.md"), re.MULTILINE)[0]
+    totals = re.findall(rf"(\d+) of {bugs}", row)
     table = page("README.md").split("## Comparison")[1].split("## What it")[0]
+    assert f"killed, of {bugs} |" in table
     assert re.findall(r"\d+", " ".join(re.findall(r"\| ([\d, ]+) \|$", table, re.MULTILINE))) == totals
 
 

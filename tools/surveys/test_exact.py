@@ -24,6 +24,7 @@ from specverify.testing import SpeculationRefuted, check_subject
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of the engine
 CALL = "draft/top-k 2/three tokens"
 """All tests share one engine: a process has one."""
+RECOVERED = "vllm.v1.sample.rejection_sampler.sample_recovered_tokens_kernel"
 BREAKS = {
     "scheduler": Edit(
         "vllm.v1.core.sched.scheduler:Scheduler.update_from_output",
@@ -71,33 +72,45 @@ def with_the_draft(output, ends, drafts, draft_probs, target_probs, noise, *_):
 
 
 def test_a_wrong_statement_of_a_kernel_is_refuted(monkeypatch):
-    name = "vllm.v1.sample.rejection_sampler.sample_recovered_tokens_kernel"
-    monkeypatch.setitem(kernels.STATEMENTS, name, with_the_draft)
+    monkeypatch.setitem(kernels.STATEMENTS, RECOVERED, with_the_draft)
     with pytest.raises(SpeculationRefuted, match="law is target - refuted, exact"):
         check_subject(exact_subject("draft/top-k 2/two tokens"))
+
+
+def copied(given):
+    return [each.clone() if isinstance(each, torch.Tensor) else each for each in given]
+
+
+def same(given, other):
+    pairs = zip(given, other, strict=True)
+    return all(torch.equal(one, two) for one, two in pairs if isinstance(one, torch.Tensor))
 
 
 def test_the_compiled_kernels_compute_what_is_stated_in_thousands_of_calls_of_the_engine():
     way, numbers = Way(DRAFT), np.random.default_rng(0)
     engine(way)
-    calls, different = Counter(), Counter()
+    calls, different, planted = Counter(), Counter(), Counter()
 
     def beside(name, theirs):  # noqa: ANN202
         def launch(*given):  # noqa: ANN202
-            own = [each.clone() if isinstance(each, torch.Tensor) else each for each in given]
+            assert name != RANDOM or not (given[2] == kernels.NOTHING).any(), "the mend launches the statement there"
+            own, wrong = copied(given), copied(given)
             theirs(*given)
             kernels.STATEMENTS[name](*own)
-            pairs = ((one, other) for one, other in zip(given, own, strict=True) if isinstance(one, torch.Tensor))
             calls[name] += 1
-            different[name] += not all(torch.equal(one, other) for one, other in pairs)
+            different[name] += not same(given, own)
+            if name == RECOVERED:
+                with_the_draft(*wrong)
+                planted[name] += not same(given, wrong)
 
         return launch
 
-    compared = [name for name in kernels.STATEMENTS if name not in {EXPAND, RANDOM}] + [RANDOM]
+    compared = sorted(kernels.STATEMENTS.keys() - {EXPAND})
     with around({name: lambda theirs, name=name: beside(name, theirs) for name in compared}):
-        for _ in range(400):
+        for _ in range(800):
             asked = [BESIDE[i] for i in numbers.integers(len(BESIDE), size=numbers.integers(1, 5))]
             generate(way, asked, [parameters(each) for each in asked])
-    assert sum(calls.values()) > 4000
+    assert sum(calls.values()) > 10_000
     assert min(calls[name] for name in compared) > 300
     assert not +different
+    assert planted[RECOVERED] > 100

@@ -39,8 +39,12 @@ def result_file(folder: Path, name: str) -> Path:
 
 def enumerate_here(names: Sequence[str], folder: Path) -> None:
     """Enumerate cells in this process, and write the result of each."""
+    from specverify.engines.vllm.adapter import counters
+    from specverify.engines.vllm.exact import EXACT_WAYS
+
     for name in names:
-        begun = time.process_time()
+        begun, way = time.process_time(), EXACT_WAYS[name.split("/")[1]]
+        before = counters(way)["drafted"]
         checks = (*(check for words, more in MORE.items() if words in name for check in more), LAW)
         checklist = Checklist(tuple(map(check_named, checks)), Conditions(), SECONDS)
         verdicts = {verdict.check: verdict for verdict in verify_subject(find_subject(name), checklist)}
@@ -52,6 +56,7 @@ def enumerate_here(names: Sequence[str], folder: Path) -> None:
             "runs": figures.get("runs"),
             "tv": figures.get("tv"),
             "rounding": figures.get("rounding"),
+            "drafted": counters(way)["drafted"] - before,
             "seconds": time.process_time() - begun,
         }
         begun_file = result_file(folder, name).with_suffix(".begun")
@@ -62,17 +67,23 @@ def enumerate_here(names: Sequence[str], folder: Path) -> None:
     os._exit(0)  # an engine that is spent may wait for its threads for minutes
 
 
+def law_of(result: dict[str, Any]) -> str:
+    """Return the status of the law, ``not covered`` where it holds in calls that draft nothing."""
+    status = str(result["status"][LAW])
+    return "not covered" if status == "holds" and not result["drafted"] else status
+
+
 def table(results: Sequence[dict[str, Any]]) -> str:
     """Return a line of counts and a row for each cell."""
     rows = []
     for result in results:
-        status, caches = result["status"][LAW], result["status"].get("cache_equals_prefill", "")
+        status, caches = law_of(result), result["status"].get("cache_equals_prefill", "")
         numbers = [f"{result[key]:.1e}" if result[key] is not None else "" for key in ("tv", "rounding")]
         name = result["name"].partition("/")[2]
         caches = "" if caches == "not applicable" else caches
         cells = (name, result["runs"], *numbers, status, caches, f"{result['seconds']:.0f}")
         rows.append(f"| {' | '.join(map(str, cells))} |\n")
-    held = sum(result["status"][LAW] == "holds" for result in results)
+    held = sum(law_of(result) == "holds" for result in results)
     runs, seconds = (sum(result[key] or 0 for result in results) for key in ("runs", "seconds"))
     return f"{len(results)} calls, {held} hold; {runs} runs, {seconds:.0f} seconds.\n\n{HEAD}{''.join(rows)}"
 

@@ -22,7 +22,9 @@ from specverify.laws.enumeration import whole_run
 from specverify.laws.paths import paths
 from specverify.laws.scenarios import Scenario
 from specverify.report.prose import also_refuted, by_cause, failure
+from specverify.subjects.batched_verifier import batched_subject
 from specverify.subjects.engine import engine_subject
+from specverify.subjects.logits_verifier import logits_subject
 from specverify.subjects.subject import InScenario, Trace
 from specverify.subjects.verifier import verifier_subject
 from specverify.testing import SpeculationRefuted, check_engine, check_verifier
@@ -64,6 +66,14 @@ def in_scenario(verify, gamma=1, scenario=SMALL):
             "a rejected draft is replaced by a draw from p, expected norm(max(p - q, 0)): in place of",
         ),
         ({"replace": lambda p, q: q - p}, "a rejected draft is replaced by a draw from norm(max(q - p, 0)), expected"),
+        (
+            {"replace": lambda p, q: np.maximum(p - q, 0.01)},
+            "a rejected draft is replaced by a draw from norm(max(p - q, 0.01)), expected norm(max(p - q, 0)): in",
+        ),
+        (
+            {"replace": lambda p, q: np.maximum(p - q, 0) + 0.02},
+            "a rejected draft is replaced by a draw from norm(max(p - q, 0) + 0.02), expected norm(max(p - q, 0)): in",
+        ),
         ({"replace": lambda p, q: abs(p - q)}, "a rejected draft is replaced by a draw from norm(|p - q|), expected"),
         (
             {"accept": lambda p, q: q / p},
@@ -91,6 +101,84 @@ def test_a_wrong_part_of_a_round_is_named(wrong, said):
 
 def test_a_right_round_has_no_fault():
     assert fault_of_rounds(in_scenario(verifier())) is None
+
+
+def divides_by_the_largest_q(p, q, draft_tokens):
+    for i, token in enumerate(draft_tokens.tolist()):
+        if RNG.random() >= p[i, token] / q[i].max():
+            left = p[i] - q[i]
+            return [*draft_tokens[:i].tolist(), drawn(left if (left > 0).any() else p[i])]
+    return [*draft_tokens.tolist(), drawn(p[-1])]
+
+
+def test_an_acceptance_by_the_largest_entry_of_q_is_named():
+    said = (
+        "drafts are accepted with probability min(1, p/max(q)), by the largest entry of q, expected min(1, p/q): draft"
+    )
+    assert fault_of_rounds(in_scenario(divides_by_the_largest_q)).sentence.startswith(said)
+
+
+def test_a_residual_of_squares_is_named():
+    here = in_scenario(verifier(replace=lambda p, q: p**2 - q**2), 1, Scenario("generic", 3, (0,), 2, seed=0))
+    said = "a rejected draft is replaced by a draw from norm(max(p^2 - q^2, 0)), expected norm(max(p - q, 0)): in place"
+    assert fault_of_rounds(here).sentence.startswith(said)
+
+
+def ratio_in_place_of_difference(p, q):
+    with np.errstate(divide="ignore", invalid="ignore"):
+        left = np.where(p > q, p / q * q, 0.0)
+    return left if left.sum() > 0 else p
+
+
+def test_a_residual_with_a_nan_where_q_is_0_is_named_and_shown_where_it_is_not():
+    point = Scenario("point_draft", 2, (0,), 3, seed=0)
+    sentence = fault_of_rounds(in_scenario(verifier(replace=ratio_in_place_of_difference), 2, point)).sentence
+    said = "a rejected draft is replaced by a draw from p on the tokens with p > q (p itself, not p - q), but all of p "
+    assert sentence.startswith(f"{said}where q is 0 on one of them (0/0), expected norm(max(p - q, 0)): in place of")
+    assert "), where p = (0.308, 0.385, 0.308) and q = (0.3, 0.3, 0.4)" in sentence
+
+
+def keeps_one_more(target_logits, draft_logits, draft_tokens, temperature=1.0, top_k=0):
+    def pmfs(logits, k):
+        least = np.sort(logits, axis=-1)[:, -min(k or logits.shape[-1], logits.shape[-1])]
+        powers = np.where(logits < least[:, None], 0.0, np.exp((logits - logits.max()) / temperature))
+        return powers / powers.sum(-1, keepdims=True)
+
+    return verifier()(pmfs(target_logits, top_k and top_k + 1), pmfs(draft_logits, top_k), draft_tokens)
+
+
+def test_a_target_with_another_top_k_is_named():
+    variant = next(
+        one for one in logits_subject(keeps_one_more, "it").variants if "temperature=0.7 top_k=2" in one.label
+    )
+    here = InScenario(variant, Scenario("generic", 3, (0, 1, 0), 3, seed=2), rational=False)
+    said = "p is taken before top_k=2 is applied, or taken with top_k=3 in the place of 2: draft 1, token "
+    assert fault_of_rounds(here).sentence.startswith(said)
+
+
+def bonus_behind_the_longest_row(p, q, draft_tokens, lengths):
+    tokens = np.full((len(p), draft_tokens.shape[1] + 1), -1)
+    for row, length in enumerate(lengths.tolist()):
+        for i in range(length):
+            token = draft_tokens[row, i]
+            if RNG.random() * q[row, i, token] >= p[row, i, token]:
+                left = p[row, i] - q[row, i]
+                tokens[row, i] = drawn(left if (left > 0).any() else p[row, i])
+                break
+            tokens[row, i] = token
+        else:
+            tokens[row, length] = drawn(p[row, -1])
+    return tokens
+
+
+@pytest.mark.parametrize(("horizon", "said"), [(1, "without drafts (1, 0) instead of ("), (3, "(1, 0) instead of (")])
+def test_a_bonus_from_a_padded_position_is_named(horizon, said):
+    variant = batched_subject(bonus_behind_the_longest_row, "it").variants[1]
+    here = InScenario(variant, Scenario("generic", 2, (0,), horizon, seed=0), rational=False)
+    sentence = fault_of_rounds(here).sentence
+    assert sentence.startswith("the bonus token is drawn from (1, 0, ...), the row that p has at padded positions, exp")
+    assert said in sentence
+    assert " (test_round_faults.py:" in sentence
 
 
 def test_what_no_formula_fits_is_told_in_numbers_alone():
@@ -408,6 +496,29 @@ def leaves_out_rare(last=0, length=2):
     return new[1 : length + 1]
 
 
+def warmer_target(last=0, length=2):
+    new = [last]
+    while len(new) <= length:
+        p, q = [mass**0.5 for mass in TARGET[new[-1]]], DRAFT[new[-1]]
+        p = [mass / sum(p) for mass in p]
+        draft = choose(q)
+        accepted = random.random() < p[draft] / q[draft]
+        new.append(draft if accepted else choose([max(a - b, 0) for a, b in zip(p, q, strict=True)]))
+    return new[1:]
+
+
+def more_of_the_draft_again(last=0, length=2):
+    new = [last]
+    while len(new) <= length:
+        p, q = TARGET[new[-1]], DRAFT[new[-1]]
+        draft = choose(q)
+        if random.random() < p[draft] / q[draft]:
+            new += [draft, choose([mass * (1 + (token == draft)) for token, mass in enumerate(TARGET[draft])])]
+        else:
+            new.append(choose([max(a - b, 0) for a, b in zip(p, q, strict=True)]))
+    return new[1 : length + 1]
+
+
 @pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize(
     ("fast", "length", "said"),
@@ -417,11 +528,28 @@ def leaves_out_rare(last=0, length=2):
         (streams_rejected, 2, ": the rejected draft 1 (0) is emitted, and its replacement behind it"),
         (goes_on_when_rejected, 2, ") is still tested after draft 1 ("),
         (leaves_out_rare, 2, ": draft 1 is left out after it is drawn (test_"),
+        (more_of_the_draft_again, 2, " alone, which is new token 1, as if a penalty did not count it"),
+        (warmer_target, 2, ": p has a further temperature of 2: draft "),
     ],
 )
 def test_what_the_draws_of_an_engine_show_is_in_the_first_line(fast, length, said):
     with pytest.raises(SpeculationRefuted) as raised:
         check_engine(fast, lambda: plain(length=length), checks=["law_is_target"])
+    assert said in str(raised.value).splitlines()[0]
+
+
+def softmax_rows(logits, temperature=0.5):
+    powers = np.exp(np.array(logits) / temperature)
+    return (powers / powers.sum(-1, keepdims=True)).tolist()
+
+
+@pytest.mark.thorough
+def test_a_temperature_is_named_where_the_paths_can_be_read_with_it_alone(monkeypatch):
+    monkeypatch.setitem(globals(), "TARGET", softmax_rows([[2.0, 0.5, 1.0], [0.2, 1.5, 0.1], [1.0, 1.0, 0.3]]))
+    monkeypatch.setitem(globals(), "DRAFT", softmax_rows([[1.0, 1.0, 0.5], [0.5, 0.8, 0.9], [0.2, 1.2, 0.6]]))
+    with pytest.raises(SpeculationRefuted) as raised:
+        check_engine(lambda: warmer_target(length=3), lambda: plain(length=3), checks=["law_is_target"], quick=True)
+    said = ": p has a further temperature of 2: (0.629, 0.14, 0.231) in the place of p = (0.844, 0.042, 0.114) after ()"
     assert said in str(raised.value).splitlines()[0]
 
 
@@ -445,6 +573,32 @@ def test_a_sibling_that_is_tested_with_p_is_named():
     first = str(raised.value).splitlines()[0]
     assert ": the siblings after a rejected child are tested with p, not with the residual: after #0 (token 1)" in first
     assert " is rejected, child #1 (token 1) is tested with u < 0.643 (test_round_" in first
+
+
+def unscaled_residual(p, q, parents, tokens):
+    left = p[0]
+    for child, drafted in enumerate(tokens):
+        if RNG.random() * q[child, drafted] < left[drafted]:
+            return [int(drafted), drawn(p[child + 1])]
+        left = np.maximum(left - q[child], 0)
+    return [drawn(left if left.any() else p[0])]
+
+
+@pytest.mark.thorough
+def test_a_residual_of_siblings_that_is_not_divided_by_its_sum_is_named():
+    with pytest.raises(SpeculationRefuted) as raised:
+        check_verifier(
+            unscaled_residual,
+            form="tree",
+            drafts="with_replacement",
+            trees=[(-1, -1)],
+            checks=["law_is_target"],
+            quick=True,
+        )
+    first = str(raised.value).splitlines()[0]
+    assert ": the residual after a rejected child is not divided by its sum: after #0 (token " in first
+    assert "is tested with u < 0 " not in first
+    assert " (test_round_faults.py:" in first
 
 
 def refuted(check, fault=""):

@@ -251,19 +251,38 @@ def _token_named(
     if named or read or known or q:
         return named or read
     number = len(difference.before) + 1
-    return _row_of_token(heaviest, number, seen, p) or _too_few_draws(heaviest, number, p)
+    return _row_of_token(heaviest, difference.before, seen, p) or _too_few_draws(heaviest, number, p)
 
 
-def _row_of_token(heaviest: _Paths, number: int, seen: Sequence[Any], p: Sequence[Any]) -> str:
-    """Return the row that a new token is drawn from, where a draw of a path has it, or nothing."""
+def _row_of_token(heaviest: _Paths, before: Tokens, seen: Sequence[Any], p: Sequence[Any]) -> str:
+    """Return the row that the token behind ``before`` is drawn from, where a draw of a path has it, or nothing."""
+    number = len(before) + 1
     for items in heaviest.drawn:
         at = next((item.place for item in items if same_row(item.pmf, seen, NEAR)), "")
         if at and _is_from_q(heaviest, seen, p):
             said = f"the token behind accepted drafts, new token {number}, is drawn from q = {short_row(seen)} at {at}"
             return f"{said}, expected p = {short_row(p)}"
         if at:
-            return f"new token {number} is drawn from {short_row(seen)} at {at}, expected p = {short_row(p)}"
+            said = f"new token {number} is drawn from {short_row(seen)} at {at}, expected p = {short_row(p)}"
+            other = _other_in_one_token(seen, p)
+            if other in before:
+                said += f": other odds of token {other} alone, which is new token {before.index(other) + 1}, as if a "
+                said += "penalty did not count it"
+            return said
     return ""
+
+
+def _other_in_one_token(seen: Sequence[Any], p: Sequence[Any]) -> int | None:
+    """Return the only token whose odds differ between two rows of three tokens or more, or None."""
+    inside = [token for token, mass in enumerate(p) if mass > 0]
+    if len(inside) < 3 or any((mass > 0) != (token in inside) for token, mass in enumerate(seen)):
+        return None
+    shares = {token: float(seen[token]) / float(p[token]) for token in inside}
+    for token in inside:
+        others = [share for other, share in shares.items() if other != token]
+        if max(others) - min(others) < NEAR_LAW < abs(shares[token] - others[0]):
+            return token
+    return None
 
 
 def _is_from_q(heaviest: _Paths, seen: Sequence[Any], p: Sequence[Any]) -> bool:

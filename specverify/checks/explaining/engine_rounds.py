@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from specverify.checks.explaining.engine_paths import PathDraw
-from specverify.checks.explaining.round_faults import GivenDrafts, named_fault
+from specverify.checks.explaining.round_faults import GUESSED, GivenDrafts, further_temperature, named_fault, powered
 from specverify.checks.explaining.round_readings import Models, Reading, ReadRound, reading_of
 from specverify.checks.explaining.round_rules import ModelRows, Row
-from specverify.checks.explaining.wording import listed
+from specverify.checks.explaining.wording import listed, short
 from specverify.reference import LanguageModel, Pmf, Tokens
 
 NEAR = 1e-6
@@ -59,7 +59,25 @@ def engine_rounds(all_paths: Sequence[NewPath]) -> EngineRounds:
         for reading, (_, _, models) in zip(best, all_paths, strict=True)
         if reading and reading.cost <= most
     ]
-    return EngineRounds(best, _structure(read) or _rule(read) if _is_evidence(best) else "")
+    if not _is_evidence(best):
+        return EngineRounds(best, "")
+    return EngineRounds(best, _structure(read) or _rule(read) or _with_temperature(all_paths, read))
+
+
+def _with_temperature(all_paths: Sequence[NewPath], read: Sequence[tuple[Reading, Models]]) -> str:
+    """Return that p has another temperature, where every path follows the rule with such a p, or nothing."""
+    power, said = further_temperature(_all_given(read))
+    if not power or abs(power - 1) < NEAR:
+        return ""
+
+    def warmed(models: Models) -> Models:
+        def row(text: Tokens) -> Pmf:
+            return np.array(powered(models.p(text).tolist(), power))
+
+        return models._replace(p=row)
+
+    again = _settled([(items, new, warmed(models)) for items, new, models in all_paths])
+    return said if all(reading is not None and not reading.fault for reading in again) else ""
 
 
 def _begins_with_test(items: Sequence[PathDraw]) -> bool:
@@ -161,16 +179,41 @@ def _are(tokens: Collection[Any]) -> str:
 
 def _rule(read: Sequence[tuple[Reading, Models]]) -> str:
     """Return which rule the rounds follow in the place of that of speculative sampling, in the rows that were seen."""
+    given = _all_given(read)
+    fault = named_fault(given, "") if given else None
+    sure = fault is not None and (fault.named or any(models.queries or models.guesses for _, models in read))
+    return f"{fault.sentence}{_as_with_q(read) if GUESSED in fault.sentence else ''}" if fault and sure else ""
+
+
+def _all_given(read: Sequence[tuple[Reading, Models]]) -> list[GivenDrafts]:
+    """Return the rounds that are evidence."""
     learned = _learned([reading for reading, models in read if models.q is None])
-    given = [
+    return [
         _given(one, before, models, learned)
         for reading, models in read
         for one, before in _evidence(reading)
         if one.drafts and not one.structure
     ]
-    fault = named_fault(given, "") if given else None
-    sure = fault is not None and (fault.named or any(models.queries or models.guesses for _, models in read))
-    return fault.sentence if fault and sure else ""
+
+
+def _as_with_q(read: Sequence[tuple[Reading, Models]]) -> str:
+    """Return the test of another draft that is not drawn, as it tells by which q the program divides, or nothing."""
+    for reading, models in read:
+        for one in reading.rounds:
+            for role, i, place in one.places:
+                if (
+                    role != "test"
+                    or max(one.q[i]) < 1
+                    or any(at for name, j, at in one.places if (name, j) == ("draft", i))
+                ):
+                    continue
+                token = one.drafts[i]
+                p, seen = _of(models.p)(one.text + one.drafts[:i])[token], one.accept[i]
+                if p + NEAR < seen < 1 - NEAR:
+                    at = f" ({place})" if place else ""
+                    values = f"u < {short(seen)} instead of {short(p)} = p/q, as with q = {short(p / seen)}"
+                    return f"; token {token}, which is not drawn either, is tested with {values}{at}"
+    return ""
 
 
 def _given(one: ReadRound, before: ReadRound | None, models: Models, learned: Mapping[Tokens, Row]) -> GivenDrafts:

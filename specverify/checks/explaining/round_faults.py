@@ -22,7 +22,18 @@ import numpy as np
 
 from specverify.checks.check import slack
 from specverify.checks.explaining.drawn_trees import is_tree
-from specverify.checks.explaining.round_rules import ACCEPT, BONUS, REPLACE, ModelRows, Row, excess, ratio, scaled
+from specverify.checks.explaining.round_rules import (
+    ACCEPT,
+    BONUS,
+    REPLACE,
+    REPLACE_WITH_NAN,
+    ModelRows,
+    Row,
+    RowFormula,
+    excess,
+    ratio,
+    scaled,
+)
 from specverify.checks.explaining.wording import apart, short, short_row
 from specverify.laws.draws import BELOW, Decision
 from specverify.laws.paths import paths
@@ -40,6 +51,9 @@ MOST_STATES = 4
 LARGEST_VOCABULARY = 8
 GENERIC = (Scenario("generic", 3, (0, 1, 0), 4, seed=2),)
 """Where a formula is looked for besides: with two tokens many formulas are one."""
+PADDED_ROW = "(1, 0, ...), the row that p has at padded positions"
+GUESSED = ", as it is not drawn"
+"""What stands behind q = 1 of a draft for which an engine draws nothing."""
 
 Law = Mapping[int, Any]
 
@@ -68,6 +82,8 @@ class GivenDrafts(NamedTuple):
     """Rows that may stand in the place of the right ones, by the sentence about them."""
     of_engine: bool = False
     """Whether this was read off the path of an engine."""
+    is_padded: bool = False
+    """Whether the rows of p go on behind the drafts, up to the longest row of a batch."""
 
 
 class RoundFault(NamedTuple):
@@ -134,7 +150,7 @@ def rounds_given_drafts(here: InScenario, states: int = MOST_STATES) -> tuple[Gi
         here_found, after = given_from_state(here, state)
         result += here_found
         open_states += after
-    return tuple(result)
+    return tuple([given for given in result if given.drafts] or result)
 
 
 @lru_cache(maxsize=512)
@@ -156,7 +172,7 @@ def given_from_state(here: InScenario, state: State) -> tuple[list[GivenDrafts],
         reached, done = path.outcome
         runs[done.draft].append((path, done))
         after[reached] = None
-    given = [_given(here, state, draft, runs[tokens]) for tokens, draft in drafts.items() if tokens and tokens in runs]
+    given = [_given(here, state, draft, runs[tokens]) for tokens, draft in drafts.items() if tokens in runs]
     return given, list(after)
 
 
@@ -196,13 +212,14 @@ def _given(here: InScenario, state: State, draft: Draft, runs: Sequence[Any]) ->
         _places([(path, done, accepted_of(here, done, bonus=bonus)) for path, done in runs], accept, gamma),
         slack(here, 2 * gamma + 2, epsilon),
         _under_other_parameters(here, state.tokens, tokens) if raw is not None else {},
+        is_padded="without drafts" in here.variant.label,
     )
 
 
 def _under_other_parameters(here: InScenario, prefix: Tokens, tokens: Tokens) -> dict[str, ModelRows]:
     """Return the rows under sampling parameters of which one is missing, by the sentence about it."""
     setting = _setting(here.variant.label)
-    target, draft = here.task.target, draft_model(here.task)
+    target, draft = here.task.target, here.task.draft
     if not setting or not isinstance(target, Processed) or not isinstance(draft, Processed):
         return {}
     right, result = _rows(target, draft, prefix, tokens), dict[str, ModelRows]()
@@ -210,6 +227,10 @@ def _under_other_parameters(here: InScenario, prefix: Tokens, tokens: Tokens) ->
         less = {other: kept for other, kept in setting.items() if other != name}
         wrong = _rows(_warped(target, less), _warped(draft, less), prefix, tokens)
         result |= _in_place(right, wrong, f"taken before {name}={value:g} is applied")
+    for other_k in (setting["top_k"] + 1, setting["top_k"] - 1) if setting.get("top_k", 0) > 1 else ():
+        other = {**setting, "top_k": other_k}
+        wrong = _rows(_warped(target, other), _warped(draft, other), prefix, tokens)
+        result |= _in_place(right, wrong, f"taken with top_k={other_k:g} in the place of {setting['top_k']:g}")
     for name in sorted(set(setting) & {"top_k", "top_p", "min_p"}):
         less = {other: kept for other, kept in setting.items() if other != name}
         whole = _rows(_warped(target, less), _warped(draft, less), prefix, tokens)
@@ -394,12 +415,17 @@ def _name(all_given: Sequence[GivenDrafts], part: str) -> str:
         return ""
     seen = [(given, i, value) for given in all_given for i, value in _values(given, part)]
     fitting = []
-    formulas: Mapping[str, Any] = {"accept": ACCEPT, "replace": REPLACE, "bonus": BONUS}[part]
+    formulas: dict[str, Any] = dict({"accept": ACCEPT, "replace": REPLACE, "bonus": BONUS}[part])
+    if part == "bonus" and all_given[0].is_padded:
+        formulas[PADDED_ROW] = lambda rows, drafts, i: [1, *(0 for _ in rows.p[i][1:])]
     for name, formula in formulas.items():
         if all(_fits(value, formula(given.rows, given.drafts, i), given.slack) for given, i, value in seen):
             fitting.append(name)
     if part == "accept" and not fitting:
         return _family(seen)
+    if part == "replace" and not fitting:
+        with_nan = (name for name, formula in REPLACE_WITH_NAN.items() if _is_replaced_by(seen, formula))
+        return next(with_nan, "") or _floor(seen)
     several_tokens = any(len(given.rows.p[0]) > 2 for given in all_given)  # with two tokens many formulas are one
     return fitting[0] if len(fitting) == 1 or (fitting and several_tokens) else ""
 
@@ -439,6 +465,44 @@ _FAMILIES: tuple[tuple[str, Callable[..., float], Callable[..., float]], ...] = 
 """Words, the number that fits one acceptance, and the acceptance by it."""
 
 
+def _is_replaced_by(seen: Sequence[tuple[GivenDrafts, int, Any]], formula: RowFormula) -> bool:
+    return all(_fits(law, formula(given.rows, given.drafts, i), given.slack) for given, i, law in seen)
+
+
+def _floor(seen: Sequence[tuple[GivenDrafts, int, Mapping[int, Any]]]) -> str:
+    """Return the replacement with one free number, the least entry of max(p - q, 0), where one fits everything."""
+    for said, solve, formula in _FLOORS:
+        number = 0.0
+        for given, i, law in seen:
+            left = [a - b for a, b in zip(given.rows.p[i], given.rows.q[i], strict=True)]
+            most, least = max(range(len(left)), key=left.__getitem__), min(range(len(left)), key=left.__getitem__)
+            share = float(law.get(least, 0)) / float(law.get(most, 1) or 1)
+            if left[least] < 0 and 1e-9 < share < 1 - 1e-6:
+                number = solve(float(left[most]), share)
+                break
+        if number > 0 and all(
+            _fits(law, formula(given.rows.p[i], given.rows.q[i], number), 8 * given.slack / min(1.0, number))
+            for given, i, law in seen
+        ):
+            return said.format(c=short(number))
+    return ""
+
+
+_FLOORS: tuple[tuple[str, Callable[..., float], Callable[..., Row]], ...] = (
+    (
+        "norm(max(p - q, {c}))",
+        lambda most, share: share * most,
+        lambda p, q, c: scaled([max(a - b, c) for a, b in zip(p, q, strict=True)]),
+    ),
+    (
+        "norm(max(p - q, 0) + {c})",
+        lambda most, share: share * most / (1 - share),
+        lambda p, q, c: scaled([max(a - b, 0) + c for a, b in zip(p, q, strict=True)]),
+    ),
+)
+"""Words, the number by the largest p - q and the share that the least entry has of it, and the row by it."""
+
+
 def _depends_on_later(all_given: Sequence[GivenDrafts]) -> str:
     """Return what to say where the same draft is accepted otherwise with other drafts behind it."""
     first: dict[Any, GivenDrafts] = {}
@@ -463,12 +527,19 @@ def _other_rows(all_given: Sequence[GivenDrafts], parameters: str) -> str:
     ):
         if _follows(all_given, change):
             return said
-    for said in all_given[0].others:
-        if _follows(all_given, lambda given, said=said: given.others.get(said)):  # type: ignore[misc]
-            return said
+    fitting = [
+        said
+        for said in all_given[0].others
+        if _follows(all_given, lambda given, said=said: given.others.get(said))  # type: ignore[misc]
+    ]
+    if fitting:
+        verb = " are " if " are " in fitting[0] else " is "
+        model, _, first = fitting[0].partition(verb)
+        same = [said.removeprefix(f"{model}{verb}") for said in fitting[1:] if said.startswith(f"{model}{verb}")]
+        return f"{model}{verb}{', or '.join([first, *same])}"
     power = _power(all_given)
     if power and _follows(
-        all_given, lambda given: given.rows._replace(p=tuple(_powered(row, power) for row in given.rows.p))
+        all_given, lambda given: given.rows._replace(p=tuple(powered(row, power) for row in given.rows.p))
     ):
         value = short(1 / power)
         twice = f"temperature={value}" in parameters
@@ -514,8 +585,14 @@ def _follows(all_given: Sequence[GivenDrafts], change: Callable[[GivenDrafts], M
 
 
 def _power(all_given: Sequence[GivenDrafts]) -> float:
-    """Return c where bonus tokens are drawn from norm(p^c), as the most unequal two of a row tell it; else 0."""
+    """Return c where the rounds have norm(p^c) in the place of p, as a bonus or an acceptance tells it; else 0."""
     for given in all_given:
+        for i, seen in enumerate(given.accept):
+            p, token = [float(mass) for mass in given.rows.p[i]], given.drafts[i]
+            wanted = float(seen) * float(given.rows.q[i][token])
+            extreme = p[token] in {min(p), max(p)} and min(p) > 0
+            if _is_wrong(given, "accept") and 1e-6 < seen < 1 - 1e-6 and extreme and min(p) < max(p):
+                return _power_with(p, token, wanted)
         if given.bonus is None:
             continue
         row = [(float(mass), float(given.bonus.get(token, 0))) for token, mass in enumerate(given.rows.p[-1])]
@@ -525,18 +602,51 @@ def _power(all_given: Sequence[GivenDrafts]) -> float:
     return 0.0
 
 
-def _powered(row: Row, power: float) -> Row:
+def further_temperature(all_given: Sequence[GivenDrafts]) -> tuple[float, str]:
+    """Return c where norm(p^c) may stand in the place of p, as one number tells it, and the sentence; else 0."""
+    power = _power(all_given)
+    if not power:
+        return 0.0, ""
+    p = all_given[0].rows.p[0]
+    rows = f"{short_row(powered(p, power))} in the place of p = {short_row(p)} after {all_given[0].prefix}"
+    return power, f"p has a further temperature of {short(1 / power)}: {rows}"
+
+
+def _power_with(p: Sequence[float], token: int, wanted: float) -> float:
+    """Return c where norm(p^c) has this mass on its least or its largest token; else 0."""
+    low, high = 0.01, 100.0
+    rises = p[token] == max(p)
+    for _ in range(200):
+        middle = (low * high) ** 0.5
+        if (powered(p, middle)[token] < wanted) == rises:
+            low = middle
+        else:
+            high = middle
+    return middle if abs(powered(p, middle)[token] - wanted) < 1e-9 else 0.0
+
+
+def powered(row: Row, power: float) -> Row:
+    """Return norm(row^power)."""
     return scaled([float(mass) ** power if mass > 0 else 0.0 for mass in row])
 
 
 def _example(all_given: Sequence[GivenDrafts], part: str, *, briefly: bool = False) -> str:
     """Return the first numbers that differ; ``briefly`` where the rule has been named."""
-    for given in all_given:
-        for i, seen in _values(given, part):
-            said = _expected(given, part, i, given.rows)
-            if not _fits(seen, said, given.slack):
-                return _numbers(given, part, i, seen, said, briefly=briefly)
-    return ""
+    found = [
+        (given, i, seen, said)
+        for given in all_given
+        for i, seen in _values(given, part)
+        if not _fits(seen, said := _expected(given, part, i, given.rows), given.slack)
+    ]
+    shows = [one for one in found if part != "replace" or all(mass > 0 for mass in one[0].rows.q[one[1]])]
+    if not found:
+        return ""
+    given, i, seen, said = (shows if briefly and shows else found)[0]
+    told = _numbers(given, part, i, seen, said, briefly=briefly)
+    same = len(given.rows.p[0]) == len(all_given[0].rows.p[0]) and given.rows.p[0] == all_given[0].rows.p[0]
+    if same or part != "replace" or given.of_engine:
+        return told
+    return f"{told}, where p = {short_row(given.rows.p[i])} and q = {short_row(given.rows.q[i])}"
 
 
 def _numbers(given: GivenDrafts, part: str, i: int, seen: Any, said: Any, *, briefly: bool) -> str:
@@ -547,7 +657,7 @@ def _numbers(given: GivenDrafts, part: str, i: int, seen: Any, said: Any, *, bri
         p, q = given.rows.p[i][given.drafts[i]], given.rows.q[i][given.drafts[i]]
         does, ought = apart(seen, said)
         guessed = q == 1 and given.of_engine and ("draft", i) not in given.places
-        which = f"{draft} (p = {short(p)}, q = {short(q)}{', as it is not drawn' if guessed else ''})"
+        which = f"{draft} (p = {short(p)}, q = {short(q)}{GUESSED if guessed else ''})"
         if briefly:
             return f"{which} with {does} instead of {ought}{at}"
         return f"{which} is accepted with probability {does}{at}, expected {ought} = min(1, p/q)"
@@ -556,7 +666,10 @@ def _numbers(given: GivenDrafts, part: str, i: int, seen: Any, said: Any, *, bri
     more = f", and token {outside[0]} outside of the vocabulary" if outside else ""
     does, ought = short_row([seen.get(token, 0) for token in range(size)]) + more, short_row(said)
     if briefly:
-        return f"{f'in place of {draft}: ' if part == 'replace' else ''}{does} instead of {ought}{at}"
+        which = f"in place of {draft}: " if part == "replace" else "" if given.drafts else "without drafts "
+        return f"{which}{does} instead of {ought}{at}"
     if part == "replace":
         return f"{draft}, is rejected and replaced by a draw from {does}{at}, expected {ought} = norm(max(p - q, 0))"
+    if not given.drafts:
+        return f"the token of a row without drafts is drawn from {does}{at}, expected {ought} = p"
     return f"after the last draft the bonus token is drawn from {does}{at}, expected {ought} = p"

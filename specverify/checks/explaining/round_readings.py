@@ -464,8 +464,11 @@ class _PathReader:
         else:
             by = self._named_ratio(1.0, here, token, rejected)
             as_by = f", as by {by}" if " after " in by else ""
-            expected = f"without a test{as_by}; expected u < {short(bound)} = min(1, p/q)"
-            yield at, True, UNDRAWN if max(q) == 1 else NO_TEST, expected, f"accepted {expected}", 1.0
+            guessed = max(q) == 1  # a test that passes surely leaves no draw
+            how = "surely, whatever is drawn" if guessed else "without a test"
+            with_one = " with q = 1, as the draft is certain" if guessed else ""
+            expected = f"{how}{as_by}; expected u < {short(bound)} = min(1, p/q){with_one}"
+            yield at, True, UNDRAWN if guessed else NO_TEST, expected, f"accepted {expected}", 1.0
 
     def _bonus(self, at: int, now: _Round) -> Iterator[_Alternative]:
         """Yield the ways to go on where every draft was accepted."""

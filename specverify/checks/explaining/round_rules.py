@@ -95,6 +95,9 @@ ACCEPT_OF_ROW: Mapping[str, AcceptFormula] = {
     "whenever p > 0": lambda rows, drafts, i: int(rows.p[i][drafts[i]] > 0),
     "only if the draft is the argmax of p": lambda rows, drafts, i: int(drafts[i] == _argmax(rows.p[i])),
     "by one random number for all drafts": _one_coin,
+    "with probability min(1, p/max(q)), by the largest entry of q": lambda rows, drafts, i: ratio(
+        rows.p[i][drafts[i]], max(rows.q[i])
+    ),
     "with probability p/(p + q)": lambda rows, drafts, i: (
         rows.p[i][drafts[i]] / total if (total := rows.p[i][drafts[i]] + rows.q[i][drafts[i]]) > 0 else 1
     ),
@@ -137,6 +140,18 @@ def _without_draft(rows: ModelRows, drafts: Tokens, i: int) -> Row:
     return scaled([0 * mass if token == drafts[i] else mass for token, mass in enumerate(rows.p[i])])
 
 
+def _or_p(left: Row, p: Row) -> Row:
+    return scaled(left) if sum(left) > 0 else p
+
+
+def _where_more_or_all(rows: ModelRows, drafts: Tokens, i: int) -> Row:
+    """Return norm(exp(log p - log q) q) where p > q: a q of 0 makes a NaN there, and a program that sees it takes p."""
+    p, q = rows.p[i], rows.q[i]
+    if any(a > b == 0 for a, b in zip(p, q, strict=True)):
+        return p
+    return scaled([a if a > b else 0 * a for a, b in zip(p, q, strict=True)])
+
+
 REPLACE_OF_ROW: Mapping[str, RowFormula] = {
     "p": lambda rows, drafts, i: rows.p[i],
     "q": lambda rows, drafts, i: rows.q[i],
@@ -148,6 +163,9 @@ REPLACE_OF_ROW: Mapping[str, RowFormula] = {
     ),
     "p on the tokens with p > q (p itself, not p - q)": lambda rows, drafts, i: scaled(
         [a if a > b else 0 * a for a, b in zip(rows.p[i], rows.q[i], strict=True)]
+    ),
+    "norm(max(p^2 - q^2, 0))": lambda rows, drafts, i: _or_p(
+        [max(a * a - b * b, 0) for a, b in zip(rows.p[i], rows.q[i], strict=True)], rows.p[i]
     ),
     "norm(max(p/q - 1, 0))": lambda rows, drafts, i: scaled(
         [max(a / b - 1, 0) if b > 0 else a for a, b in zip(rows.p[i], rows.q[i], strict=True)]
@@ -184,6 +202,12 @@ REPLACE: Mapping[str, RowFormula] = {
     "max(p - q, 0) with the first row of q": lambda rows, drafts, i: excess(rows.p[i], rows.q[0]),
 }
 """And those by other rows."""
+REPLACE_WITH_NAN: Mapping[str, RowFormula] = {
+    "p on the tokens with p > q (p itself, not p - q), but all of p where q is 0 on one of them (0/0)": (
+        _where_more_or_all
+    ),
+}
+"""And those that are one of the others where q has no zeros."""
 
 BONUS: Mapping[str, RowFormula] = {
     "q": lambda rows, drafts, i: rows.q[i],

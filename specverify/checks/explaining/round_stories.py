@@ -18,7 +18,7 @@ from specverify.checks.explaining.round_faults import (
 from specverify.checks.explaining.round_rules import excess
 from specverify.checks.explaining.wording import apart, short
 from specverify.laws.draws import Decision, Narrated, NotAFunctionOfItsDraws, Replayed
-from specverify.reference import Round
+from specverify.reference import Round, State
 from specverify.subjects.subject import InScenario
 
 NEAR = 1e-6
@@ -36,8 +36,7 @@ def rounds_of_path(here: InScenario, choices: tuple[int, ...]) -> str:
             narrated, start = Narrated(replayed), state
             state, done = decoder.step(narrated, state)
             if not done.draft:
-                token = done.tokens[0]
-                told.append(f"next token {token} (p = {short(here.task.target(start.tokens)[token])})")
+                told.append(_without_draft(here, start, done.tokens[0]))
                 continue
             given = round_given(here, start, done.draft)
             if given is None:
@@ -45,6 +44,17 @@ def rounds_of_path(here: InScenario, choices: tuple[int, ...]) -> str:
             told.append(_round(here, given, done, narrated.decisions))
         return "\n".join(told if len(told) == 1 else [f"round {i}: {words}" for i, words in enumerate(told, 1)])
     return ""
+
+
+def _without_draft(here: InScenario, start: State, token: int) -> str:
+    """Return the token of a round without drafts, and the row that it was drawn from where that is not p."""
+    p = here.task.target(start.tokens).tolist()
+    given = round_given(here, start, ())
+    law = given.bonus if given else None
+    if law is None or abs(law.get(token, 0) - p[token]) <= NEAR:
+        return f"next token {token} (p = {short(p[token])})"
+    seen, said = apart(law.get(token, 0), p[token])
+    return f"next token {token} (probability {seen}; expected {said} = p)"
 
 
 def _round(here: InScenario, given: GivenDrafts, done: Round, decisions: Sequence[Decision]) -> str:

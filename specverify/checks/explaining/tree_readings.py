@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 from specverify.checks.explaining.drawn_trees import drawn, is_tree
 from specverify.checks.explaining.engine_paths import PathDraw, draws_of
-from specverify.checks.explaining.round_rules import excess, ratio
+from specverify.checks.explaining.round_rules import Row, excess, ratio
 from specverify.checks.explaining.tree_rules import TreeRound
 from specverify.checks.explaining.wording import apart, short
 from specverify.laws.draws import Narrated, NotAFunctionOfItsDraws, Replayed
-from specverify.reference import Draft, Tokens
+from specverify.reference import Draft, Pmf, Tokens
 from specverify.reference.trees import child_pmf, children
 from specverify.subjects.subject import InScenario
 
@@ -73,6 +73,7 @@ class _Walk:
     def __init__(self, here: InScenario, draft: Draft, prefix: Tokens, items: Sequence[PathDraw]) -> None:
         self.here, self.draft, self.prefix, self.items = here, draft, prefix, list(items)
         self.fault, self.example = "", ""
+        self.lines, self.unsure = set[str](), False
 
     def words(self, emitted: Tokens) -> tuple[str, str]:
         """Return the tests of a round that emits these tokens, and the first fault."""
@@ -105,9 +106,15 @@ class _Walk:
             if (
                 item is not None
                 and seen is not None
-                and (abs(seen - bound) < NEAR or not sure or abs(seen - with_p) < NEAR)
+                and (
+                    abs(seen - bound) < NEAR
+                    or not sure
+                    or abs(seen - with_p) < NEAR
+                    or (bound > 1 - NEAR and self._is_test_of(item, seen, child, text, left, accepted=drafted == token))
+                )
             ):
                 self.items.pop(0)
+                self.lines.add(item.place)
                 accepted = item.low <= 0
                 said.append(self._test(child, drafted, item, seen, bound, with_p, rejected, accepted=accepted))
             else:
@@ -120,20 +127,46 @@ class _Walk:
                     said.append(f"#{child} {'accepted' if accepted else 'rejected'}")
             took = item is not None and (not self.items or self.items[0] is not item)
             tested = seen if took and seen is not None else float(accepted)
-            if abs(tested - bound) > NEAR and not self.example:
+            if abs(tested - bound) > NEAR and not self.example and not self.unsure:
                 gone = "".join(
                     f" after #{other} (token {self.draft.tokens[other]}) is rejected," for other in rejected[-1:]
                 )
                 place = f" ({item.place})" if took and item is not None and item.place else ""
                 does, ought = apart(tested, bound)
-                self.example = (
-                    f"{gone} child #{child} (token {drafted}) is tested with u < {does}{place}, expected u < {ought}"
-                )
+                verb = f"is tested with u < {does}{place}" if took else f"is {'' if accepted else 'not '}accepted"
+                rule = f"u < {ought}" if took else _bound(bound)
+                self.example = f"{gone} child #{child} (token {drafted}) {verb}, expected {rule}"
             if accepted:
                 return child, said, left
             rejected.append(child)
             left = list(excess(left, q))
         return None, said, left
+
+    def _is_test_of(self, item: PathDraw, seen: float, child: int, text: Tokens, left: Row, *, accepted: bool) -> bool:
+        """Return whether a coin is the test of a child that the rule accepts surely.
+
+        Where it can be the test of another child, no later deviation of this round is told.
+        """
+        if item.place not in self.lines - {""} or accepted != (item.low <= 0):
+            return False
+        p_row = self.here.task.target(text)
+        if not accepted:
+            same = children(self.draft.parents, (self.draft.parents[child],))
+            if not any(self._gives(seen, other, p_row, (p_row, left)) for other in same if other > child):
+                return True
+        elif below := children(self.draft.parents, (child,)):
+            p_row = self.here.task.target((*text, self.draft.tokens[child]))
+            if any(self._gives(seen, other, p_row, (p_row,)) for other in below):
+                return False
+        else:
+            return True
+        self.unsure = True
+        return False
+
+    def _gives(self, seen: float, child: int, p_row: Pmf, rows: Sequence[Row]) -> bool:
+        """Return whether one of these rows gives a child this threshold."""
+        drafted, q = self.draft.tokens[child], child_pmf(self.draft, child, p_row)
+        return any(abs(float(ratio(row[drafted], q[drafted])) - seen) < NEAR for row in rows)
 
     def _test(
         self, child: int, token: int, item: PathDraw, seen: float, bound: float, with_p: float,
@@ -153,6 +186,8 @@ class _Walk:
 
     def _name(self, child: int, token: int, rejected: Sequence[int], does: str, ought: str) -> None:
         gone = " and ".join(f"#{other}" for other in rejected)
+        if self.unsure:
+            return
         self.fault = self.fault or (
             f"after child {gone} is rejected, its sibling #{child} (token {token}) is tested with p: {does}, expected "
             f"with the residual norm(max(p - q, 0)): {ought}"

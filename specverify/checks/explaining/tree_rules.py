@@ -120,7 +120,7 @@ def _follows(one: TreeRound, q_rule: OfChild, residual: Update) -> bool:
         if kept == -1:
             return False
         if kept is None:
-            law = scaled(left)
+            law = scaled(left if sum(left) > 0 else level.p)
             if max(law) > 1 - NEAR:
                 return bool(law[token] > 1 - NEAR)
             return bool(law[token] > NEAR and (not items or items[0].token_from(law, NEAR) == token))

@@ -1,8 +1,8 @@
 """Exact laws of ``LLM.generate``: its random numbers are answered while scheduler, caches and samplers run as they are.
 
 Two parts of the CPU build hand random numbers to compiled code, where they cannot be followed. The rejection kernels
-are launched as their PyTorch statements (``kernels``), which ``test_stand_ins`` compares with the compiled ones. The
-sampler of plain tokens is vLLM's own ``forward_native``, which GPUs run.
+are launched as their PyTorch statements (``kernels``), which ``test_stand_ins`` and ``test_exact`` compare with the
+compiled ones. The sampler of plain tokens is vLLM's own ``forward_native``, which GPUs run.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from specverify.engines.vllm.adapter import Way, engine, generate, parameters
-from specverify.engines.vllm.asked import AGAIN, OPTIONS
+from specverify.engines.vllm.asked import OPTIONS
 from specverify.engines.vllm.kernels import STATEMENTS
 from specverify.engines.vllm.mends import in_place_of
 from specverify.engines.vllm.options import PROMPT, Request, ends, law, next_pmf, request
@@ -44,9 +44,14 @@ EXACT_OPTIONS: Final = (
 LENGTHS: Final = {"two tokens": 2, "three tokens": 3}
 BESIDE: Final[Mapping[int, Request]] = {
     2: request((6, 5, 4), 2, top_k=2),
-    3: request((6, 5, 4), 3, temperature=0.0),
+    3: request((6, 5, 4), 1, temperature=0.0),
 }
-"""The second request of a call, by the tokens of the first: drawn beside two tokens, greedy beside three."""
+"""The second request of a call, by the tokens of the first: drawn beside two, one greedy token beside three.
+
+The engine draws for greedy requests too and drops what is drawn; each such draw multiplies the runs by the vocabulary.
+"""
+MATCHED: Final[Tokens] = (1, 5, 4, 3, 6, 0, 1)
+"""A prompt after which n-grams are found: its likely next tokens, 1 and 5, occur before."""
 NO_TOKEN: Final = SIZES.vocabulary
 """Fills a text that ended early, where the texts of two requests follow each other."""
 
@@ -66,7 +71,7 @@ def exact_subject(name: str) -> Subject:
     """Return the call of one of ``exact_names`` as the subject of the exact checks."""
     way_name, options, ending = name.split("/")
     length, two, _ = ending.partition(", two requests")
-    first = shortened(OPTIONS[options].request, LENGTHS[length], AGAIN if way_name == "n-gram" else PROMPT)
+    first = shortened(OPTIONS[options].request, LENGTHS[length], MATCHED if way_name == "n-gram" else PROMPT)
     return call_subject(EXACT_WAYS[way_name], (first, BESIDE[LENGTHS[length]]) if two else (first,), name)
 
 
