@@ -86,14 +86,22 @@ def test_what_it_is_given_is_finite_and_its_neighbours_are_certain_at_the_highes
 
 
 def test_the_form_is_told_by_lengths_and_parameters_or_named():
-    assert external_subject("batched_logits:ragged").name == "batched_logits:ragged"
-    named = external_subject("batched-logits=batched_logits:in_numpy")
-    assert named.name == "batched-logits=batched_logits:in_numpy"
-    assert named.name == verifier_subject_of(batched_logits.in_numpy, "batched_logits:in_numpy", "batched_logits").name
+    assert (
+        external_subject("test_support.verifiers.batched_logits:ragged").name
+        == "test_support.verifiers.batched_logits:ragged"
+    )
+    named = external_subject("batched-logits=test_support.verifiers.batched_logits:in_numpy")
+    assert named.name == "batched-logits=test_support.verifiers.batched_logits:in_numpy"
+    assert (
+        named.name
+        == verifier_subject_of(
+            batched_logits.in_numpy, "test_support.verifiers.batched_logits:in_numpy", "batched_logits"
+        ).name
+    )
     assert named.variants[0].label == "gamma=2 temperature=1.5 top_k=2 top_p=0.8, alone"
     assert [variant.joint is not None for variant in named.variants] == [False, True, False, True, False, False]
     with pytest.raises(UnusableSubject, match=r"expected one of row, .*, did you mean batched-logits\?"):
-        external_subject("batch-logits=batched_logits:in_numpy")
+        external_subject("batch-logits=test_support.verifiers.batched_logits:in_numpy")
     with pytest.raises(ValueError, match="did you mean batched_logits"):
         check_verifier(batched_logits.in_numpy, form="batch_logits")
 
@@ -105,7 +113,7 @@ def test_a_parameter_that_it_needs_is_no_length():
 
 @pytest.mark.thorough
 def test_a_refutation_can_be_repeated():
-    name = "batched-logits=batched_logits:forgotten"
+    name = "batched-logits=test_support.verifiers.batched_logits:forgotten"
     printed = CliRunner().invoke(app, ["verify", name, "--check", JOINT])
     assert printed.exit_code == 1
     again = CliRunner().invoke(app, ["replay", printed.output.partition("specverify replay ")[2].split()[0]])

@@ -180,17 +180,18 @@ def test_rows_are_given_and_read_as_documented():
 
 
 def test_the_form_is_told_by_lengths_or_by_a_word_before_the_name():
-    assert external_subject("batched_verifiers:ragged").name == "batched_verifiers:ragged"
-    assert len(external_subject("batched_verifiers:ragged").variants) == 2
-    assert external_subject("batched=batched_verifiers:swapped").name == "batched=batched_verifiers:swapped"
-    assert external_subject("batched_verifiers:swapped").variants[0].joint is None
+    ragged, swapped = (f"test_support.verifiers.batched_verifiers:{name}" for name in ("ragged", "swapped"))
+    assert external_subject(ragged).name == ragged
+    assert len(external_subject(ragged).variants) == 2
+    assert external_subject(f"batched={swapped}").name == f"batched={swapped}"
+    assert external_subject(swapped).variants[0].joint is None
     with pytest.raises(UnusableSubject, match="'rows' is not a form of a verifier: expected one of row, batched"):
-        external_subject("rows=batched_verifiers:swapped")
+        external_subject(f"rows={swapped}")
 
 
 @pytest.mark.thorough
 def test_a_failure_on_the_command_line_can_be_repeated():
-    name = "batched=batched_verifiers:shared_noise"
+    name = "batched=test_support.verifiers.batched_verifiers:shared_noise"
     printed = CliRunner().invoke(app, ["verify", name, "--check", JOINT])
     assert printed.exit_code == 1
     assert "rows are independent - refuted: LOSSLESS" in printed.output

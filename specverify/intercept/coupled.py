@@ -20,6 +20,7 @@ import numpy as np
 
 from specverify.intercept.recorded_numbers import Item, NotRecorded, items_of
 from specverify.intercept.recorder import Record, Recorder, nobody
+from specverify.intercept.run import RUNS
 from specverify.intercept.symbolic.continuous import Continuous, Extreme, Joined
 from specverify.laws.rounding import FLOAT32
 from specverify.reference import Draws, Pmf, Site
@@ -52,6 +53,8 @@ class _Number(NamedTuple):
     """The number, or what is known of it: kept, so that no other one gets its identity."""
     value: float
     item: Item
+    block: Any
+    """The block in which it was drawn: reuse between blocks is for the audit of draws to decide."""
 
 
 class Coupled:
@@ -99,7 +102,7 @@ class Coupled:
             raise self._part(f"{uniform.draw.name} makes a number, and {self._of} drew an outcome")
         with nobody():
             value = item.low if item.low == item.high else float(self._rng.uniform(item.low, item.high))
-        self._numbers[id(uniform)] = _Number(uniform, value, item)
+        self._numbers[id(uniform)] = _Number(uniform, value, item, RUNS.blocks[-1] if RUNS.blocks else None)
 
     def take_outcome(self, draw: Any) -> Item:
         """Return what was recorded for a draw of one of several outcomes."""
@@ -206,14 +209,16 @@ class Coupled:
         return float(min(max(result, of.low), of.high))
 
     def twins(self) -> frozenset[tuple[int, int]]:
-        """Return the places of numbers that are equal in all digits and examined as two, if there are few."""
+        """Return the places of numbers of one block that are equal but examined as two, if there are few."""
         numbers = [number for number in self._numbers.values() if hasattr(number.of, "known")]
         if len(numbers) > MOST_COMPARED:
             return frozenset()
         return frozenset(
             (place, later)
             for (place, one), (later, other) in combinations(enumerate(numbers), 2)
-            if one.item.low == other.item.low == other.item.high and one.of.known is not other.of.known
+            if one.item.low == other.item.low == other.item.high
+            and one.of.known is not other.of.known
+            and one.block is other.block
         )
 
     def left(self) -> str:

@@ -200,10 +200,9 @@ class SymbolicTensor(torch.Tensor):
         handler = None if writes and not reshapes else handler
         declined = None
         settled = not reshapes and all(is_settled(value, shares) for value in (*args, *kwargs.values()))
-        if handler is None and not writes and not settled and torch.is_inference_mode_enabled():
-            parts = func.decompose(*args, **kwargs)  # outside of inference mode torch does it before it comes here
-            if parts is not NotImplemented:
-                return parts
+        composite = torch.is_inference_mode_enabled() and func._can_decompose()  # noqa: SLF001 - torch has no public name
+        if composite and handler is None and not writes and not settled:
+            return func.decompose(*args, **kwargs)
         if handler and not settled:
             answer = handler(*args, **kwargs)
             if not is_declined(answer):
