@@ -30,6 +30,8 @@ RUNS = 200
 FEWEST = 3
 """Runs after which two numbers that are always equal are one number."""
 SEED = 0x5EED
+APART = 101
+"""Worlds between those of two generators; the number of worlds is a prime, so no two share one."""
 
 
 class CoupledRuns(NamedTuple):
@@ -61,7 +63,7 @@ def coupled(program: Callable[[Draws], Any], runs: int = RUNS, seed: int = 0) ->
     for number in range(runs):
         place = SEED + seed + number
         recorder = Recorder(Tape(place))
-        with seeded(place), _generators_in_world(place):
+        with seeded(place, of_numpy=~place), _generators_in_world(place):
             plain = _ended(program, recorder)
         examined = Coupled(recorder, Tape(place), np.random.default_rng(place))
         try:
@@ -115,8 +117,9 @@ def _named(ended: Any) -> str:
 def _generators_in_world(number: int) -> Iterator[None]:
     """Shift the state of every generator inside the block, and restore it afterwards."""
     before = [(each, state) for each in PROCESS.generators if (state := generator_states.read(each))]
-    for generator, _ in before:
-        generator_states.write(generator, generator_states.state_in_world(generator, number))
+    for place, (generator, _) in enumerate(before):
+        world = number + APART * place  # generators of one kind in one world would return the same numbers
+        generator_states.write(generator, generator_states.state_in_world(generator, world))
     try:
         yield
     finally:
