@@ -140,7 +140,7 @@ def test_numbers_that_are_made_of_the_words_of_a_key_are_no_draws_and_leave_it_u
 
 @pytest.fixture
 def unknown_version(monkeypatch):
-    remembered = (caller._is_ours_or_of, probe._is_other_library)
+    remembered = (caller._is_ours_or_of_library, probe._is_other_library)
     for function in remembered:
         function.cache_clear()
     with monkeypatch.context() as changed:
@@ -164,7 +164,7 @@ def test_noise_that_is_not_followed_leaves_it_unknown_by_line_with_a_way_out():
     verdict = said(with_normal_noise, "law_is_target")
     line = inspect.getsourcelines(with_normal_noise)[1] + 1
     assert verdict.status is Status.UNKNOWN
-    assert f"of JAX at test_verifiers.py:{line}: " in verdict.statement
+    assert f"at test_verifiers.py:{line}" in verdict.statement
     assert "only sampled (samples_fit_law, in a test with sampled=True)" in verdict.statement
 
 

@@ -29,6 +29,8 @@ RUNS = 200
 """Coupled runs of a subject at least."""
 FEWEST = 3
 """Runs after which two numbers that are always equal are one number."""
+AGAIN = 40
+"""Plain runs that show whether a program keeps keys of JAX."""
 SEED = 0x5EED
 APART = 101
 """Worlds between those of two generators; the number of worlds is a prime, so no two share one."""
@@ -75,6 +77,9 @@ def coupled(program: Callable[[Draws], Any], runs: int = RUNS, seed: int = 0) ->
         fault = _difference(plain, ended, examined)
         if fault and examined.ties:
             ties.append(fault)
+        elif fault and examined.by_keys and _keeps_state(program, place, plain):
+            reason = "a key of JAX is kept from run to run, so a run is not had again"
+            return CoupledRuns(done, ties=tuple(ties), unrecorded=reason)
         elif fault:
             return CoupledRuns(done, fault, tuple(ties))
         else:
@@ -93,6 +98,15 @@ def _ended(program: Callable[[Draws], Any], draws: Draws) -> Any:
         raise
     except Exception as error:  # noqa: BLE001 - whatever it raises, the other run is to raise it too
         return error
+
+
+def _keeps_state(program: Callable[[Draws], Any], place: int, plain: Any) -> bool:
+    """Return whether plain runs with the same seeds end differently."""
+    for _ in range(AGAIN):
+        with seeded(place, of_numpy=~place), _generators_in_world(place):
+            if _named(_ended(program, Recorder(Tape(place)))) != _named(plain):
+                return True
+    return False
 
 
 def _difference(plain: Any, ended: Any, examined: Coupled) -> str:

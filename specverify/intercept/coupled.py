@@ -65,6 +65,8 @@ class Coupled:
         self._named, self._rng = named, rng
         self._records: deque[Record] = deque(recorder.records)
         self._keys: deque[Any] = deque(recorder.keys)
+        self.by_keys = False
+        """Whether JAX drew: its numbers are a function of keys, which a program may keep from run to run."""
         self._items: deque[Item] = deque()
         self._of: Record | None = None
         self._numbers: dict[int, _Number] = {}

@@ -182,7 +182,10 @@ class JaxDraws:
         kind, data, place = str(keys.dtype), np.asarray(jax.random.key_data(keys)), caller()
         by_place = kind == "key<fry>" and jax.config.jax_threefry_partitionable
         coupled, word = mode().coupled, 0
-        words = None if coupled is None else np.asarray(random_bits_p.bind(keys, bit_width=width, shape=shape))
+        words = None
+        if coupled is not None:
+            coupled.by_keys = True
+            words = np.asarray(random_bits_p.bind(keys, bit_width=width, shape=shape))
         result = empty((*keys.shape, *shape), dtype=object)
         for own in np.ndindex(keys.shape):
             key = (kind, data[own].tobytes())
