@@ -78,8 +78,8 @@ def coupled(program: Callable[[Draws], Any], runs: int = RUNS, seed: int = 0) ->
         if fault and examined.ties:
             ties.append(fault)
         elif fault and examined.by_keys and _keeps_state(program, place, plain):
-            reason = "a key of JAX is kept from run to run, so a run is not had again"
-            return CoupledRuns(done, ties=tuple(ties), unrecorded=reason)
+            kept = "a key of JAX is kept from run to run, so a run is not had again"
+            return CoupledRuns(done, ties=tuple(ties), unrecorded=kept)
         elif fault:
             return CoupledRuns(done, fault, tuple(ties))
         else:
