@@ -14,6 +14,7 @@ from specverify.engines.llamacpp.weights import END
 from specverify.subjects.decoding import Row, row_subject
 from specverify.subjects.subject import UnusableSubject
 from specverify.testing import SpeculationRefuted, check_subject
+from test_support.samplers.black_boxes import sampler_of
 
 REQUESTS = {
     "top-k": request(top_k=2),
@@ -99,12 +100,6 @@ def test_a_truncation_that_rounding_could_decide_is_refused():
         next_pmf(request(top_p=edge))(())
 
 
-def drawn(found, seed, number):
-    texts = list(found)
-    chosen = np.random.default_rng(seed).choice(len(texts), number, p=list(found.values()))
-    return [texts[i] for i in chosen]
-
-
 @pytest.mark.parametrize(
     ("name", "wrong"),
     [
@@ -118,6 +113,6 @@ def test_a_server_that_mistakes_an_option_is_refuted_and_a_right_one_holds(name,
     asked = REQUESTS[name]
     mistaken = law(asked._replace(options=tuple((dict(asked.options) | wrong).items())))
     right = partial(law, asked)
-    check_subject(row_subject("right", "draws the law", Row(partial(drawn, right()), right)), sampled=True)
+    check_subject(row_subject("right", "draws the law", Row(sampler_of(right()), right)), sampled=True)
     with pytest.raises(SpeculationRefuted):
-        check_subject(row_subject("wrong", "mistakes it", Row(partial(drawn, mistaken), right)), sampled=True)
+        check_subject(row_subject("wrong", "mistakes it", Row(sampler_of(mistaken), right)), sampled=True)

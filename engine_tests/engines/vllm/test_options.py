@@ -16,6 +16,7 @@ from specverify.engines.vllm.weights import CHECKPOINTS, END, SIZES
 from specverify.subjects.decoding import Row, row_subject
 from specverify.subjects.subject import UnusableSubject
 from specverify.testing import SpeculationRefuted, check_subject
+from test_support.samplers.black_boxes import sampler_of
 
 ALL = {**OPTIONS, **PLAIN_ONLY}
 OF_EVERY_REQUEST = {"max_tokens", "ignore_eos", "logprobs", "stop", "stop_token_ids"}
@@ -89,12 +90,6 @@ def test_log_probabilities_are_those_of_the_first_token():
     assert np.exp(raw_logprobs((3, 1, 2, 3, 1))) == pytest.approx([expected[(token,)] for token in range(8)])
 
 
-def drawn(found, seed, number):
-    texts = list(found)
-    chosen = np.random.default_rng(seed).choice(len(texts), number, p=list(found.values()))
-    return [texts[i] for i in chosen]
-
-
 @pytest.mark.parametrize(
     ("name", "wrong"),
     [
@@ -111,9 +106,9 @@ def test_an_engine_that_mistakes_an_option_is_refuted_and_a_right_one_holds(name
     mistaken = law(asked.request._replace(options=tuple(options.items())))
     right = partial(law, asked.request)
     check_subject(
-        row_subject("right", "draws the law", Row(partial(drawn, right()), right, detect=asked.detect)), sampled=True
+        row_subject("right", "draws the law", Row(sampler_of(right()), right, detect=asked.detect)), sampled=True
     )
-    row = row_subject("wrong", "mistakes an option", Row(partial(drawn, mistaken), right, detect=asked.detect))
+    row = row_subject("wrong", "mistakes an option", Row(sampler_of(mistaken), right, detect=asked.detect))
     with pytest.raises(SpeculationRefuted):
         check_subject(row, sampled=True)
 

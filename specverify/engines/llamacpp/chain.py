@@ -6,7 +6,6 @@ last ``repeat_last_n``. A text ends at the end token, at a stop string or after 
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, Final, NamedTuple
@@ -14,14 +13,14 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from specverify.engines.llamacpp.weights import END, LETTERS, target
-from specverify.laws.law import target_law
 from specverify.laws.llama import next_logits
-from specverify.reference import Task, Tokens
+from specverify.reference import Tokens, softmax
+from specverify.subjects.request_laws import check_clear, law_of_texts, only, up_to_stop
 from specverify.subjects.subject import UnusableSubject
 
 PROMPT: Final[Tokens] = (3, 1, 2, 3, 1)
-CLEAR: Final = 1e-4
-"""Least distance of a truncation or an argmax from a tie: far above the rounding of float32."""
+WRITTEN: Final = (*LETTERS[:END], "")
+"""What each token writes: an end is special, and has no letter."""
 NEUTRAL: Final[Mapping[str, Any]] = {
     "temperature": 1.0,
     "dynatemp_range": 0.0,
@@ -64,27 +63,15 @@ def request(prompt: Tokens = PROMPT, horizon: int = 3, **options: Any) -> Reques
 
 def law(asked: Request) -> dict[Tokens, float]:
     """Return the law of the new tokens, an end included."""
-    pmf, new = next_pmf(asked), len(asked.prompt)
-    ends = () if asked.option("ignore_eos") else (END,)
-    task = Task(target=lambda tokens: pmf(tokens[new:]), horizon=asked.option("n_predict"), eos=ends)
-    exact = target_law(task, asked.prompt)
-    total, result = sum(exact.values()), defaultdict[Tokens, float](float)
-    for text, mass in exact.items():
-        result[_until_stop(asked, text)] += float(mass / total)
-    return dict(result)
-
-
-def _until_stop(asked: Request, text: Tokens) -> Tokens:
-    written = ["" if token == END else LETTERS[token] for token in text]
-    for length in range(1, len(text) + 1):
-        if any(stop in "".join(written[:length]) for stop in asked.option("stop") or ()):
-            return text[:length]
-    return text
+    ends, stops = () if asked.option("ignore_eos") else (END,), asked.option("stop") or ()
+    return law_of_texts(
+        next_pmf(asked), asked.prompt, asked.option("n_predict"), ends, lambda text: up_to_stop(text, WRITTEN, stops)
+    )
 
 
 def raw_logprobs(tokens: Tokens) -> Any:
     """Return the log-probabilities ``[vocabulary]`` after tokens, before any sampler."""
-    return np.log(_softmax(_logits()(tokens)))
+    return np.log(softmax(_logits()(tokens)))
 
 
 def next_pmf(asked: Request) -> Callable[[Tokens], Any]:
@@ -103,7 +90,7 @@ def next_pmf(asked: Request) -> Callable[[Tokens], Any]:
                 for mass, before in branches
                 for share, after in _branches(sampler(asked, new, before))
             ]
-        return sum(mass * _allowed(asked, new, _softmax(each)) for mass, each in branches)
+        return sum(mass * _allowed(asked, new, softmax(each)) for mass, each in branches)
 
     return pmf
 
@@ -134,7 +121,7 @@ def _allowed(asked: Request, new: Tokens, masses: Any) -> Any:
     kept = [*letters, END] if new else list(letters)
     if not masses[kept].sum():
         raise UnusableSubject(f"the samplers leave nothing that the grammar allows after {new}")
-    return _kept(masses, np.isin(np.arange(len(masses)), kept))
+    return only(masses, np.isin(np.arange(len(masses)), kept))
 
 
 def _penalties(asked: Request, new: Tokens, logits: Any) -> Any:
@@ -166,7 +153,7 @@ def _typical(asked: Request, _: Tokens, logits: Any) -> Any:
     share = asked.option("typical_p")
     if share >= 1:
         return logits
-    masses = _softmax(logits)
+    masses = softmax(logits)
     finite = masses > 0
     surprise = np.where(finite, -np.log(np.where(finite, masses, 1)), np.inf)
     entropy = (masses[finite] * surprise[finite]).sum()
@@ -177,14 +164,14 @@ def _top_p(asked: Request, _: Tokens, logits: Any) -> Any:
     share = asked.option("top_p")
     if share >= 1:
         return logits
-    masses = _softmax(logits)
+    masses = softmax(logits)
     return _first(logits, masses, np.argsort(-masses), share, "top-p", asked)
 
 
 def _first(logits: Any, masses: Any, order: Any, share: float, what: str, asked: Request) -> Any:
     """Keep the first tokens of an order until their masses reach a share, at least ``min_keep`` and one."""
     sums = np.cumsum(masses[order])
-    _check_clear(sums[:-1] - share, what, asked)
+    check_clear(sums[:-1] - share, what, asked.prompt)
     number = max(int(np.argmax(sums >= share)) + 1, asked.option("min_keep"))
     return np.where(np.isin(np.arange(len(logits)), order[:number]), logits, -np.inf)
 
@@ -199,8 +186,8 @@ def _xtc(asked: Request, _: Tokens, logits: Any) -> Any:
     share, threshold = asked.option("xtc_probability"), asked.option("xtc_threshold")
     if not share:
         return logits
-    masses = _softmax(logits)
-    _check_clear(masses - threshold, "xtc", asked)
+    masses = softmax(logits)
+    check_clear(masses - threshold, "xtc", asked.prompt)
     above = np.flatnonzero(masses >= threshold)
     if len(above) < 2:
         return logits
@@ -213,10 +200,10 @@ def _temperature(asked: Request, _: Tokens, logits: Any) -> Any:
     temperature, width = asked.option("temperature"), asked.option("dynatemp_range")
     if temperature <= 0:
         ranked = np.sort(logits)
-        _check_clear(ranked[-1] - ranked[-2], "the argmax", asked)
+        check_clear(ranked[-1] - ranked[-2], "the argmax", asked.prompt)
         return np.where(logits == logits.max(), 0.0, -np.inf)
     if width > 0:
-        masses = _softmax(logits)
+        masses = softmax(logits)
         masses = masses[masses > 0]
         share = -(masses * np.log(masses)).sum() / np.log(len(masses)) if len(masses) > 1 else 0.0
         low, high = max(0.0, temperature - width), temperature + width
@@ -246,37 +233,18 @@ def _mirostat(asked: Request, new: Tokens, logits: Any) -> tuple[Any, float]:
         bound -= asked.option("mirostat_eta") * (seen - asked.option("mirostat_tau"))
     else:
         bound = 2 * asked.option("mirostat_tau")
-    masses = _softmax(logits)
+    masses = softmax(logits)
     surprise = np.full(len(masses), np.inf)
     surprise[masses > 0] = -np.log2(masses[masses > 0])
-    _check_clear(surprise - bound, "mirostat", asked)
+    check_clear(surprise - bound, "mirostat", asked.prompt)
     kept = surprise <= bound
     kept[masses.argmax()] = True
-    return _kept(masses, kept), bound
+    return only(masses, kept), bound
 
 
 def _cut(logits: Any, least: float, what: str, asked: Request) -> Any:
-    _check_clear(logits[np.isfinite(logits)] - least, what, asked)
+    check_clear(logits[np.isfinite(logits)] - least, what, asked.prompt)
     return np.where(logits >= least, logits, -np.inf)
-
-
-def _softmax(logits: Any) -> Any:
-    masses = np.exp(logits - logits.max())
-    return masses / masses.sum()
-
-
-def _kept(masses: Any, kept: Any) -> Any:
-    masses = np.where(kept, masses, 0.0)
-    return masses / masses.sum()
-
-
-def _check_clear(distance: Any, what: str, asked: Request) -> None:
-    least = np.abs(distance).min(initial=np.inf)
-    if least < CLEAR:
-        raise UnusableSubject(
-            f"{what} is decided by {least:.1g} somewhere after {asked.prompt}, expected {CLEAR:g} at least: "
-            "another prompt or parameter has a law that rounding cannot change"
-        )
 
 
 __all__: Sequence[str] = ["NEUTRAL", "PROMPT", "Request", "law", "next_pmf", "raw_logprobs", "request"]

@@ -6,7 +6,6 @@ temperature, min-p, top-k, top-p. Repetition counts the prompt and the new token
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Final, NamedTuple
@@ -14,14 +13,13 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from specverify.engines.vllm.weights import END, LETTERS, target
-from specverify.laws.law import target_law
 from specverify.laws.llama import next_logits
-from specverify.reference import Task, Tokens
-from specverify.subjects.subject import UnusableSubject
+from specverify.reference import Tokens, softmax
+from specverify.subjects.request_laws import check_clear, law_of_texts, only, up_to_stop
 
 PROMPT: Final[Tokens] = (3, 1, 2, 3, 1)
-CLEAR: Final = 1e-4
-"""How far a truncation or an argmax is from a tie: float32 is nowhere off by a tenth of it."""
+WRITTEN: Final = (*LETTERS[:END], "")
+"""What each token writes: an end is special, and has no letter."""
 
 
 class Request(NamedTuple):
@@ -47,23 +45,14 @@ def request(prompt: Tokens = PROMPT, horizon: int = 3, **options: Any) -> Reques
 
 def law(asked: Request) -> dict[Tokens, float]:
     """Return the law of the new tokens, an end included."""
-    new = len(asked.prompt)
-    pmf = next_pmf(asked)
-    task = Task(target=lambda tokens: pmf(tokens[new:]), horizon=asked.option("max_tokens"), eos=ends(asked))
-    result = target_law(task, asked.prompt)
-    total, cut = sum(result.values()), defaultdict[Tokens, float](float)
-    for text, mass in result.items():
-        cut[_until_stop(asked, text)] += float(mass / total)
-    return dict(cut)
-
-
-def _until_stop(asked: Request, text: Tokens) -> Tokens:
-    """Return a text up to the token that completes a stop string; an end is special, and has no letter."""
-    letters = ["" if token == END else LETTERS[token] for token in text]
-    for length in range(1, len(text) + 1):
-        if any(stop in "".join(letters[:length]) for stop in asked.option("stop", ())):
-            return text[:length]
-    return text
+    stops = asked.option("stop", ())
+    return law_of_texts(
+        next_pmf(asked),
+        asked.prompt,
+        asked.option("max_tokens"),
+        ends(asked),
+        lambda text: up_to_stop(text, WRITTEN, stops),
+    )
 
 
 def next_pmf(asked: Request) -> Callable[[Tokens], Any]:
@@ -124,41 +113,22 @@ def _drawn_from(asked: Request, logits: Any) -> Any:
     temperature = asked.option("temperature", 1.0)
     if temperature == 0:
         ranked = np.sort(logits)
-        _check_clear(ranked[-1] - ranked[-2], "the argmax", asked)
+        check_clear(ranked[-1] - ranked[-2], "the argmax", asked.prompt)
         return np.eye(len(logits))[logits.argmax()]
-    masses = _softmax(logits / temperature)
+    masses = softmax(logits / temperature)
     if smallest := asked.option("min_p", 0.0):
-        _check_clear(masses - smallest * masses.max(), "min-p", asked)
-        masses = _renormalised(masses, masses >= smallest * masses.max())
+        check_clear(masses - smallest * masses.max(), "min-p", asked.prompt)
+        masses = only(masses, masses >= smallest * masses.max())
     if (kept := asked.option("top_k", 0)) and kept < np.count_nonzero(masses):
         ranked = np.sort(masses)[::-1]
-        _check_clear(ranked[kept - 1] - ranked[kept], "top-k", asked)
-        masses = _renormalised(masses, masses >= ranked[kept - 1])
+        check_clear(ranked[kept - 1] - ranked[kept], "top-k", asked.prompt)
+        masses = only(masses, masses >= ranked[kept - 1])
     if (share := asked.option("top_p", 1.0)) < 1:
         order = np.argsort(-masses)
         before = np.cumsum(masses[order]) - masses[order]
-        _check_clear(before[before > 0] - share, "top-p", asked)
-        masses = _renormalised(masses, np.isin(np.arange(len(masses)), order[before < share]))
+        check_clear(before[before > 0] - share, "top-p", asked.prompt)
+        masses = only(masses, np.isin(np.arange(len(masses)), order[before < share]))
     return masses
-
-
-def _softmax(logits: Any) -> Any:
-    masses = np.exp(logits - logits.max())
-    return masses / masses.sum()
-
-
-def _renormalised(masses: Any, kept: Any) -> Any:
-    masses = np.where(kept, masses, 0.0)
-    return masses / masses.sum()
-
-
-def _check_clear(distance: Any, what: str, asked: Request) -> None:
-    least = np.abs(distance).min(initial=np.inf)
-    if least < CLEAR:
-        raise UnusableSubject(
-            f"{what} is decided by {least:.1g} somewhere after {asked.prompt}, expected {CLEAR:g} at least: "
-            "another prompt or parameter has a law that rounding cannot change"
-        )
 
 
 def _frozen(value: Any) -> Any:

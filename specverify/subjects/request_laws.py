@@ -1,0 +1,53 @@
+"""Parts of the law of a request to an engine: its texts up to a stop, truncated pmfs, and refusals near a tie."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from specverify.laws.law import target_law
+from specverify.reference import Task, Tokens
+from specverify.subjects.subject import UnusableSubject
+
+CLEAR: Final = 1e-4
+"""Least distance of a truncation or an argmax from a tie: float32 is nowhere off by a tenth of it."""
+
+
+def law_of_texts(
+    pmf: Callable[[Tokens], Any], prompt: Tokens, horizon: int, ends: Tokens, cut: Callable[[Tokens], Tokens]
+) -> dict[Tokens, float]:
+    """Return the law of the new tokens, an end included, each text ``cut``; ``pmf`` takes the new tokens."""
+    task = Task(target=lambda tokens: pmf(tokens[len(prompt) :]), horizon=horizon, eos=ends)
+    exact = target_law(task, prompt)
+    total, result = sum(exact.values()), defaultdict[Tokens, float](float)
+    for text, mass in exact.items():
+        result[cut(text)] += float(mass / total)
+    return dict(result)
+
+
+def up_to_stop(text: Tokens, letters: Sequence[str], stops: Sequence[str]) -> Tokens:
+    """Return a text up to the token that completes a stop string; ``letters`` are what each token writes."""
+    written = [letters[token] for token in text]
+    for length in range(1, len(text) + 1):
+        if any(stop in "".join(written[:length]) for stop in stops):
+            return text[:length]
+    return text
+
+
+def only(masses: Any, kept: Any) -> Any:
+    """Return a pmf on the tokens of a mask, scaled to sum to 1."""
+    masses = np.where(kept, masses, 0.0)
+    return masses / masses.sum()
+
+
+def check_clear(distance: Any, what: str, prompt: Tokens) -> None:
+    """Raise ``UnusableSubject`` if a distance from a tie is below ``CLEAR``."""
+    least = np.abs(distance).min(initial=np.inf)
+    if least < CLEAR:
+        raise UnusableSubject(
+            f"{what} is decided by {least:.1g} somewhere after {prompt}, expected {CLEAR:g} at least: "
+            "another prompt or parameter has a law that rounding cannot change"
+        )
