@@ -8,18 +8,16 @@ the program. n runs miss a difference of probability x with probability (1 - x)^
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from specverify.intercept.coupled import Coupled
-from specverify.intercept.cpython import generator_states
+from specverify.intercept.cpython.sandbox import generators_moved
 from specverify.intercept.recorded_numbers import NotRecorded
 from specverify.intercept.recorder import Recorder
 from specverify.intercept.refusals import NeedsValue
-from specverify.intercept.run import PROCESS
 from specverify.laws.draws import Tape
 from specverify.laws.paths import outcomes_of
 from specverify.reference import Draws
@@ -32,8 +30,6 @@ FEWEST = 3
 AGAIN = 40
 """Plain runs that show whether a program keeps keys of JAX."""
 SEED = 0x5EED
-APART = 101
-"""Worlds between those of two generators; the number of worlds is a prime, so no two share one."""
 
 
 class CoupledRuns(NamedTuple):
@@ -64,9 +60,7 @@ def coupled(program: Callable[[Draws], Any], runs: int = RUNS, seed: int = 0) ->
     done, ties, twins = 0, list[str](), None
     for number in range(runs):
         place = SEED + seed + number
-        recorder = Recorder(Tape(place))
-        with seeded(place, of_numpy=~place), _generators_in_world(place):
-            plain = _ended(program, recorder)
+        recorder, plain = _plain_run(program, place)
         examined = Coupled(recorder, Tape(place), np.random.default_rng(place))
         try:
             ended = _ended(program, examined)
@@ -90,6 +84,13 @@ def coupled(program: Callable[[Draws], Any], runs: int = RUNS, seed: int = 0) ->
     return CoupledRuns(done, ties=tuple(ties))
 
 
+def _plain_run(program: Callable[[Draws], Any], place: int) -> tuple[Recorder, Any]:
+    """Return the record of a run with seeds of its own, and what it ends with."""
+    recorder = Recorder(Tape(place))
+    with seeded(place), generators_moved(place):
+        return recorder, _ended(program, recorder)
+
+
 def _ended(program: Callable[[Draws], Any], draws: Draws) -> Any:
     """Return what a run ends with, an exception that it raises included."""
     try:
@@ -102,11 +103,7 @@ def _ended(program: Callable[[Draws], Any], draws: Draws) -> Any:
 
 def _keeps_state(program: Callable[[Draws], Any], place: int, plain: Any) -> bool:
     """Return whether plain runs with the same seeds end differently."""
-    for _ in range(AGAIN):
-        with seeded(place, of_numpy=~place), _generators_in_world(place):
-            if _named(_ended(program, Recorder(Tape(place)))) != _named(plain):
-                return True
-    return False
+    return any(_named(_plain_run(program, place)[1]) != _named(plain) for _ in range(AGAIN))
 
 
 def _difference(plain: Any, ended: Any, examined: Coupled) -> str:
@@ -125,20 +122,6 @@ def _is_among(plain: Any, ended: Any) -> bool:
 
 def _named(ended: Any) -> str:
     return f"{type(ended).__name__}: {ended}".rstrip(": ") if isinstance(ended, Exception) else str(ended)
-
-
-@contextmanager
-def _generators_in_world(number: int) -> Iterator[None]:
-    """Shift the state of every generator inside the block, and restore it afterwards."""
-    before = [(each, state) for each in PROCESS.generators if (state := generator_states.read(each))]
-    for place, (generator, _) in enumerate(before):
-        world = number + APART * place  # generators of one kind in one world would return the same numbers
-        generator_states.write(generator, generator_states.state_in_world(generator, world))
-    try:
-        yield
-    finally:
-        for generator, state in before:
-            generator_states.write(generator, state)
 
 
 __all__ = ["CoupledRuns", "coupled"]

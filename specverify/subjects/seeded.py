@@ -14,10 +14,9 @@ from specverify.intercept.cpython.patches import replaced
 
 
 @contextmanager
-def seeded(seed: int, *, of_numpy: int | None = None) -> Iterator[None]:
+def seeded(seed: int) -> Iterator[None]:
     """Seed ``random``, NumPy's legacy generator and torch, and restore their states afterwards.
 
-    With the same seed ``random`` and NumPy return the same numbers; ``of_numpy`` is another seed for NumPy.
     ``np.random.default_rng()`` without a seed returns a new generator each time, the same in every run. Not seeded: bit
     generators, ``RandomState`` and ``random.Random`` made without a seed, and a ``default_rng`` imported by name.
     """
@@ -26,7 +25,7 @@ def seeded(seed: int, *, of_numpy: int | None = None) -> Iterator[None]:
     try:
         with torch.random.fork_rng(devices=[]) if torch else nullcontext():
             random.seed(seed)
-            np.random.seed((seed if of_numpy is None else of_numpy) % 2**32)  # noqa: NPY002 - as above
+            np.random.seed(seed % 2**32)  # noqa: NPY002 - as above
             if torch:
                 torch.manual_seed(seed)
             with replaced(np.random, {"default_rng": _fresh_generators(seed)}):

@@ -185,12 +185,18 @@ def look_around() -> None:
 @contextmanager
 def moved(number: int) -> Iterator[None]:
     """Run the block in the world that is called ``number``; afterwards every generator is as it was."""
+    with generators_moved(number), elsewhen(number):
+        yield
+
+
+@contextmanager
+def generators_moved(number: int) -> Iterator[None]:
+    """Shift the state of every generator inside the block, each by a function of its own state."""
     before = [(generator, state) for generator in PROCESS.generators if (state := generator_states.read(generator))]
     for generator, state in before:
         generator_states.write(generator, generator_states.state_in_world(generator, _seed_after(state, number)))
     try:
-        with elsewhen(number):
-            yield
+        yield
     finally:
         for generator, state in before:
             generator_states.write(generator, state)
