@@ -6,7 +6,7 @@ hold on all. From each path the rounds up to its first deviation are evidence; a
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -102,13 +102,18 @@ def _settled(all_paths: Sequence[NewPath]) -> list[Reading | None]:
 
 def _learned(readings: Sequence[Reading | None]) -> dict[Tokens, Row]:
     """Return the row that drafts after each text are drawn from on most paths."""
-    votes: dict[Tokens, Counter[Row]] = defaultdict(Counter)
+    votes: dict[Tokens, dict[Row, float]] = defaultdict(lambda: defaultdict(float))
+    for one, weight in _weighed(readings):
+        for i, row in enumerate(one.q):
+            votes[one.text + one.drafts[:i]][tuple(round(float(mass), 9) for mass in row)] += weight
+    return {text: max(count, key=count.__getitem__) for text, count in votes.items()}
+
+
+def _weighed(readings: Sequence[Reading | None]) -> Iterator[tuple[ReadRound, float]]:
+    """Yield the rounds of all paths, each with a weight that falls with the cost of its reading."""
     for reading in readings:
-        for one in reading.rounds if reading else ():
-            for i, row in enumerate(one.q):
-                rounded = tuple(round(float(mass), 9) for mass in row)
-                votes[one.text + one.drafts[:i]][rounded] += 1 / (1 + 4 * reading.cost) if reading else 0  # type: ignore[assignment]
-    return {text: count.most_common(1)[0][0] for text, count in votes.items()}
+        if reading:
+            yield from ((one, 1 / (1 + 4 * reading.cost)) for one in reading.rounds)
 
 
 def _cost(readings: Sequence[Reading | None]) -> float:
@@ -117,12 +122,11 @@ def _cost(readings: Sequence[Reading | None]) -> float:
 
 
 def _roles(readings: Sequence[Reading | None]) -> dict[str, frozenset[str]]:
-    votes: dict[str, Counter[str]] = defaultdict(Counter)
-    for reading in readings:
-        for one in reading.rounds if reading else ():
-            for role, _, place in one.places:
-                if place and role:
-                    votes[place][role] += 1 / (1 + 4 * reading.cost) if reading else 0  # type: ignore[assignment]
+    votes: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for one, weight in _weighed(readings):
+        for role, _, place in one.places:
+            if place and role:
+                votes[place][role] += weight
     return {
         place: frozenset(role for role, votes_of in count.items() if votes_of >= LEAST_SHARE * sum(count.values()))
         for place, count in votes.items()
