@@ -68,7 +68,7 @@ def test_a_program_that_looks_for_the_examiner_parts():
 
 def test_a_hidden_draw_parts():
     hidden = torch.Generator().manual_seed(1)
-    draw = torch.jit.CompilationUnit("def f(x):\n    return torch.bernoulli(x)\n").f  # nobody is told of it
+    draw = torch.jit.CompilationUnit("def f(x):\n    return torch.bernoulli(x)\n").f  # unseen by Python
 
     def call():
         with torch.random.fork_rng():
