@@ -18,9 +18,10 @@ from specverify.intercept import run
 from specverify.intercept.audit import audited
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.refusals import NeedsValue, gifts_kept
-from specverify.intercept.run import PROCESS, RUNS, Block, Mode, Runs, aside, mode, mode_with
+from specverify.intercept.run import PROCESS, RUNS, Block, Mode, Runs, aside, mode, mode_with, nobody_answers
 from specverify.intercept.streams import states_noted
 from specverify.intercept.symbolic.large import at_large
+from specverify.intercept.symbolic.numbers import SymbolicFloat
 from specverify.intercept.symbolic.uniform import uniforms_made
 from specverify.laws.draws import Tape
 
@@ -115,6 +116,54 @@ def test_a_run_that_is_out_of_time_leaves_nothing_behind():
     assert mode() == Mode()
 
 
+def test_a_thread_that_outlives_its_block_leaves_the_next_one_alone():
+    drawing, ended = threading.Event(), threading.Event()
+
+    class Waits(Tape):
+        """Draws that last until the next block is open."""
+
+        def categorical(self, pmf, site):
+            drawing.set()
+            assert ended.wait(60)
+            return super().categorical(pmf, site)
+
+    def abandons():
+        with answered_everywhere(Waits(0)):
+            thread = threading.Thread(target=lambda: bool(torch.rand(()) < 0.5), daemon=True)
+            thread.start()
+            assert drawing.wait(60)
+            return thread
+
+    thread = abandons()
+    assert RUNS.left_behind() == {}
+    with answered_everywhere(Tape(0)):
+        first = random.random()
+        ended.set()
+        thread.join()
+        assert type(first) is type(random.random()) is type(np.random.random()) is not float
+    assert RUNS.left_behind() == {}
+
+
+def test_a_thread_that_draws_does_not_silence_another():
+    with answered_everywhere(Tape(0)), nobody_answers():
+        assert type(random.Random(3).random()) is float
+        kinds = []
+        thread = threading.Thread(target=lambda: kinds.append(type(random.random())))
+        thread.start()
+        thread.join()
+        assert kinds == [SymbolicFloat]
+        with answered_everywhere(Tape(0)):
+            assert type(random.random()) is SymbolicFloat
+        assert type(random.Random(3).random()) is float
+
+
+@pytest.mark.parametrize(("field", "left"), [("block", Block()), ("silent", [1]), ("advancing", 1)])
+def test_what_is_left_behind_in_a_thread_is_noticed(field, left):
+    runs = Runs()
+    setattr(runs.thread, field, left)
+    assert runs.left_behind() == {"thread": {field: left}}
+
+
 def test_a_block_inside_gives_the_outer_one_its_draws_back():
     with answered_everywhere(Tape(0)):
         outer = RUNS.blocks[-1]
@@ -127,7 +176,7 @@ def test_a_block_inside_gives_the_outer_one_its_draws_back():
 
 
 LEFT = {"blocks": [Block()], "patched": {"a patch"}, "set_up": 1, "gifts": [{}], "noted": [[]], "answers": {"np": [1]},
-        "lines": [str], "torch": [1], "advancing": 1, "mapped_without_draws": 1, "jax": [1],
+        "lines": [str], "torch": [1], "mapped_without_draws": 1, "jax": [1],
         "jax_functions": ["_uniform"]}  # fmt: skip
 
 
@@ -143,7 +192,7 @@ def test_every_field_of_runs_can_be_left_behind():
     assert LEFT.keys() | {"thread"} == vars(Runs()).keys()
     runs = Runs()
     runs.thread.block = Block()
-    assert runs.left_behind() == {"thread": runs.thread.block}
+    assert runs.left_behind() == {"thread": {"block": runs.thread.block}}
 
 
 def test_a_mode_is_put_back_after_an_error():

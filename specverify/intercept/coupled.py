@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from specverify.intercept.recorded_numbers import Item, NotRecorded, items_of
-from specverify.intercept.recorder import Record, Recorder, nobody
-from specverify.intercept.run import RUNS
+from specverify.intercept.recorder import Record, Recorder
+from specverify.intercept.run import RUNS, nobody_answers
 from specverify.intercept.symbolic.continuous import Continuous, Extreme, Joined
 from specverify.laws.rounding import FLOAT32
 from specverify.reference import Draws, Pmf, Site
@@ -102,7 +102,7 @@ class Coupled:
         item = self._next(uniform.draw.name)
         if math.isnan(item.low):
             raise self._part(f"{uniform.draw.name} makes a number, and {self._of} drew an outcome")
-        with nobody():
+        with nobody_answers():
             value = item.low if item.low == item.high else float(self._rng.uniform(item.low, item.high))
         self._numbers[id(uniform)] = _Number(uniform, value, item, RUNS.blocks[-1] if RUNS.blocks else None)
 

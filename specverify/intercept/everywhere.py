@@ -17,8 +17,7 @@ from specverify.intercept.numpy import numpy_answered_by, numpy_replaced
 from specverify.intercept.python import math_answers, random_answered_by, random_replaced
 from specverify.intercept.recorder import Recorder, records_in
 from specverify.intercept.refusals import NeedsValue, open_block
-from specverify.intercept.run import Block, mode_with
-from specverify.intercept.streams import nobody_answers
+from specverify.intercept.run import Block, mode_with, nobody_answers
 from specverify.intercept.symbolic.arrays import lookups_at_large
 from specverify.intercept.symbolic.buffers import arrays_answer
 from specverify.laws.draws import NotAFunctionOfItsDraws

@@ -52,8 +52,8 @@ from specverify.intercept.distributions import (
 )
 from specverify.intercept.recorder import Recorder
 from specverify.intercept.refusals import RuleDeclined, in_housekeeping
-from specverify.intercept.run import PROCESS
-from specverify.intercept.streams import Answers, AnswersOf, Call, answering, nobody_answers
+from specverify.intercept.run import PROCESS, answering, nobody_answers
+from specverify.intercept.streams import Answers, AnswersOf, Call
 from specverify.intercept.symbolic.arrays import SymbolicArray, VectorArray, as_array, taken_out
 from specverify.intercept.symbolic.buffers import Buffer
 from specverify.intercept.symbolic.continuous import MOST_OUTCOMES, Continuous

@@ -41,8 +41,8 @@ from specverify.intercept.distributions import (
 )
 from specverify.intercept.recorder import Recorder
 from specverify.intercept.refusals import NeedsValue, give, in_housekeeping
-from specverify.intercept.run import PROCESS
-from specverify.intercept.streams import Answers, AnswersOf, Call, answering
+from specverify.intercept.run import PROCESS, answering
+from specverify.intercept.streams import Answers, AnswersOf, Call
 from specverify.intercept.symbolic.arrays import narrowed_elements
 from specverify.intercept.symbolic.continuous import Continuous
 from specverify.intercept.symbolic.large import check_numbers, check_outcomes, large

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from specverify.intercept.caller import caller
-from specverify.intercept.run import RUNS
+from specverify.intercept.run import RUNS, nobody_answers
 from specverify.reference import Draws, Pmf, Site
 
 LIBRARIES = ("random", "numpy")
@@ -58,14 +58,14 @@ class Recorder:
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
         """Return the outcome of a draw that the program makes by name."""
-        with nobody():
+        with nobody_answers():
             return self._named.categorical(pmf, site)
 
     def call(self, library: str, name: str, real: Callable[..., Any], generator: Any, given: Any, named: Any) -> Any:
         """Return what the method of a library returns, and record it unless it draws nothing."""
         if name in NOT_DRAWING or name in PASSED_THROUGH:
             return real(generator, *given, **named)
-        with nobody():
+        with nobody_answers():
             if name in IN_PLACES:
                 places, result = _in_places(name, real, generator, given, named)
             else:
@@ -86,7 +86,7 @@ class Recorder:
 
     def key(self) -> Any:
         """Return a key of JAX for a call that takes one."""
-        with nobody():
+        with nobody_answers():
             seed = int(np.random.randint(2**31))  # noqa: NPY002 - it is what ``seeded`` seeds
         self.keys.append(sys.modules["jax"].random.PRNGKey(seed))
         return self.keys[-1]
@@ -128,18 +128,6 @@ def _in_places(name: str, real: Callable[..., Any], generator: Any, given: Any, 
     else:
         places = real(generator, number, *rest, **{key: item for key, item in named.items() if key != "axis"})
     return places, np.take(np.asarray(first), places, axis) if several else places
-
-
-@contextmanager
-def nobody() -> Iterator[None]:
-    """Record nothing inside the block."""
-    for stack in RUNS.answers.values():
-        stack.append(None)
-    try:
-        yield
-    finally:
-        for stack in RUNS.answers.values():
-            stack.pop()
 
 
 @contextmanager

@@ -32,6 +32,19 @@ class Block:
         """What a thread that is started inside enters first."""
 
 
+class InThread(threading.local):
+    """What is open in one thread: others draw at the same time, and a thread may outlive the block it began in."""
+
+    def __init__(self) -> None:
+        """Nothing is open."""
+        self.block: Block | None = None
+        """The block that the thread has entered."""
+        self.silent: list[int] = []
+        """For each block in which nobody answers, how many blocks were open around it."""
+        self.advancing = 0
+        """Depth of blocks in which torch moves a real generator on."""
+
+
 class Runs:
     """The open blocks and patches of this process, the innermost last."""
 
@@ -47,28 +60,25 @@ class Runs:
         self.noted: list[list[Any]] = []
         """Each grows by the draws that are made, with the states they are made from."""
         self.answers: dict[str, list[Any]] = {}
-        """By library, who answers its calls; ``None`` where the library draws for itself."""
+        """By library, who answers its calls."""
         self.lines: list[Callable[[], str]] = []
         """What names the line while code runs that was traced before; an empty name where it does not know."""
         self.torch: list[Any] = []
         """Streams of the generators of torch."""
-        self.advancing = 0
-        """Depth of blocks in which torch moves a real generator on."""
         self.mapped_without_draws = 0
         """Depth of ``vmap`` that allows no draws."""
         self.jax: list[Any] = []
         """Draws of JAX."""
         self.jax_functions: list[str] = []
         """Functions of JAX that are being computed, such as ``_uniform``."""
-        self.thread = threading.local()
-        """``block``: the one that a thread has entered."""
+        self.thread = InThread()
 
     def left_behind(self) -> dict[str, Any]:
         """Return the fields that are not empty, by name: none where no run is open."""
         fields = {name: value for name, value in vars(self).items() if name != "thread" and value}
         stacks = {name: stack for name, stack in fields.pop("answers", {}).items() if stack}
-        inside = getattr(self.thread, "block", None)
-        return fields | ({"answers": stacks} if stacks else {}) | ({"thread": inside} if inside is not None else {})
+        inside = {name: value for name, value in vars(self.thread).items() if value}
+        return fields | ({"answers": stacks} if stacks else {}) | ({"thread": inside} if inside else {})
 
 
 class Process:
@@ -115,6 +125,31 @@ class Process:
 
 
 RUNS, PROCESS = Runs(), Process()
+
+
+class _Silence:
+    """It is entered at every draw, and a class is entered and left in less time than a generator."""
+
+    def __enter__(self) -> None:
+        RUNS.thread.silent.append(len(RUNS.blocks))
+
+    def __exit__(self, *_: object) -> None:
+        RUNS.thread.silent.pop()
+
+
+_SILENCE = _Silence()
+
+
+def nobody_answers() -> AbstractContextManager[None]:
+    """Let the libraries draw for themselves inside the block, in this thread: their methods call each other."""
+    return _SILENCE
+
+
+def answering(library: str) -> Any:
+    """Return the active interpreter of a library's calls, ``Answers`` or a ``Recorder``; None if there is none."""
+    answers = RUNS.answers.get(library)
+    silent = RUNS.thread.silent
+    return answers[-1] if answers and not (silent and silent[-1] >= len(RUNS.blocks)) else None
 
 
 class Mode(NamedTuple):

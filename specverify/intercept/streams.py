@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Hashable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from itertools import count
 from typing import Any
 
@@ -32,7 +32,7 @@ from specverify.intercept.cpython import generator_states
 from specverify.intercept.cpython.patches import asarray
 from specverify.intercept.distributions import Forced, boundary_of
 from specverify.intercept.refusals import NeedsValue, current
-from specverify.intercept.run import PROCESS, RUNS
+from specverify.intercept.run import PROCESS, RUNS, nobody_answers
 from specverify.intercept.symbolic.continuous import Continuous, whole_number
 from specverify.intercept.symbolic.deferred import Categorical
 from specverify.intercept.symbolic.uniform import Uniform
@@ -249,30 +249,6 @@ class Call:
     def _draw(self, site: Site, way: Hashable) -> Draw:
         place = next(self._places)
         return self._streams.draw(site, self._state and (self._state, place), way)
-
-
-class _Nobody:
-    def __enter__(self) -> None:
-        for stack in RUNS.answers.values():
-            stack.append(None)
-
-    def __exit__(self, *_: object) -> None:
-        for stack in RUNS.answers.values():
-            stack.pop()
-
-
-_NOBODY = _Nobody()
-
-
-def nobody_answers() -> AbstractContextManager[None]:
-    """Let the libraries draw for themselves inside the block: their methods call each other."""
-    return _NOBODY
-
-
-def answering(library: str) -> Any:
-    """Return the active interpreter of a library's calls, ``Answers`` or a ``Recorder``; None if there is none."""
-    result: list[Any] = RUNS.answers.get(library, [])
-    return result[-1] if result else None
 
 
 class AnswersOf:

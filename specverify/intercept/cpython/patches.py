@@ -370,9 +370,9 @@ def _inside(function: Callable[..., Any], *, pooled: bool = False) -> Callable[.
         thread._invoke_excepthook = _unless_abandoned(block, thread._invoke_excepthook)  # noqa: SLF001
 
     def run(*args: Any, **kwargs: Any) -> Any:
-        if block.over or getattr(RUNS.thread, "block", None) is block:
+        if block.over or RUNS.thread.block is block:
             return function(*args, **kwargs)
-        before, RUNS.thread.block = getattr(RUNS.thread, "block", None), block
+        before, RUNS.thread.block = RUNS.thread.block, block
         try:
             with block.enter():
                 return context.copy().run(function, *args, **kwargs)

@@ -180,12 +180,12 @@ class _Nobody:
         self._disabled = torch._C.DisableTorchFunction()  # noqa: SLF001 - or a block around this one would answer it
 
     def __enter__(self) -> None:
-        RUNS.advancing += 1
+        RUNS.thread.advancing += 1
         self._disabled.__enter__()
 
     def __exit__(self, *_: object) -> None:
         self._disabled.__exit__(None, None, None)
-        RUNS.advancing -= 1
+        RUNS.thread.advancing -= 1
 
 
 def nobody_answers() -> AbstractContextManager[None]:
@@ -195,7 +195,7 @@ def nobody_answers() -> AbstractContextManager[None]:
 
 def advancing() -> bool:
     """Return whether a generator is just being moved on by what was answered."""
-    return RUNS.advancing > 0
+    return RUNS.thread.advancing > 0
 
 
 def _bytes(state: torch.Tensor) -> bytes:
