@@ -20,7 +20,7 @@ from specverify.intercept import caller
 from specverify.intercept.cpython import probe
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.laws.draws import Tape
-from specverify.subjects.arrays import arrays_of
+from specverify.subjects.array_kinds import arrays_of
 from specverify.subjects.keys import keyed
 from specverify.subjects.libraries import names_library
 from specverify.subjects.verifier import _attempt

@@ -8,9 +8,9 @@ import pytest
 from reference import Draft
 from reference.verifiers.speculative_sampling import speculative_sampling
 from specverify.laws.call_evaluations import evaluated_behind, evaluated_kept, rounded
-from specverify.laws.call_law import call_law
 from specverify.laws.call_paths import Ending
 from specverify.laws.call_rule import EXACT, PmfRow, Rows, added_up, behind, kept, one_by_one, reached
+from specverify.laws.law_of_call import call_law
 from specverify.laws.rounding import BFLOAT16, FLOAT16, FLOAT32, FLOAT64
 
 SIZE, GAMMA = 3000, 3

@@ -15,7 +15,7 @@ from reference import Sampled, accept_probability, chain, flip, overlap, residua
 from reference.coupling import positive_part
 from reference.verifiers.sample_and_match import sample_and_match
 from reference.verifiers.speculative_sampling import speculative_sampling
-from specverify.laws.strategies import pmf_pairs, pmfs
+from specverify.laws.model_strategies import pmf_pairs, pmfs
 from test_support.laws.rational import P, Q, always, as_law, first_token, law_of, pmf
 
 pairs = st.integers(1, 5).flatmap(pmf_pairs)

@@ -31,7 +31,7 @@ from reference.verifiers.k_seq import k_seq
 from reference.verifiers.optimal_transport import optimal_transport
 from reference.verifiers.recursive_rejection import recursive_rejection
 from reference.verifiers.traversal import traversal
-from specverify.laws.strategies import pmf_pairs, prompts, tasks
+from specverify.laws.model_strategies import pmf_pairs, prompts, tasks
 from test_support.laws.rational import P, Q, always, examples, pmf
 from test_support.reference.multi_draft_rules import RULES, accepted, counts, expected_tokens, pairs
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from reference import warped
-from specverify.laws.call_law import edges
 from specverify.laws.call_rule import added_up, reached
+from specverify.laws.law_of_call import edges
 from specverify.laws.rounding import FLOAT32
 from specverify.mutants.numpy_verifiers import of_logits, one_row, ragged
 from specverify.subjects.processed_rows import processed_row

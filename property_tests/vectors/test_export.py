@@ -15,7 +15,7 @@ from specverify.vectors.conventions import FAMILIES, FLAGS, family_of
 from specverify.vectors.export import exported
 from specverify.vectors.given import FINEST
 from specverify.vectors.json_models import row_pairs
-from specverify.vectors.kinds import boundary, cache_lengths, law_of_round, stop, tree, verify_chain, warp
+from specverify.vectors.kinds import boundary, cache_lengths, law_of_round, stop, tree_pass, verify_chain, warp
 from specverify.vectors.notes import NOTES
 from specverify.vectors.vector import VectorResult
 
@@ -115,7 +115,9 @@ def test_answers_are_what_the_reference_says_to_the_inputs_as_they_are_written()
         "stop": lambda vector, inputs: stop.token_by_token(inputs, kept=True),
         "warp": lambda vector, inputs: warp.answer_of(inputs),
         "tree": lambda vector, inputs: (
-            tree.layout_of(inputs) if "known" in inputs else tree.accepted_of(inputs, tree.draws_of(inputs))
+            tree_pass.layout_of(inputs)
+            if "known" in inputs
+            else tree_pass.accepted_of(inputs, tree_pass.draws_of(inputs))
         ),
     }
     for vector in list(all_vectors().values())[::3]:

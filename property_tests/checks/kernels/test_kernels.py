@@ -10,8 +10,8 @@ import pytest
 
 from reference import Claim
 from specverify.base.verdict import Status
-from specverify.checks.kernels import law_is_target
-from specverify.checks.kernels.law_is_target import DOUBT
+from specverify.checks.kernels import kernel_law_is_target
+from specverify.checks.kernels.kernel_law_is_target import DOUBT
 from specverify.testing import KernelConvention, SpeculationRefuted, check_kernel
 from test_support.kernels.kernels import (
     CONVENTIONS,
@@ -264,7 +264,7 @@ def test_the_law_is_asked_for_four_drafts_where_nobody_says_how_many(gamma, wron
     ],
 )
 def test_a_row_that_leaves_the_rule_is_told_in_the_words_of_decoding(emitted, ought, said):
-    assert law_is_target._fault((0, 2), emitted, ought) == said
+    assert kernel_law_is_target._fault((0, 2), emitted, ought) == said
 
 
 def test_a_field_of_the_convention_that_stands_outside_it_is_named():

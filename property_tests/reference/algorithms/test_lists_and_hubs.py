@@ -19,7 +19,7 @@ from reference.verifiers.gumbel_coupling import draft_given_target
 from reference.verifiers.gumbel_list import list_given_target
 from specverify.laws.enumeration import decoder_law
 from specverify.laws.law import target_law
-from specverify.laws.strategies import pmf_pairs
+from specverify.laws.model_strategies import pmf_pairs
 from specverify.laws.tables import table_pair
 from test_support.laws.rational import P, Q, always, examples, law_of, project
 from test_support.reference.multi_draft_rules import counts, pairs

@@ -14,7 +14,7 @@ from reference.drafters.lookahead import Lookahead, lookahead_drafter, phrases_a
 from reference.lengths.constant import never
 from specverify.laws.draws import Replayed, Tape
 from specverify.laws.enumeration import decoder_law
-from specverify.laws.strategies import prompts, tasks
+from specverify.laws.model_strategies import prompts, tasks
 from specverify.laws.tables import one_hot_rows, table_pair
 from test_support.laws.rational import always, examples, pmf
 

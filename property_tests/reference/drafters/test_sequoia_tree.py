@@ -20,7 +20,7 @@ from reference.drafters.sequoia_tree import best_budget, sequoia_tree, tree_valu
 from reference.kv_cache import tree_depths
 from reference.trees import check_draft, path_tokens, regular_tree
 from specverify.laws.draws import Tape
-from specverify.laws.strategies import prompts, tasks
+from specverify.laws.model_strategies import prompts, tasks
 from test_support.laws.rational import P, Q, always, pmf
 
 F = Fraction

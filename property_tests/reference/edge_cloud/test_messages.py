@@ -19,7 +19,7 @@ from reference.edge_cloud.messages import LARGEST_SEED, SparsePmf, Supply, Verif
 from reference.edge_cloud.modes import as_row, from_row
 from reference.edge_cloud.wire import SCHEMA, decode, encode
 from specverify.laws.draws import FromHypothesis, Tape
-from specverify.laws.strategies import prompts, tasks
+from specverify.laws.model_strategies import prompts, tasks
 from specverify.laws.tables import as_float64
 from test_support.laws.rational import examples, law_of
 from test_support.reference.edge_cloud_sessions import (

@@ -17,7 +17,7 @@ from reference.edge_cloud.decoder import edge_cloud_decoder
 from specverify.laws.draws import Tape
 from specverify.laws.enumeration import decoder_law
 from specverify.laws.law import target_law
-from specverify.laws.strategies import prompts, tasks
+from specverify.laws.model_strategies import prompts, tasks
 from specverify.laws.tables import table_pair
 from test_support.laws.rational import P, as_law, distance, examples, law_of, project
 from test_support.reference.edge_cloud_sessions import (

@@ -26,7 +26,7 @@ from reference.verifiers.speculative_sampling import speculative_sampling as sin
 from reference.verifiers.traversal import traversal
 from specverify.laws.enumeration import decoder_law
 from specverify.laws.law import target_law
-from specverify.laws.strategies import prompts, tasks
+from specverify.laws.model_strategies import prompts, tasks
 from test_support.laws.rational import P, Q, always, as_law, examples, law_of, pmf, project, vector
 from test_support.reference.multi_draft_rules import (
     RULES,

@@ -9,8 +9,8 @@ import torch
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.refusals import NeedsValue
 from specverify.intercept.symbolic.large import at_large
-from specverify.laws.call_law import call_law
 from specverify.laws.draws import Tape
+from specverify.laws.law_of_call import call_law
 from specverify.subjects.open_rows import ending_of
 from test_support.laws.at_large import kept_open
 

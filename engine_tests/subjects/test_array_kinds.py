@@ -15,7 +15,7 @@ from torch.nn.functional import normalize
 from specverify.base.verdict import Status
 from specverify.mutants.numpy_verifiers import one_row
 from specverify.subjects import verifier
-from specverify.subjects.arrays import arrays_of
+from specverify.subjects.array_kinds import arrays_of
 from specverify.subjects.libraries import names_library
 from specverify.subjects.verifier import verifier_subject
 from specverify.testing import check_verifier
@@ -176,7 +176,7 @@ def test_the_error_that_is_shown_is_the_verifiers_own(verify, said):
     verdict = check_verifier(verify, gammas=(1,), on_fail=None)[0]
     assert verdict.status is Status.UNUSABLE
     assert verdict.statement.startswith(said)
-    assert "test_arrays.py:" in verdict.statement
+    assert "test_array_kinds.py:" in verdict.statement
     assert "Lazy" not in verdict.statement
 
 
@@ -244,7 +244,7 @@ def test_a_number_whose_bits_are_cut_out_is_named():
 
     (found,) = check_verifier(of_low_bits, gammas=(1,), checks=["program_is_its_draws"], on_fail=None)
     assert found.status is Status.UNKNOWN
-    assert "a number of 18446744073709551616 outcomes at test_arrays.py:" in found.statement
+    assert "a number of 18446744073709551616 outcomes at test_array_kinds.py:" in found.statement
     assert "(its bits, say) is not followed: compare it or shift it" in found.statement
     assert "keeps something from call to call" not in found.statement
 
@@ -279,7 +279,7 @@ def test_a_refusal_wins_over_errors_about_arrays_of_a_kind_that_was_never_answer
     for verdict in check_verifier(verify, **options):
         assert verdict.status is Status.UNKNOWN
         assert "_standard_gamma" in verdict.statement
-        assert "test_arrays.py:" in verdict.statement
+        assert "test_array_kinds.py:" in verdict.statement
 
 
 def test_an_error_that_is_not_about_arrays_is_its_own():

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from specverify.engines.vllm.asked import AGAIN, OPTIONS, PLAIN_ONLY, repeating
-from specverify.engines.vllm.options import law, next_pmf, raw_logprobs, request
-from specverify.engines.vllm.weights import CHECKPOINTS, END, SIZES
+from specverify.engines.vllm.request_law import law, next_pmf, raw_logprobs, request
+from specverify.engines.vllm.tiny_checkpoints import CHECKPOINTS, END, SIZES
 from specverify.subjects.decoding import Row, row_subject
 from specverify.subjects.subject import UnusableSubject
 from specverify.testing import SpeculationRefuted, check_subject

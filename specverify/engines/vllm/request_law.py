@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from specverify.engines.vllm.weights import END, LETTERS, target
+from specverify.engines.vllm.tiny_checkpoints import END, LETTERS, target
 from specverify.laws.llama import next_logits
 from specverify.reference import Tokens, softmax
 from specverify.subjects.request_laws import check_clear, law_of_texts, only, up_to_stop

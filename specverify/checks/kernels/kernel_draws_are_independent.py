@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from specverify.base.arrays import host_array
+from specverify.base.host_arrays import host_array
 from specverify.base.verdict import Evidence
 from specverify.checks.check import Check
 from specverify.checks.kernels.judged_tables import examine_tables

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from specverify.laws.call_law import FailedOutcome, call_law, edges
 from specverify.laws.call_paths import MOST_PATHS, Ending, call_paths
 from specverify.laws.draws import NotAFunctionOfItsDraws
+from specverify.laws.law_of_call import FailedOutcome, call_law, edges
 
 SIZE = 1000
 PMF = np.random.default_rng(0).exponential(size=SIZE)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from specverify.engines.vllm.weights import CHECKPOINTS, END, LETTERS, POSITIONS
+from specverify.engines.vllm.tiny_checkpoints import CHECKPOINTS, END, LETTERS, POSITIONS
 
 try:
     from safetensors.numpy import save_file

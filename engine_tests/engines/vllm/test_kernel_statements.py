@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from specverify.engines.vllm.kernels import (
+from specverify.engines.vllm.kernel_statements import (
     eagle_prepare_inputs_padded,
     eagle_prepare_next_token_padded,
     expand,

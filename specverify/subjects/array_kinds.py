@@ -7,7 +7,7 @@ error is not about, or the kind that its code names. Tensors are float64. If the
 not on float32 ones, because it mixes them with ``torch.rand``, they are float32.
 
 If every attempt is refused, nothing is known about the arrays that a verifier takes. Then tensors are tried if its code
-names torch, and an error about arrays in a later call is replaced by the refusal: see ``calls.RefusedForm``.
+names torch, and an error about arrays in a later call is replaced by the refusal: see ``checked_calls.RefusedForm``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.refusals import NeedsValue, gifts_kept
 from specverify.intercept.symbolic.large import at_large
 from specverify.laws.draws import NotAFunctionOfItsDraws, Tape
-from specverify.subjects.calls import Convert, Given, RefusedForm, is_about_arrays
+from specverify.subjects.checked_calls import Convert, Given, RefusedForm, is_about_arrays
 from specverify.subjects.libraries import imported_beside, names_library
 from specverify.subjects.seeded import seeded
 
