@@ -14,9 +14,8 @@ from specverify.engines.huggingface.generation import assisted_engine, prompt_lo
 from specverify.engines.huggingface.rows import BASE, rows
 from specverify.engines.huggingface.script import script_of
 from specverify.engines.huggingface.script_causes import CAUSES, cause_of
-from specverify.engines.huggingface.script_models import fill_code
+from specverify.engines.huggingface.script_models import fill_code, tokenizers_code
 from specverify.engines.huggingface.script_text import Written, call_code, list_code, texts_code
-from specverify.engines.huggingface.script_tokenizers import tokenizers_code
 from specverify.engines.huggingface.situations import letters_tokenizer
 from specverify.engines.huggingface.smaller import HOT, clearer_settings
 from specverify.engines.huggingface.speculators import two_tokenizers
