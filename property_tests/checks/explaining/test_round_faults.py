@@ -9,7 +9,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from specverify.base.verdict import Counterexample, Evidence, Status, Verdict
 from specverify.checks.explaining.engine_paths import PathDraw, draws_of, with_pmfs
 from specverify.checks.explaining.engine_rounds import engine_rounds
 from specverify.checks.explaining.engine_traces import round_around, wrong_row
@@ -21,7 +20,6 @@ from specverify.checks.explaining.token_rules import name_of_token
 from specverify.laws.enumeration import whole_run
 from specverify.laws.paths import paths
 from specverify.laws.scenarios import Scenario
-from specverify.report.prose import also_refuted, by_cause, failure
 from specverify.subjects.batched_verifier import batched_subject
 from specverify.subjects.engine import engine_subject
 from specverify.subjects.logits_verifier import logits_subject
@@ -599,18 +597,3 @@ def test_a_residual_of_siblings_that_is_not_divided_by_its_sum_is_named():
     assert ": the residual after a rejected child is not divided by its sum: after #0 (token " in first
     assert "is tested with u < 0 " not in first
     assert " (test_round_faults.py:" in first
-
-
-def refuted(check, fault=""):
-    example = Counterexample(("here",), "then", fault=fault)
-    return Verdict("it", check, Status.REFUTED, "no", None, Evidence.EXACT, example)
-
-
-def test_verdicts_of_one_wrong_law_are_told_once():
-    verdicts = [refuted("tokens_are_supported"), refuted("law_is_target", "the fault"), refuted("inputs_unchanged")]
-    first, second = by_cause(verdicts)
-    assert [verdict.check for verdict in first] == ["law_is_target", "tokens_are_supported"]
-    assert [verdict.check for verdict in second] == ["inputs_unchanged"]
-    assert failure(first[0]).splitlines()[0] == "the fault"
-    assert also_refuted(first[1:]) == "  Refuted with it: tokens are supported"
-    assert [len(group) for group in by_cause([refuted("tokens_are_supported"), refuted("eos_is_final")])] == [1, 1]
