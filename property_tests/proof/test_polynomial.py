@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("z3", reason='proofs need z3: pip install "specverify-suite[proof]"')
 
-from specverify.proof.polynomial import Polynomial, common_monomial, primitive, quotient  # noqa: E402 - after the skip
+from specverify.proof.polynomial import Polynomial, common_monomial, primitive, quotient
 
 polynomials = st.dictionaries(
     st.lists(st.integers(0, 3), max_size=3).map(lambda numbers: tuple(sorted(numbers))),

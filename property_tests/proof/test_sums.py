@@ -8,14 +8,14 @@ import pytest
 
 pytest.importorskip("z3", reason='proofs need z3: pip install "specverify-suite[proof]"')
 
-from property_tests.proof.test_symbolic import asked  # noqa: E402 - after the skip
-from specverify import proof  # noqa: E402
-from specverify.proof import search, sums  # noqa: E402
-from specverify.proof.polynomial import ONE  # noqa: E402
-from specverify.proof.solver import SignCondition  # noqa: E402
-from specverify.proof.sums import BELOW_ZERO, ConditionalWeight, decide_sign  # noqa: E402
-from specverify.proof.symbolic import NEGATIVE, POSITIVE, ZERO, Real  # noqa: E402
-from specverify.proof.symbolic_tables import DRAFT, TARGET  # noqa: E402
+from property_tests.proof.test_symbolic import asked
+from specverify import proof
+from specverify.proof import search, sums
+from specverify.proof.polynomial import ONE
+from specverify.proof.solver import SignCondition
+from specverify.proof.sums import BELOW_ZERO, ConditionalWeight, decide_sign
+from specverify.proof.symbolic import NEGATIVE, POSITIVE, ZERO, Real
+from specverify.proof.symbolic_tables import DRAFT, TARGET
 
 
 def test_a_refutation_that_does_not_replay_raises(monkeypatch):

@@ -9,11 +9,11 @@ import pytest
 
 pytest.importorskip("z3", reason='proofs need z3: pip install "specverify-suite[proof]"')
 
-from property_tests.proof.test_symbolic import asked  # noqa: E402 - after the skip
-from specverify.proof.sums import ConditionalWeight, decide_sign  # noqa: E402
-from specverify.proof.symbolic import NeedsNumber  # noqa: E402
-from specverify.proof.symbolic_paths import PathDraws, guarded_paths  # noqa: E402
-from specverify.proof.symbolic_tables import DRAFT, TARGET  # noqa: E402
+from property_tests.proof.test_symbolic import asked
+from specverify.proof.sums import ConditionalWeight, decide_sign
+from specverify.proof.symbolic import NeedsNumber
+from specverify.proof.symbolic_paths import PathDraws, guarded_paths
+from specverify.proof.symbolic_tables import DRAFT, TARGET
 
 
 def test_comparisons_follow_both_answers_once_and_no_impossible_one():
