@@ -5,16 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from property_tests.laws.test_law_of_call import kept_or_not, looked_at, never_looked_at
+from property_tests.laws.test_law_of_call import OTHER, PMF, kept_or_not, looked_at, never_looked_at
 from specverify.laws.call_paths import Ending, call_paths
 from specverify.laws.draws import NotAFunctionOfItsDraws
 from specverify.laws.law_of_call import call_law
 
 SIZE = 1000
-
-PMF = np.random.default_rng(0).exponential(size=SIZE)
-
-OTHER = PMF[::-1].copy()
 
 COIN = np.array([0.25, 0.75])
 
