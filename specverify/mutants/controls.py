@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from specverify.mutants.mutant import SHORT, Control, correct, with_verifier
+from specverify.mutants.numpy_trees import TREES, walked
 from specverify.mutants.numpy_verifiers import decided, drawn, logits_at, owed, ragged, softmax_rows
 from specverify.mutants.proposal import declaring
-from specverify.mutants.tree_mutants import PAIR, TREES, by_siblings, walked, with_tree
+from specverify.mutants.tree_mutants import PAIR, by_siblings, with_tree
 from specverify.reference import (
     Claim,
     Decoder,

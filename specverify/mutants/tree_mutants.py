@@ -1,30 +1,17 @@
-"""Correct parts of draft trees, and the decorators that plant a bug in one of them.
-
-The first functions build decoders of the registry with another way to pick, verify or score nodes. The others are
-verifiers of trees in NumPy: ``walked`` goes down from the root and applies a rule at each node.
-"""
+"""Planted bugs of trees: the nodes are picked, verified or scored in another way, the rest is right."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cache, partial
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-import numpy as np
-
-from specverify.mutants.mutant import Mutant
-from specverify.mutants.numpy_verifiers import drawn, owed
-from specverify.reference import Claim, Decoder, Draft, Draws, Pmf, Task, Tokens, Verifier
+from specverify.reference import Decoder, Draft, Draws, Pmf, Task, Tokens, Verifier
 from specverify.reference.drafters.tree import Pick, tree_drafter, without_replacement
 from specverify.reference.models import draft_model
-from specverify.reference.tree_layouts import path_candidates, path_indices
 from specverify.reference.tree_rounds import SiblingRule, descend, tree_decoder
 from specverify.reference.trees import path_tokens, regular_tree
 from specverify.reference.verifiers.recursive_rejection import recursive_rejection
-from specverify.subjects.array_kinds import BareVerifier
-from specverify.subjects.subject import Subject
-from specverify.subjects.tree_batches import tree_batch_subject
-from specverify.subjects.tree_verifier import Drafts, tree_subject
 
 PAIR = ({"branching": (2,)},)
 """Enough for most bugs of a tree: two candidates for one position."""
@@ -61,149 +48,3 @@ def by_siblings(rule: SiblingRule) -> Verifier:
 def texts_of_rows(prefix: Tokens, draft: Draft) -> list[Tokens]:
     """Return what each row of a tree's one pass follows: ``prefix`` for the root, then the path to each node."""
     return [prefix, *(prefix + path_tokens(draft, node) for node in range(len(draft.tokens)))]
-
-
-Choose = Callable[[Any, Any, Sequence[int], int], tuple[int | None, int]]
-"""``choose(rng, p, nodes, above)``: the child that is kept, if any, else the token emitted for it."""
-
-TREES: dict[Drafts, Tokens] = {
-    "with_replacement": (-1, -1, 0),
-    "without_replacement": (-1, -1, 0, 0),
-    "top_k": (-1, -1, 0, 1, 1, 3),
-}
-"""Parents, small enough for many runs: an earlier sibling with children beside a later one without."""
-
-
-def below(parents: Any, node: int) -> list[int]:
-    """Return the children of a node, in the order they were drawn."""
-    return [int(child) for child in np.flatnonzero(parents == node)]
-
-
-def walked(rng: Any, p: Any, parents: Any, tokens: Any, choose: Choose) -> list[int]:
-    """Decide one tree from the root to where nothing is kept or nothing hangs."""
-    node, kept = -1, list[int]()
-    while children := below(parents, node):
-        result, token = choose(rng, p[1 + node], children, node)
-        if result is None:
-            return [*kept, token]
-        kept.append(int(tokens[result]))
-        node = result
-    return [*kept, drawn(rng, p[1 + node])]
-
-
-def recursive_rejection(q: Any, tokens: Any, without: bool) -> Choose:
-    """Return the rule that tries siblings in the order drawn, each against what p is still owed.
-
-    ``without`` replacement, a sibling was drawn from q without the earlier ones.
-    """
-
-    def choose(rng: Any, p: Any, nodes: Sequence[int], above: int) -> tuple[int | None, int]:
-        for node in nodes:
-            law = q[node].copy()
-            law[[tokens[other] for other in nodes if without and other < node]] = 0
-            law = law / law.sum()
-            if rng.random() * law[tokens[node]] < p[tokens[node]]:
-                return node, -1
-            p = owed(p, law) / owed(p, law).sum()
-        return None, drawn(rng, p)
-
-    return choose
-
-
-def looked_up(tokens: Any) -> Choose:
-    """Return the rule that draws from p and goes on below the draw, if it is a candidate."""
-
-    def choose(rng: Any, p: Any, nodes: Sequence[int], above: int) -> tuple[int | None, int]:
-        token = drawn(rng, p)
-        return next((node for node in nodes if tokens[node] == token), None), token
-
-    return choose
-
-
-def with_replacement(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
-    """Recursive rejection of siblings drawn independently."""
-    return walked(np.random.default_rng(), p, parents, tokens, recursive_rejection(q, tokens, without=False))
-
-
-def without_replacement(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
-    """Recursive rejection of siblings drawn without replacement."""
-    return walked(np.random.default_rng(), p, parents, tokens, recursive_rejection(q, tokens, without=True))
-
-
-def top_k(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
-    """A draw from p, looked up among the candidates."""
-    return walked(np.random.default_rng(), p, parents, tokens, looked_up(tokens))
-
-
-RIGHT: dict[Drafts, BareVerifier] = {
-    "with_replacement": with_replacement,
-    "without_replacement": without_replacement,
-    "top_k": top_k,
-}
-
-
-@cache
-def in_batch(verify: BareVerifier) -> BareVerifier:
-    """Return the verifier of batches that decides tree by tree."""
-
-    def batch(p: Any, q: Any, parents: Any, tokens: Any) -> list[list[int]]:
-        none = [None] * len(p)
-        return [verify(*tree) for tree in zip(p, none if q is None else q, parents, tokens, strict=True)]
-
-    return batch
-
-
-def greedy(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
-    """Follow the target's argmax for as long as it is a candidate."""
-    node, kept = -1, list[int]()
-    while True:
-        kept.append(int(p[1 + node].argmax()))
-        following = [child for child in below(parents, node) if tokens[child] == kept[-1]]
-        if not following:
-            return kept
-        node = following[0]
-
-
-def along_paths(parents: Any, tokens: Any, padding: int) -> tuple[Any, Any]:
-    """Return the rows of all paths and the tokens on them, ``[paths, 1 + depth]`` each."""
-    indices = path_indices(parents)
-    return indices, path_candidates(tokens, indices, padding=padding)
-
-
-def in_company(verify: BareVerifier, name: str, drafts: Drafts, trees: tuple[Tokens, ...]) -> Subject:
-    """Return the subject of a verifier of batches of trees, examined among other trees: alone it is that of one."""
-    subject = tree_batch_subject(verify, name, drafts, trees)
-    return subject._replace(variants=tuple(variant for variant in subject.variants if variant.joint))
-
-
-def planted_tree(
-    name: str,
-    summary: str,
-    drafts: Drafts,
-    *,
-    citation: str,
-    killed_by: str,
-    category: str = "J",
-    batched: bool = False,
-    control: BareVerifier | None = None,
-    claims: frozenset[Claim] = frozenset(Claim),
-) -> Callable[[BareVerifier], Mutant]:
-    """Decorate a verifier of trees; the correct one for such drafts is its control."""
-    right = control or RIGHT[drafts]
-
-    def subject(verify: BareVerifier, name: str) -> Subject:
-        made = (in_company if batched else tree_subject)(verify, name, drafts, (TREES[drafts],))
-        return made._replace(claims=claims)
-
-    def plant(verify: BareVerifier) -> Mutant:
-        return Mutant(
-            name,
-            summary,
-            category,
-            citation,
-            killed_by,
-            open=partial(subject, verify, f"mutant:{name}"),
-            control=lambda: subject(in_batch(right) if batched else right, f"correct numpy_trees.{right.__name__}"),
-        )
-
-    return plant

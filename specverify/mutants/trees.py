@@ -9,25 +9,21 @@ from typing import Any
 import numpy as np
 
 from specverify.mutants.mutant import correct, planted
-from specverify.mutants.numpy_verifiers import drawn
-from specverify.mutants.tree_mutants import (
-    PAIR,
+from specverify.mutants.numpy_trees import (
     along_paths,
     below,
-    by_siblings,
     greedy,
     in_batch,
     looked_up,
     planted_tree,
     recursive_rejection,
-    texts_of_rows,
     top_k,
     walked,
-    with_changed_tree,
     with_replacement,
-    with_tree,
 )
-from specverify.mutants.tree_mutants import without_replacement as numpy_without_replacement
+from specverify.mutants.numpy_trees import without_replacement as numpy_without_replacement
+from specverify.mutants.numpy_verifiers import drawn
+from specverify.mutants.tree_mutants import PAIR, by_siblings, texts_of_rows, with_changed_tree, with_tree
 from specverify.reference import (
     Claim,
     Decoder,
