@@ -7,14 +7,15 @@ from pathlib import Path
 
 import pytest
 import torch
+
+sys.path.append(str(Path(__file__).parents[3] / "tools" / "surveys"))
+
 from controls import run
 from reproducers import cells_of
 
 from specverify.engines.huggingface.rows import rows
 from specverify.engines.huggingface.script_causes import CAUSES, cause_of
 from specverify.subjects.fault import Fault
-
-sys.path.append(str(Path(__file__).parents[3] / "tools" / "surveys"))
 
 QUICK = "`top_h` bounds another sum; a forbidden word that is an end is allowed"
 
