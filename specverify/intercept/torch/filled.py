@@ -35,8 +35,8 @@ from specverify.intercept.symbolic.numbers import SymbolicFloat, SymbolicInt, op
 from specverify.intercept.symbolic.primitives import OF_PYTHON, Family
 from specverify.intercept.symbolic.vectors import Many, as_many
 from specverify.intercept.torch.elementwise import NAMES as OF_WHOLE_NUMBERS
+from specverify.intercept.torch.generators import nobody_answers
 from specverify.intercept.torch.handlers import MOVES
-from specverify.intercept.torch.streams import nobody_answers
 from specverify.intercept.torch.tensors import (
     HANDLERS,
     SymbolicTensor,

@@ -46,7 +46,7 @@ from specverify.intercept.torch.elementwise import (
     whole_parts,
 )
 from specverify.intercept.torch.elementwise import NAMES as OF_WHOLE_NUMBERS
-from specverify.intercept.torch.large import NAMES, at_large_first
+from specverify.intercept.torch.large_tensors import NAMES, at_large_first
 from specverify.intercept.torch.tensors import HANDLERS, SymbolicTensor, holds, is_settled, lazy_like, on_alternatives
 from specverify.intercept.torch.views import converted, joined, moving, padded, same, scalar, shaped, taking
 
