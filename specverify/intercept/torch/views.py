@@ -140,6 +140,8 @@ def converted(tensor: Any, *_: Any, **kwargs: Any) -> Any:
         return SymbolicTensor(tensor.elements.copy(), dtype, device)
     if whole and dtype is not torch.bool and not dtype.is_floating_point:
         return SymbolicTensor(each_of(lambda element: _among(element, dtype), tensor.elements), dtype, device)
+    if tensor.dtype is torch.bool and not holds(Chosen, tensor):
+        return SymbolicTensor(tensor.elements.copy(), dtype, device)
     if holds(Chosen, tensor):
         return Declined("outcomes of one draw are converted: that is done for each of them")
     if dtype.is_floating_point and not holds(SYMBOLIC, tensor) and (not whole or holds(Categorical, tensor)):
