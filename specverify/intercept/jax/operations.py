@@ -222,12 +222,10 @@ def _same_elements(operands: list[Any], parameters: dict[str, Any], result: Any)
     return operands[0].elements
 
 
-_AS_THEY_ARE = ("copy", "copy_p", "device_put", "sharding_constraint", "reduce_precision", "optimization_barrier",
-                "stage", "real", "reshard", "layout_constraint")  # fmt: skip
 ELEMENTWISE: dict[str, Handler] = {
     **{name: arithmetic(name) for name in _ALGEBRA | _LOGIC},
     **{name: _whole_part(known_as) for name, known_as in _WHOLE_PARTS.items()},
-    **dict.fromkeys(_AS_THEY_ARE, _same_elements),
+    **dict.fromkeys(names_of(OF_JAX, Family.COPY), _same_elements),
     "integer_pow": _power_of_integer,
     "clamp": _clamped,
     "rem": _rest,
@@ -405,20 +403,20 @@ SEVERAL: dict[str, Handler] = {name: ordering(name) for name in names_of(OF_JAX,
 # Moves
 
 
-_ONE = ("broadcast_in_dim", "reshape", "transpose", "squeeze", "slice", "rev", "expand_dims", "dynamic_slice",
-        "gather", "split", "unstack", "broadcast")  # fmt: skip
-_PUT = "scatter"
-_TWO = ("pad", "dynamic_update_slice", _PUT)
+_PUT = PRIMITIVES["put_along_axis"].jax
+_OPERANDS = {Family.VIEW: 1, Family.SELECTION: 1, Family.INSERTION: 2, Family.PADDING: 2}
+"""How many operands hold data, by the family; the others are indices. All of them do where arrays are joined."""
+_MOVEMENT = {name: row.family for name, row in OF_JAX.items() if row.family in {*_OPERANDS, Family.JOINING}}
 
 
 def moved(primitive: Any, operands: list[Any], parameters: dict[str, Any], results: list[Any]) -> Any:
     """Return the elements of what comes out of an operation that moves them; ``Declined`` for another one."""
     name = primitive.name
-    if name == _PUT:  # what is put stands behind the places
+    if name in _PUT:  # what is put stands behind the places
         operands = [operands[0], operands[2], operands[1]]
-    data = _data(name, operands)
-    if data is None:
+    if name not in _MOVEMENT:
         return Declined(f"there is no rule for {name} of random numbers")
+    data = _OPERANDS.get(_MOVEMENT[name], len(operands))
     rest = [concrete(operand) for operand in operands[data:]]
     moving = [elements_of(operand) for operand in operands[:data]]
 
@@ -428,20 +426,13 @@ def moved(primitive: Any, operands: list[Any], parameters: dict[str, Any], resul
     return rows.moved_apart(move, moving, _filler(parameters, results[0].dtype))
 
 
-def _data(name: str, operands: list[Any]) -> int | None:
-    """Return the number of operands that hold the moved data; the others are indices."""
-    if name == "concatenate":
-        return len(operands)
-    return 1 if name in _ONE else 2 if name in _TWO else None
-
-
 def _of_places(name: str, primitive: Any, operands: list[Any], parameters: dict[str, Any]) -> list[Any]:
-    if name == _PUT:
+    if name in _PUT:
         keep = ("indices_are_sorted", "unique_indices", "mode")
         operand, updates, where = operands
         more = {key: parameters[key] for key in keep}
         return [jax.lax.scatter(operand, where, updates, parameters["dimension_numbers"], **more)]
-    if name == "gather":
+    if _MOVEMENT[name] is Family.SELECTION and "fill_value" in parameters:
         parameters = {**parameters, "fill_value": 0}
     outcome = primitive.bind(*operands, **parameters)
     return list(outcome) if primitive.multiple_results else [outcome]

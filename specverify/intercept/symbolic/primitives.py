@@ -74,6 +74,20 @@ class Family(Enum):
     """Values at some ranks of a row, and their places: ``rule(row, ask, argument, largest=..., stable=...)``."""
     LOOKUP = "lookup"
     """The place of a number among sorted ones: ``rule(bounds, element, ask, right=...)``."""
+    VIEW = "view"
+    """The same elements in another shape: ``rule(move, arrays)``, where the library moves positions."""
+    SELECTION = "selection"
+    """Some of the elements, copied: the same rule."""
+    INSERTION = "insertion"
+    """Elements of one array among those of another: the same rule."""
+    PADDING = "padding"
+    """Elements between constants: the same rule."""
+    JOINING = "joining"
+    """Arrays behind each other: the rule is the function of NumPy."""
+    COPY = "copy"
+    """The same elements."""
+    SHAPE = "shape"
+    """An array of constants in the shape of another one; the elements are not used."""
 
 
 class Result(Enum):
@@ -662,9 +676,60 @@ ROWS = table(
 """By name. The scalar rule takes a row of elements; the vector rule all rows of a noise vector."""
 
 
+# Movement
+
+
+def _movement(name: str, family: Family = Family.VIEW, **more: Any) -> Primitive:
+    """Return the row of an operation that computes nothing: the library itself moves the positions of elements."""
+    return Primitive(name, family, rows.moved, Many.taken, _NO_NUMBERS, **more)
+
+
+_BESIDE_OTHERS = Blank("noise vectors and other numbers have no common chain")
+MOVEMENT = table(
+    (
+        _movement("reshape", torch=("view", "_unsafe_view", "reshape"), jax=("reshape",)),
+        _movement("expand_dims", torch=("unsqueeze",), jax=("expand_dims",)),
+        _movement("squeeze", torch=("squeeze",), jax=("squeeze",)),
+        _movement("broadcast_to", torch=("expand",), jax=("broadcast_in_dim", "broadcast")),
+        _movement("transpose", torch=("t", "transpose", "permute"), jax=("transpose",)),
+        _movement("slice", torch=("slice", "select"), jax=("slice", "dynamic_slice")),
+        _movement("split", torch=("split", "unbind"), jax=("split", "unstack")),
+        _movement("sliding_window_view", torch=("unfold",)),
+        _movement("diagonal", torch=("diagonal",)),
+        _movement("view", torch=("alias", "detach")),
+    ),
+    (
+        _movement("take", Family.SELECTION, torch=("take", "index", "index_select", "masked_select")),
+        _movement("take_along_axis", Family.SELECTION, torch=("gather",), jax=("gather",)),
+        _movement("flip", Family.SELECTION, torch=("flip",), jax=("rev",)),
+        _movement("roll", Family.SELECTION, torch=("roll",)),
+        _movement("repeat", Family.SELECTION, torch=("repeat_interleave",)),
+        _movement("tile", Family.SELECTION, torch=("repeat", "tile")),
+        *(Primitive(name, Family.INSERTION, rows.moved, _BESIDE_OTHERS, _NO_NUMBERS, torch=(in_torch,), jax=in_jax)
+          for name, in_torch, in_jax in (
+              ("put", "index_put", ()), ("put_along_axis", "scatter", ("scatter",)), ("index_copy", "index_copy", ()),
+              ("place", "masked_scatter", ()), ("select_scatter", "select_scatter", ()),
+              ("slice_scatter", "slice_scatter", ("dynamic_update_slice",)))),
+        Primitive("pad", Family.PADDING, rows.moved, _BESIDE_OTHERS, _NO_NUMBERS,
+                  torch=("constant_pad_nd",), jax=("pad",)),
+        Primitive("concatenate", Family.JOINING, np.concatenate, joined, _NO_NUMBERS,
+                  torch=("cat",), jax=("concatenate",)),
+        Primitive("stack", Family.JOINING, np.stack, joined, _NO_NUMBERS, torch=("stack",)),
+        _movement("copy", Family.COPY, torch=("clone", "contiguous", "lift_fresh"),
+                  jax=("copy", "copy_p", "device_put", "sharding_constraint", "reduce_precision",
+                       "optimization_barrier", "stage", "real", "reshard", "layout_constraint")),
+        _movement("zeros_like", Family.SHAPE, torch=("zeros_like", "new_zeros")),
+        _movement("ones_like", Family.SHAPE, torch=("ones_like", "new_ones")),
+        _movement("empty_like", Family.SHAPE, torch=("empty_like", "new_empty")),
+        _movement("full_like", Family.SHAPE, torch=("full_like", "new_full")),
+    ),
+)  # fmt: skip
+"""By name."""
+
+
 # The table
 
-PRIMITIVES = table(ELEMENTWISE.values(), COMPARISONS.values(), ROWS.values())
+PRIMITIVES = table(ELEMENTWISE.values(), COMPARISONS.values(), ROWS.values(), MOVEMENT.values())
 """By name. Registering a name twice is an error."""
 OF_TORCH, OF_JAX, OF_MATH, OF_PYTHON = (spelled(PRIMITIVES, each) for each in ("torch", "jax", "math", "python"))
 

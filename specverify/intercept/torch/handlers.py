@@ -163,6 +163,12 @@ def order_alone(name: str) -> Handler:
     return handler
 
 
+def joining(name: str) -> Handler:
+    """Return the handler of an operation that puts tensors behind each other."""
+    join: Any = OF_TORCH[name].scalar
+    return joined(join)
+
+
 # Orders and lookups
 
 
@@ -227,15 +233,6 @@ def looking_up(name: str) -> Handler:
 
 # The table
 
-_VIEWS = ("view", "_unsafe_view", "reshape", "unsqueeze", "squeeze", "select", "slice", "expand", "t", "transpose",
-          "permute", "split", "unbind", "alias", "detach", "unfold", "diagonal")  # fmt: skip
-_SELECTIONS = ("index", "index_select", "gather", "take", "masked_select", "flip", "roll", "repeat", "tile",
-               "repeat_interleave")  # fmt: skip
-_COPIES = ("clone", "contiguous", "lift_fresh")
-_SHAPES = ("zeros_like", "ones_like", "empty_like", "full_like", "new_zeros", "new_ones", "new_empty", "new_full")
-MOVES = {"scatter": (0, 3), "index_copy": (0, 3), "masked_scatter": (0, 2), "index_put": (0, 2),
-          "select_scatter": (0, 1), "slice_scatter": (0, 1)}  # fmt: skip
-"""What puts one tensor among another, and where both stand among its arguments."""
 _FAMILIES = {
     Family.ARITHMETIC: arithmetic,
     Family.CLAMP: clamping,
@@ -246,42 +243,41 @@ _FAMILIES = {
     Family.LOGIC: of_bools,
 }
 """What adapts the arguments of torch for the rows of a family, by the name of a row."""
-_OF_ROWS = {
+_OF_ROWS: dict[Family, Any] = {
     Family.REDUCTION: reducing,
     Family.EXTREME: extremes,
     Family.SCAN: scanning,
     Family.ORDER_ALONE: order_alone,
     Family.ORDERING: ordering,
     Family.LOOKUP: looking_up,
+    Family.VIEW: lambda name: taking(getattr(aten, name), view=True),
+    Family.SELECTION: lambda name: taking(getattr(aten, name), view=False),
+    Family.INSERTION: lambda name: moving(getattr(aten, name)),
+    Family.PADDING: lambda name: padded,
+    Family.JOINING: joining,
+    Family.COPY: lambda name: same,
+    Family.SHAPE: lambda name: shaped(getattr(aten, name)),
 }
 """The same by the name of an operation of torch, whose schema has its arguments."""
 _where: Any = choosing("where")
 _OTHERS: dict[str, Callable[..., Any]] = {
     "_to_copy": converted,
-    "cat": joined(np.concatenate),
-    "stack": joined(np.stack),
     "_local_scalar_dense": scalar,
     "rsub": lambda left, right, **more: arithmetic("subtract")(right, left, **more),
     "masked_fill": lambda tensor, mask, value: _where(mask, value, tensor),
     "relu": lambda tensor: clamping("maximum")(tensor, 0.0),
-    "constant_pad_nd": padded,
 }
 _CARRIED = {Family.ARITHMETIC, Family.CLAMP, Family.COMPARISON, Family.CHOICE, Family.REDUCTION, Family.EXTREME,
-            Family.SCAN, Family.ORDER_ALONE}  # fmt: skip
+            Family.SCAN, Family.ORDER_ALONE, Family.SELECTION}  # fmt: skip
 """What is done to logits and probabilities between a model and a decision: see ``alternatives``."""
-_FOR_EACH_OUTCOME = ("_to_copy", "index", "index_select", "gather", "rsub",
+_FOR_EACH_OUTCOME = ("_to_copy", "rsub",
                      *(name for name, row in OF_TORCH.items() if row.family in _CARRIED))  # fmt: skip
 
 
 def _table() -> dict[Any, Callable[..., Any]]:
     result = {
-        **{name: taking(getattr(aten, name), view=True) for name in _VIEWS},
-        **{name: taking(getattr(aten, name), view=False) for name in _SELECTIONS},
-        **dict.fromkeys(_COPIES, same),
-        **{name: shaped(getattr(aten, name)) for name in _SHAPES},
         **{name: _FAMILIES[row.family](row.name) for name, row in OF_TORCH.items() if row.family in _FAMILIES},
         **{name: _OF_ROWS[row.family](name) for name, row in OF_TORCH.items() if row.family in _OF_ROWS},
-        **{name: moving(getattr(aten, name), *places) for name, places in MOVES.items()},
         **_OTHERS,
         **COMPOSED,
     }

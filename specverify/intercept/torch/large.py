@@ -288,6 +288,8 @@ _FAMILIES: dict[Family, Callable[[Any], Handler]] = {
     Family.EXTREME: _extremes,
     Family.ORDERING: _first,
     Family.LOOKUP: _searched,
+    Family.COPY: lambda row: _copied,
+    Family.JOINING: lambda row: _put_together(row.scalar),
 }
 """What adapts the arguments of torch for the vector rules of a family."""
 OF_VECTORS: dict[str, Handler] = {
@@ -295,9 +297,6 @@ OF_VECTORS: dict[str, Handler] = {
        if row.family in _FAMILIES},
     "rsub": lambda function, left, right, **more: _arithmetic("subtract")(function, right, left, **more),
     "_to_copy": _converted,
-    **dict.fromkeys(("clone", "contiguous", "lift_fresh"), _copied),
-    "cat": _put_together(np.concatenate),
-    "stack": _put_together(np.stack),
     "masked_fill": _filled,
 }  # fmt: skip
 """By the names in ``torch.ops.aten``."""

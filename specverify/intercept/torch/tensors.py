@@ -77,14 +77,17 @@ def known_operation(operation: OpOverload) -> Known:
 
 
 @cache
-def _names_of(packet: Any) -> list[list[str]]:
+def names_of_arguments(packet: Any) -> list[list[str]]:
+    """Return the names of the arguments of each overload that writes to none."""
     taken = [getattr(packet, name)._schema.arguments for name in packet.overloads()]  # noqa: SLF001 - nothing public
     return [[item.name for item in each] for each in taken if not any(item.is_out for item in each)]
 
 
 def arguments_of(packet: Any, *args: Any, **named: Any) -> dict[str, Any]:
     """Return the arguments of a call by the names in the schema of its overload; None for those that are not given."""
-    names = next(each for each in _names_of(packet) if len(args) <= len(each) and {*named} <= {*each[len(args) :]})
+    names = next(
+        each for each in names_of_arguments(packet) if len(args) <= len(each) and {*named} <= {*each[len(args) :]}
+    )
     return dict.fromkeys(names) | dict(zip(names, args, strict=False)) | named
 
 
