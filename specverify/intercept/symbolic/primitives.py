@@ -714,7 +714,7 @@ MOVEMENT = table(
                   torch=("constant_pad_nd",), jax=("pad",)),
         Primitive("concatenate", Family.JOINING, np.concatenate, joined, _NO_NUMBERS,
                   torch=("cat",), jax=("concatenate",)),
-        Primitive("stack", Family.JOINING, np.stack, joined, _NO_NUMBERS, torch=("stack",)),
+        Primitive("stack", Family.JOINING, np.stack, joined, _NO_NUMBERS, torch=("stack",), jax=("stack",)),
         _movement("copy", Family.COPY, torch=("clone", "contiguous", "lift_fresh"),
                   jax=("copy", "copy_p", "device_put", "sharding_constraint", "reduce_precision",
                        "optimization_barrier", "stage", "real", "reshard", "layout_constraint")),
