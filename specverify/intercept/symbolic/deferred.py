@@ -94,7 +94,7 @@ class Categorical(Deferred):
             if count_nonzero(pmf) != 1:  # for an outcome that is certain a library may not move its generator on
                 look(self.draw)
             if coupled is not None:
-                coupled.agree(drawn.value(), ask(), self.draw.name)
+                coupled.agree(drawn.value(), pmf, item, self.draw.name)
             return first + drawn.value()
 
         super().__init__(compute)

@@ -35,7 +35,7 @@ from specverify.intercept.symbolic.numbers import SymbolicFloat, SymbolicInt, op
 from specverify.intercept.symbolic.primitives import OF_PYTHON, OF_TORCH, Family, names_of
 from specverify.intercept.symbolic.vectors import Many, as_many
 from specverify.intercept.torch.elementwise import NAMES as OF_WHOLE_NUMBERS
-from specverify.intercept.torch.streams import nobody_answers
+from specverify.intercept.torch.generators import nobody_answers
 from specverify.intercept.torch.tensors import (
     HANDLERS,
     SymbolicTensor,

@@ -36,7 +36,7 @@ from specverify.intercept.torch.elementwise import (
     whole_parts,
 )
 from specverify.intercept.torch.elementwise import NAMES as OF_WHOLE_NUMBERS
-from specverify.intercept.torch.large import NAMES, at_large_first
+from specverify.intercept.torch.large_tensors import NAMES, at_large_first
 from specverify.intercept.torch.tensors import (
     HANDLERS,
     SymbolicTensor,
