@@ -403,7 +403,8 @@ def _tree_counterexample(
     for line in lines:
         program(Replayed(paths_of[line].choices))
     if readings is not None:
-        readings += [Reading((line,), named if faults[line] else "", (), 0.0) for line in lines]
+        unseen = bool(rule) and not any(faults.values())  # the rule shows on other paths
+        readings += [Reading((line,), named if faults[line] or unseen else "", (), 0.0) for line in lines]
     lines = lines[:1] if faults[lines[0]] else lines
     said = _told_with(lines, weights)
     return Counterexample(let=(described(here), *_rows(seen)), then=then, because=said)
