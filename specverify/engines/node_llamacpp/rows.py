@@ -34,7 +34,6 @@ LETTERS: Final = ("a", "b", "ab", "c")
 """What each token writes; the end writes nothing."""
 COARSE: Final = 0.15
 COARSER: Final = 0.25
-NO_END: Final = ("tokenBias", ((END, "never"),))
 
 
 def asked(horizon: int = 4, temperature: float = 1.0, **options: Any) -> Asked:
@@ -56,21 +55,20 @@ def penalty(**numbers: float) -> dict[str, Any]:
     return {"repeatPenalty": {"penalty": 1.0, **numbers}}
 
 
-STAY: Final = {"tokenBias": ((END, "never"),)}
 OPTIONS: Final[Mapping[str, Option]] = {
     "temperature 1": Option(asked(3), COARSER),
-    "temperature 0.7, top-k 3": Option(asked(temperature=0.7, topK=3)),
+    "temperature 0.7, top-k 4": Option(asked(3, temperature=0.7, topK=4)),
     "top-k 2": Option(asked(topK=2)),
     "top-p 0.8": Option(asked(3, topP=0.8)),
     "min-p 0.3": Option(asked(3, minP=0.3)),
     "repetition penalty 1.8, top-k 3": Option(asked(topK=3, **penalty(penalty=1.8))),
     "frequency penalty 0.7, top-k 2": Option(asked(topK=2, **penalty(frequencyPenalty=0.7))),
     "presence penalty 1, top-k 2": Option(asked(topK=2, **penalty(presencePenalty=1.0))),
-    "token bias": Option(asked(topK=2, tokenBias=((0, 3.0), (END, "never")))),
+    "token bias": Option(asked(topK=2, tokenBias=((0, 3.0), (3, "never")))),
     "grammar": Option(asked(grammar="root ::= [ab]+")),
     "one token": Option(asked(1)),
-    "greedy": Option(asked(8, 0.0, **STAY)),
-    "greedy, frequency penalty": Option(asked(8, 0.0, **STAY, **penalty(frequencyPenalty=0.7))),
+    "greedy": Option(asked(8, 0.0)),
+    "greedy, frequency penalty": Option(asked(8, 0.0, **penalty(frequencyPenalty=0.7))),
     "xtc": Option(asked(3, xtc={"probability": 0.5, "threshold": 0.1}), COARSER),
     "xtc, one token": Option(asked(1, xtc={"probability": 0.5, "threshold": 0.1})),
 }
@@ -105,7 +103,7 @@ def rows() -> dict[str, Row]:
             promises["all drafts of the greedy model"] = all_accepted
         for promised, keep in promises.items():
             temperature = 0.0 if keep is all_accepted else 1.0
-            result[f"{name}/{promised}"] = _promise(way, asked(8, temperature, **STAY), keep)
+            result[f"{name}/{promised}"] = _promise(way, asked(8, temperature), keep)
     return {name: row for name, row in result.items() if name != "plain/all drafts of the greedy model"}
 
 
