@@ -10,7 +10,8 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -26,6 +27,8 @@ ACTIVE: Final = 128
 RIGHT: Final[Tokens] = (1,)
 """The outcome of a text whose promise beside the law is kept."""
 WRONG: Final[Tokens] = (0,)
+ENDING: Final = 2.0
+"""Seconds that a process has to end by itself."""
 CONFIDENCE: Final = 1e-3
 """How far a returned probability may be from that in float64: a hundred times its rounding."""
 
@@ -67,22 +70,45 @@ def command(words: Sequence[str]) -> list[str]:
     return ["node", str(HERE / "driver.mjs"), files["target"], *(files.get(word, word) for word in words)]
 
 
-@cache
-def process(words: tuple[str, ...]) -> Any:
-    """Return the process of a way; it answers until this process ends."""
-    return subprocess.Popen(command(words), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)  # noqa: S603
+_IDLE: Final = dict[tuple[str, ...], Any]()
+"""Arguments of the driver -> a process that waits for a question."""
 
 
-def ask(way: Way, question: dict[str, Any]) -> dict[str, Any]:
-    """Return the answer to a question. Raises ``RuntimeError`` if it is an error or the process has ended."""
-    asked = process(way.words)
-    asked.stdin.write(json.dumps(question) + "\n")
-    asked.stdin.flush()
-    line = asked.stdout.readline()
-    answer: dict[str, Any] = json.loads(line) if line else {"error": f"the process ended with {asked.wait()}"}
+def ask(way: Way, question: dict[str, Any]) -> Any:
+    """Return the answer to a question. Raises ``RuntimeError`` if it is an error or the process has ended.
+
+    A process that was interrupted while it answered is ended, and the next question is for a new one.
+    """
+    process: Any = _IDLE.pop(way.words, None) or subprocess.Popen(  # noqa: S603 - the command is ours
+        command(way.words), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    answer = None
+    try:
+        process.stdin.write(json.dumps(question) + "\n")
+        process.stdin.flush()
+        line = process.stdout.readline()
+        answer = json.loads(line) if line else None
+    finally:
+        if answer is None:
+            end(process)
+    if answer is None:
+        raise RuntimeError(f"node-llama-cpp: the process ended with status {process.returncode}")
+    _IDLE[way.words] = process
     if "error" in answer:
         raise RuntimeError(f"node-llama-cpp: {answer['error']}")
     return answer
+
+
+def end(process: Any) -> None:
+    """End a process and close its streams."""
+    with suppress(OSError):
+        process.stdin.close()
+    process.stdout.close()
+    try:
+        process.wait(ENDING)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def answers(way: Way, asked: Asked, seed: int, number: int) -> Answer:
