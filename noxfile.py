@@ -113,9 +113,10 @@ WRITERS = {
     "interception_page": "docs/interception.md",
     "picture": "docs/assets/laws.svg",
     "primitives_page": "docs/primitives.md",
+    "promises_page": "docs/planted-promises.md",
     "refusals_page": "docs/refusals.md",
 }
-"""Modules of tools/pages that write a page in seconds."""
+"""Modules of tools/pages that write a page in seconds, or in minutes: ``promises_page``."""
 
 
 def install_engine(session: nox.Session, name: str, *, newest: bool = False) -> str:
@@ -154,8 +155,10 @@ def install_packages_of_node(session: nox.Session, packages: list[str]) -> str:
 
 @nox.session
 def engines(session: nox.Session) -> None:
-    """Sample the engines named behind --, or all, each installed anew, and write their pages; a run goes on where it
-    was ended. --quick prints a part and its differences to the page, --newest the same of the newest release.
+    """Sample the engines named behind --, or all, and write their pages; --quick or --newest compares a part.
+
+    Each engine is installed anew. A run goes on where it was ended. --quick prints a part of the rows and where they
+    differ from the page, --newest the same of the newest release.
     """
     names = [word for word in session.posargs if not word.startswith("--")]
     newest = "--newest" in session.posargs

@@ -78,7 +78,9 @@ def differences(rows: Mapping[str, PageRow], verdicts: Sequence[Mapping[str, Any
     """Return in which verdicts a quick part differs from the page, and how many are the same."""
     now = {str(verdict["subject"]).partition("/")[2]: _status(verdict) for verdict in verdicts}
     changed = {name: status for name, status in now.items() if name not in rows or rows[name].verdict != status}
-    lines = [f"{name}: {rows[name].verdict if name in rows else 'not on the page'} -> {changed[name]}" for name in changed]
+    lines = [
+        f"{name}: {rows[name].verdict if name in rows else 'not on the page'} -> {changed[name]}" for name in changed
+    ]
     return "\n".join([f"{len(now) - len(changed)} of {len(now)} verdicts are those of the page", *lines])
 
 

@@ -26,8 +26,7 @@ try {
                         break;
             };
             await sequence.clearHistory();
-            const late = new Promise((resolve) => setTimeout(resolve, 9000, "late"));
-            if (await Promise.race([decode(), late]) === "late")
+            if (await Promise.race([decode(), new Promise((end) => setTimeout(end, 9000, "late"))]) === "late")
                 return seed;
         }
         return 200;

@@ -1,4 +1,4 @@
-// node-llama-cpp 3.21.1: a seed does not decide the text beside a draft model.
+// node-llama-cpp 3.21.1: the same seed gives unlike texts beside a draft model.
 //
 //     NODE_LLAMA_CPP=FOLDER node node_llamacpp_seed.mjs [FILE.gguf]
 //

@@ -1,4 +1,4 @@
-"""What node-llama-cpp is judged by: laws to which every option counts, and a driver that another program can stand for."""
+"""What node-llama-cpp is judged by: laws to which every option counts, and a process that is started again."""
 
 from __future__ import annotations
 
@@ -63,6 +63,7 @@ def test_every_option_changes_the_law(rows):
                 assert sum(abs(one.get(text, 0) - other.get(text, 0)) for text in {*one, *other}) > 1e-3, name
 
 
+@pytest.mark.thorough
 def test_an_engine_that_forgets_the_new_tokens_in_a_penalty_is_refuted_and_a_right_one_holds(rows):
     request = rows.asked(3, topK=2, **rows.penalty(frequencyPenalty=0.7))
     right = partial(rows.law, request)

@@ -33,7 +33,9 @@ CONFIDENCE: Final = 1e-3
 """How far a returned probability may be from that in float64: a hundred times its rounding."""
 
 if not (os.environ.get(FOLDER) and shutil.which("node")):
-    raise ImportError(f"the subject of node-llama-cpp needs Node.js, and node_modules in the folder that {FOLDER} names")
+    raise ImportError(
+        f"the subject of node-llama-cpp needs Node.js, and node_modules in the folder that {FOLDER} names"
+    )
 
 
 class Way(NamedTuple):
@@ -120,7 +122,7 @@ def answers(way: Way, asked: Asked, seed: int, number: int) -> Answer:
         more = {"temperature": asked.temperature, "n": min(PARTS, number - part), "seed": (seed * 7919 + part) % 2**31}
         answer = ask(way, question | more)
         columns = (list(map(tuple, answer["tokens"])), *(answer[name] for name in Answer._fields[1:]))
-        result = Answer(*(one + other for one, other in zip(result, columns, strict=True)))  # type: ignore[operator]
+        result = Answer(*(one + other for one, other in zip(result, columns, strict=True)))
     return result
 
 
@@ -156,7 +158,7 @@ def _kept(way: Way, asked: Asked, keep: Keep, seed: int, number: int) -> Sequenc
 def same_again(way: Way, asked: Asked, seed: int, number: int) -> Sequence[bool]:
     """Return whether a seed gives the same text again, after texts of another prompt."""
     first = answers(way, asked, seed, number).texts
-    answers(way, asked._replace(prompt=asked.prompt[::-1] + (0,)), seed, 3)
+    answers(way, asked._replace(prompt=(*asked.prompt[::-1], 0)), seed, 3)
     return [one == other for one, other in zip(first, answers(way, asked, seed, number).texts, strict=True)]
 
 

@@ -77,13 +77,14 @@ WITHOUT_LAW: Final[Mapping[str, Option]] = {
     "temperature 1.5, top-p 0.6": Option(asked(temperature=1.5, topP=0.6), lawful=False),
 }
 DRAFT: Final = ("--draft", "draft")
+ITSELF: Final = "draft of the model itself"
 WAYS: Final[Mapping[str, Way]] = {
     "plain": Way(),
     "plain, four at once": Way(("--sequences", "4")),
     "draft": Way(DRAFT),
     "draft, four at once": Way((*DRAFT, "--sequences", "4")),
     "draft, as it comes": Way(DRAFT, (("minTokens", 1), ("maxTokens", 16), ("minConfidence", 0.6))),
-    "draft of the model itself": Way(("--draft", "target")),
+    ITSELF: Way(("--draft", "target")),
     "lookup": Way(("--lookup",)),
 }
 SHORT: Final = ("temperature 1", "top-k 2", "frequency penalty 0.7, top-k 2", "greedy", "greedy, frequency penalty")
@@ -98,13 +99,10 @@ def rows() -> dict[str, Row]:
         options = {**OPTIONS, **(WITHOUT_LAW if name not in ("plain", *VARIANTS) else {})}
         chosen = {option: options[option] for option in (SHORT if name in VARIANTS else options)}
         result |= {f"{name}/{option}": _row(way, _of(way, each)) for option, each in chosen.items()}
-        promises = {"a seed again": same_again, "confidences": right_confidences}
-        if name == "plain" or name == "draft of the model itself":
-            promises["all drafts of the greedy model"] = all_accepted
-        for promised, keep in promises.items():
-            temperature = 0.0 if keep is all_accepted else 1.0
-            result[f"{name}/{promised}"] = _promise(way, asked(8, temperature), keep)
-    return {name: row for name, row in result.items() if name != "plain/all drafts of the greedy model"}
+        promises: dict[str, Keep] = {"a seed again": same_again, "confidences": right_confidences}
+        result |= {f"{name}/{promised}": _promise(way, asked(8), keep) for promised, keep in promises.items()}
+    result[f"{ITSELF}/all drafts of the greedy model"] = _promise(WAYS[ITSELF], asked(8, 0.0), all_accepted)
+    return result
 
 
 def _of(way: Way, option: Option) -> Option:
