@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from array_api_compat import array_namespace
 
-from .arguments import argument_error
+from .validation import argument_error
 
 BLOCKS = 128
 """Into so many blocks a long row is cut, whose sums are looked at first; it divides the vocabularies of models."""

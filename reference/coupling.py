@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
-from .arguments import checked_token
 from .pmf import check_pmfs, check_same_vocabulary
 from .types import Draws, Pmf, Site
+from .validation import checked_token
 
 
 def accept_probability(p: Pmf, q: Pmf, token: int) -> Any:

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .algorithms import autoregressive, egag, nasd, speculative_sampling
-from .arguments import argument_error, check_integer, check_integers, checked_tokens
 from .pmf import check_pmf, is_plainly_pmf
 from .rounds import AcceptanceStatistics, acceptance_statistics
 from .types import Decoder, Draws, LanguageModel, Pmf, Round, Site, Task, Tokens
+from .validation import argument_error, check_integer, check_integers, checked_tokens
 
 
 class Sampled:

@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from array_api_compat import array_namespace
 
-from .arguments import argument_error, check_integer, check_integers, is_integer
 from .types import Tokens
+from .validation import argument_error, check_integer, check_integers, is_integer
 
 
 class KeepLengths(NamedTuple):

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace, device
 
-from .arguments import check_integer, checked_token
 from .types import LanguageModel, Pmf, Tokens
+from .validation import check_integer, checked_token
 
 _TOLERANCE = {2: 1e-1, 4: 1e-4, 8: 1e-9}
 """How far from 1 a pmf may sum, by bytes per entry: generous multiples of the rounding of one softmax."""

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import Any, NamedTuple, ParamSpec, Protocol, cast
 
-from .arguments import checked_tokens
 from .pmf import checked_model
 from .types import (
     Decoder,
@@ -23,6 +22,7 @@ from .types import (
     Tokens,
     Verifier,
 )
+from .validation import checked_tokens
 
 
 def chain_decoder(task: Task, drafter: Drafter, length: LengthRule, verify: Verifier) -> Decoder:

@@ -12,9 +12,9 @@ from typing import Any, TypeAlias
 
 from array_api_compat import array_namespace
 
-from .arguments import argument_error, check_number, checked_token, is_integer
 from .pmf import check_pmf, point_on_argmax
 from .types import LanguageModel, Pmf, Tokens
+from .validation import argument_error, check_number, checked_token, is_integer
 
 Logits: TypeAlias = Any
 """A 1-D float array ``[vocabulary]``; minus infinity forbids a token."""

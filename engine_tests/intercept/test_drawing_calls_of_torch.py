@@ -13,7 +13,7 @@ from torch.nn import functional
 from specverify.intercept.refusals import NeedsValue
 from specverify.intercept.torch import calls as torch_calls
 from specverify.intercept.torch import functions as torch_functions
-from specverify.intercept.torch import streams
+from specverify.intercept.torch import generators
 from specverify.statistics import FitVerdict
 from test_support.intercept.drawing_calls import LINES, cases, fits, law_of, missing, really, unanswered_law
 from test_support.intercept.torch_under_test import TORCH
@@ -67,10 +67,10 @@ def new_operation():
     """An operation that draws, as a later version of torch may bring it."""
     library = torch.library.Library("aten", "FRAGMENT")
     library.define("noise(Tensor x) -> Tensor", tags=(torch.Tag.nondeterministic_seeded,))
-    streams.drawing_names.cache_clear()
+    generators.drawing_names.cache_clear()
     yield "torch.ops.aten.noise"
     library._destroy()
-    streams.drawing_names.cache_clear()
+    generators.drawing_names.cache_clear()
 
 
 def test_an_operation_that_a_later_version_brings_is_named(new_operation):

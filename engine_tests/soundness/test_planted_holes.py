@@ -27,8 +27,8 @@ from specverify.intercept.cpython.sandbox import look_around, moved
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.refusals import NeedsValue
 from specverify.intercept.run import PROCESS
+from specverify.intercept.torch import generators as torch_streams
 from specverify.intercept.torch import passes
-from specverify.intercept.torch import streams as torch_streams
 from specverify.laws.draws import Narrated, Tape
 from specverify.run import verify
 from specverify.testing import plans

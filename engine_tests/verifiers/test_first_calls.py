@@ -12,7 +12,7 @@ import torch
 from specverify.base.verdict import Status
 from specverify.laws.draws import NotAFunctionOfItsDraws
 from specverify.subjects import verifier
-from specverify.subjects.arrays import arrays_of
+from specverify.subjects.array_kinds import arrays_of
 from specverify.testing import check_verifier
 
 

@@ -19,8 +19,8 @@ from specverify.base.parallel import WorkerDied, in_parallel
 from specverify.cli import app, main
 from specverify.laws.enumeration import decoder_law, program_law
 from specverify.laws.grid import chain_breakpoints, chain_grid_law, grid_law, grid_tables
+from specverify.laws.model_strategies import pmf_pairs, pmfs, prompts, table_models, table_pairs, tasks
 from specverify.laws.paths import estimated_paths, first_outcomes, paths
-from specverify.laws.strategies import pmf_pairs, pmfs, prompts, table_models, table_pairs, tasks
 from specverify.statistics import (
     calibrated_level,
     confirmed_fit,

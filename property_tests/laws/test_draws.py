@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from reference import flip, generate
 from reference.algorithms import speculative_sampling
 from specverify.laws.draws import FromHypothesis, Narrated, NotAFunctionOfItsDraws, Replayed, Tape, support
+from specverify.laws.model_strategies import pmfs, prompts, tasks
 from specverify.laws.paths import paths
-from specverify.laws.strategies import pmfs, prompts, tasks
 from test_support.laws.rational import P, law_of, pmf
 
 

@@ -14,9 +14,9 @@ from reference.algorithms import nasd_seed_rule, speculative_sampling
 from specverify.laws.draws import MOST_DECISIONS, Decision, NotAFunctionOfItsDraws
 from specverify.laws.enumeration import EnumerationTooLarge, decoder_law, program_law, whole_run
 from specverify.laws.law import Law, combined_law, is_rational, rounding_bound, target_law, total_variation
+from specverify.laws.model_strategies import pmfs, prompts, tasks
 from specverify.laws.paths import estimated_paths, first_outcomes, heaviest_paths, paths
 from specverify.laws.rounding import FLOAT64
-from specverify.laws.strategies import pmfs, prompts, tasks
 from specverify.laws.tables import as_float64, table_pair
 from test_support.laws.rational import P, Q, as_law, examples, law_of, pmf, project
 

@@ -20,7 +20,7 @@ from reference.algorithms import napd, nasd, nasd_seed_rule, speculative_samplin
 from specverify.laws.draws import FromHypothesis, Tape
 from specverify.laws.enumeration import decoder_law
 from specverify.laws.law import target_law
-from specverify.laws.strategies import prompts, tasks
+from specverify.laws.model_strategies import prompts, tasks
 from specverify.laws.tables import one_hot_rows, table_pair
 from test_support.laws.rational import P, Q, always, as_law, distance, examples, law_of, pmf, project
 

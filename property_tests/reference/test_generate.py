@@ -22,7 +22,7 @@ from reference import (
     one_hot,
     speculative_generate,
 )
-from specverify.laws.strategies import pmfs
+from specverify.laws.model_strategies import pmfs
 from specverify.laws.tables import as_float64, table_pair
 from test_support.laws.rational import P, Q, always, as_law, pmf
 

@@ -17,7 +17,7 @@ from specverify import checks
 from specverify.laws.draws import Tape
 from specverify.laws.enumeration import decoder_law
 from specverify.laws.law import target_law
-from specverify.laws.strategies import prompts, tasks
+from specverify.laws.model_strategies import prompts, tasks
 from specverify.mutants.mutant import with_parts
 from test_support.laws.rational import P, Q, always, examples
 

@@ -25,7 +25,7 @@ from reference.trees import (
 )
 from reference.verifiers.speculative_sampling import speculative_sampling
 from specverify.laws.draws import Tape
-from specverify.laws.strategies import prompts, tasks
+from specverify.laws.model_strategies import prompts, tasks
 from test_support.laws.rational import always, pmf
 
 

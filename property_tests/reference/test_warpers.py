@@ -25,8 +25,8 @@ from reference import (
 from reference.algorithms import speculative_sampling
 from specverify.laws.enumeration import decoder_law
 from specverify.laws.law import rounding_bound, target_law, total_variation
+from specverify.laws.model_strategies import pmfs
 from specverify.laws.rounding import FLOAT64
-from specverify.laws.strategies import pmfs
 from test_support.laws.rational import pmf
 
 rows = st.integers(1, 6).flatmap(pmfs)

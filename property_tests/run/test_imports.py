@@ -51,7 +51,7 @@ def test_what_only_prints_imports_nothing_that_decodes(arguments):
     assert loaded & {"numpy", "reference", "specverify.checks", "specverify.mutants", "specverify.intercept"} == set()
 
 
-@pytest.mark.parametrize("module", ["specverify.laws.strategies", "specverify.testing.strategies"])
+@pytest.mark.parametrize("module", ["specverify.laws.model_strategies", "specverify.testing.strategies"])
 def test_strategies_without_hypothesis_name_the_extra(module):
     program = (
         "import sys; sys.modules['hypothesis'] = None\n"

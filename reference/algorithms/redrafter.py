@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..drafters.paths import paths_drafter
+from ..drafters.text_paths import paths_drafter
 from ..models import draft_model
 from ..pmf import top_tokens
 from ..tree_rounds import tree_decoder

@@ -17,11 +17,11 @@ places a pass drafts. Blocks follow each other from left to right, and a round w
 from __future__ import annotations
 
 from ..any_order import Block, filled, masked_model, masked_places
-from ..arguments import check_integer
 from ..coupling import accept_probability, excess_law, flip
 from ..pmf import checked_model, uniform
 from ..rounds import check_unfinished, commit, initial_state
 from ..types import Algorithm, Claim, Decoder, Draws, Reduction, Round, State, Task, Tokens
+from ..validation import check_integer
 
 
 def build(task: Task, block: int = 4, window: int = 4) -> Decoder:

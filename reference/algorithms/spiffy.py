@@ -20,10 +20,10 @@ from __future__ import annotations
 from itertools import product
 
 from ..any_order import Block, filled, masked_model, masked_places
-from ..arguments import check_integer
 from ..pmf import checked_model, top_tokens
 from ..rounds import check_unfinished, commit, initial_state
 from ..types import Algorithm, Claim, Decoder, Draws, Pmf, Reduction, Round, State, Task, Tokens
+from ..validation import check_integer
 
 
 def build(task: Task, block: int = 4, depth: int = 2, width: int = 1) -> Decoder:

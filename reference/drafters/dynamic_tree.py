@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from ..pmf import top_tokens
 from ..types import Drafter, LanguageModel, Tokens
-from .paths import paths_drafter
+from .text_paths import paths_drafter
 
 
 class _Node(NamedTuple):

@@ -11,7 +11,7 @@ from itertools import product
 
 from ..pmf import argmax, top_tokens
 from ..types import Drafter, LanguageModel, Pmf, Tokens
-from .paths import paths_drafter
+from .text_paths import paths_drafter
 
 
 def heads_drafter(heads: Sequence[LanguageModel], widths: Sequence[int]) -> Drafter:

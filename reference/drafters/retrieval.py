@@ -10,7 +10,7 @@ from __future__ import annotations
 from itertools import chain
 
 from ..types import Drafter, Tokens
-from .paths import paths_drafter
+from .text_paths import paths_drafter
 
 
 def continuations(tokens: Tokens, texts: tuple[Tokens, ...], longest: int, depth: int) -> list[Tokens]:

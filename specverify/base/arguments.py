@@ -11,7 +11,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from specverify.reference.arguments import (
+from specverify.reference.validation import (
     argument_error,
     check_integer,
     check_number,

@@ -15,10 +15,10 @@ from specverify.checks.explaining.counterexamples import readable
 from specverify.intercept.distributions import Boundary
 from specverify.intercept.refusals import NeedsValue
 from specverify.intercept.symbolic.large import MANY
-from specverify.laws.call_law import CallLaw, call_law
 from specverify.laws.call_paths import Ending, call_paths
 from specverify.laws.call_rule import Rows
 from specverify.laws.draws import NotAFunctionOfItsDraws, Tape
+from specverify.laws.law_of_call import CallLaw, call_law
 from specverify.laws.rounding import LARGEST, UNDERFLOW, spacing
 from specverify.reference import Draws, Tokens
 from specverify.subjects.emitted import no_token

@@ -22,7 +22,7 @@ from specverify.laws.scenarios import Scenario
 from specverify.reference import Draft, Draws, State, Task, Tokens, chain
 from specverify.reference.models import draft_model
 from specverify.reference.trees import path_tokens
-from specverify.subjects.calls import KeptCall, calls_kept, changed_answer, changed_input, overwrite_inputs
+from specverify.subjects.checked_calls import KeptCall, calls_kept, changed_answer, changed_input, overwrite_inputs
 from specverify.subjects.emitted import ends_left_open
 from specverify.subjects.subject import InScenario, Intercepted, Subject
 

@@ -12,7 +12,7 @@ from types import FrameType, TracebackType
 from specverify import reference
 from specverify.intercept.caller import file_of, standard_library
 from specverify.intercept.caller import is_ours_or_answered as is_library
-from specverify.subjects.calls import given_when_raised
+from specverify.subjects.checked_calls import given_when_raised
 from specverify.subjects.subject import UnusableSubject
 
 FileLine = tuple[str, int]

@@ -123,9 +123,9 @@ class Coupled:
                 raise self._part(f"{name} asks with weights {masses.tolist()}, drawn from {weights.tolist()}")
         return item.outcome
 
-    def agree(self, one: int, other: int, name: str) -> None:
+    def agree(self, outcome: int, pmf: Any, item: Item, name: str) -> None:
         """Raise ``Parted`` if two recorded draws are examined as one."""
-        if one != other:
+        if outcome != self.outcome(pmf, item, name):
             raise self._part(f"{name} is examined as a draw made before, which gave another outcome")
 
     def cell(self, uniform: Any, pmf: Any, lies: Callable[[float], int]) -> int:
@@ -225,7 +225,8 @@ class Coupled:
 
     def left(self) -> str:
         """Return the first call of the plain run that was not made again; nothing if all were."""
-        return f"{self._records[0]} was not made again" if self._records else ""
+        drawing = (record for record in self._records if _draws(record))
+        return next((f"{record} was not made again" for record in drawing), "")
 
     # What it finds
 
@@ -276,6 +277,14 @@ class Coupled:
     def _part(self, what: str) -> Parted:
         self.parted.append(what)
         return Parted(what)
+
+
+def _draws(record: Record) -> bool:
+    """Return whether a call drew a number: of a shape without elements none is drawn."""
+    try:
+        return bool(items_of(record))
+    except NotRecorded:
+        return True
 
 
 __all__ = ["Coupled", "NotRecorded", "Parted"]

@@ -93,7 +93,7 @@ class Process:
         self.watched: list[tuple[Any, str]] = []
         """Generators that may be drawn from unseen, each with what it is called."""
         self.generators: list[Any] = []
-        """All generators that can be reached."""
+        """All generators that can be reached, each ``generator_states.Held``."""
         self.clocks: list[tuple[Any, Any]] = []
         """Places of foreign code that hold a clock, and the clock."""
         self.modules = 0

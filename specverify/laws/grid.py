@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from specverify.base.arguments import argument_error, check_callable, check_integer, check_number, check_seed
-from specverify.base.arrays import host_array
+from specverify.base.host_arrays import host_array
 from specverify.laws.law import Law
 from specverify.laws.paths import paths
 from specverify.reference import (

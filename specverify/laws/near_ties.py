@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from specverify.reference import Tokens
-from specverify.reference.arguments import shown
+from specverify.reference.validation import shown
 
 NO_TOKEN = -1
 """Stands for the token of a text that has ended."""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from specverify.reference import Tokens
-from specverify.subjects.arrays import BareVerifier
+from specverify.subjects.array_kinds import BareVerifier
 from specverify.subjects.made_engine import EngineScenario, Made
 
 GAMMA = 2

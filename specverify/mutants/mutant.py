@@ -24,7 +24,7 @@ from specverify.reference import (
 )
 from specverify.reference.verifiers.accept_or_replace import accept_or_replace
 from specverify.subjects.algorithm import algorithm_subject
-from specverify.subjects.arrays import BareVerifier
+from specverify.subjects.array_kinds import BareVerifier
 from specverify.subjects.subject import Subject
 
 CATEGORIES: dict[str, str] = {

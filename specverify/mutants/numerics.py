@@ -33,7 +33,7 @@ from specverify.reference import (
     residual,
 )
 from specverify.reference.trees import child_pmf
-from specverify.subjects.arrays import BareVerifier
+from specverify.subjects.array_kinds import BareVerifier
 from specverify.subjects.batched_verifier import batched_subject
 from specverify.subjects.subject import Subject
 from specverify.subjects.verifier import verifier_subject

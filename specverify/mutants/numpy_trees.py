@@ -15,7 +15,7 @@ from specverify.mutants.mutant import Mutant
 from specverify.mutants.numpy_verifiers import drawn, owed
 from specverify.reference import Claim, Tokens
 from specverify.reference.tree_layouts import path_candidates, path_indices
-from specverify.subjects.arrays import BareVerifier
+from specverify.subjects.array_kinds import BareVerifier
 from specverify.subjects.subject import Subject
 from specverify.subjects.tree_batches import tree_batch_subject
 from specverify.subjects.tree_verifier import Drafts, tree_subject

@@ -16,7 +16,7 @@ import numpy as np
 from specverify.laws.enumeration import whole_run
 from specverify.mutants.mutant import Mutant
 from specverify.reference import Draws, LanguageModel, Task, Tokens, warped
-from specverify.subjects.arrays import BareVerifier
+from specverify.subjects.array_kinds import BareVerifier
 from specverify.subjects.batched_verifier import batched_subject
 from specverify.subjects.given_calls import calls_subject
 from specverify.subjects.hard_calls import hard_calls

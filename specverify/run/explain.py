@@ -11,8 +11,8 @@ from importlib.resources import files
 
 from specverify.base.arguments import nearest
 from specverify.checks import CHECKS, FILES, Check
-from specverify.checks.caches import checks_of_cache
-from specverify.checks.drafters import checks_of_drafter
+from specverify.checks.cache_checks import checks_of_cache
+from specverify.checks.drafter_checks import checks_of_drafter
 from specverify.engines import engine_subjects, tables
 from specverify.mutants import CATEGORIES, mutants
 from specverify.reference import ALGORITHMS

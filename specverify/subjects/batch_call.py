@@ -12,9 +12,9 @@ import numpy as np
 from specverify.laws.paths import Undecided
 from specverify.laws.rounding import NEGLIGIBLE
 from specverify.reference import Draft, Draws, Task, Tokens
-from specverify.subjects.arrays import Attempt, BareVerifier, arrays_of
+from specverify.subjects.array_kinds import Attempt, BareVerifier, arrays_of
 from specverify.subjects.batch_answers import check_rows
-from specverify.subjects.calls import Convert, called
+from specverify.subjects.checked_calls import Convert, called
 from specverify.subjects.emitted import OpenEnd, emitted_row, ends_left_open, left_open
 from specverify.subjects.logits_verifier import PARAMETERS
 from specverify.subjects.remembered_calls import answer_of

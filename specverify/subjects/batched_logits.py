@@ -16,10 +16,10 @@ from typing import Any
 from specverify.base.callables import first_line
 from specverify.laws.deep_scenarios import CROWDED
 from specverify.reference import Claim
-from specverify.subjects.arrays import BareVerifier
+from specverify.subjects.array_kinds import BareVerifier
 from specverify.subjects.batch_call import BESIDE, Arguments, attempted
 from specverify.subjects.batched_verifier import build, crowded_variant, place_of, together
-from specverify.subjects.calls import Convert
+from specverify.subjects.checked_calls import Convert
 from specverify.subjects.deep import AtGamma, deep_of
 from specverify.subjects.logits_verifier import Setting, logits_rows, passed, processed, settings_of, untied_logits
 from specverify.subjects.subject import Subject, Variant

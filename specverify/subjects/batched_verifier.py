@@ -32,7 +32,7 @@ from specverify.laws.law import target_law
 from specverify.laws.paths import Undecided
 from specverify.reference import Claim, Decoder, Draft, Draws, State, Task, Tokens, chain
 from specverify.reference.models import draft_model
-from specverify.subjects.arrays import BareVerifier
+from specverify.subjects.array_kinds import BareVerifier
 from specverify.subjects.batch_call import (
     BESIDE,
     CROWD,

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 from specverify.intercept.symbolic.deferred import known
 from specverify.laws.rounding import FLOAT32, spacing
 from specverify.reference import Tokens
-from specverify.reference.arguments import shown
+from specverify.reference.validation import shown
 from specverify.subjects.awaited import Stream, awaited
 from specverify.subjects.engine_answers import TOKENS, elements_of_row, value_at
 from specverify.subjects.subject import UnusableSubject

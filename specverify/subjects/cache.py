@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from specverify.reference import Tokens, keep_lengths
-from specverify.reference.arguments import shown
+from specverify.reference.validation import shown
 from specverify.subjects.subject import UnusableSubject
 
 Operation = tuple[str, Any]

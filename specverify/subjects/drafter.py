@@ -18,7 +18,7 @@ from specverify.base.callables import first_line
 from specverify.intercept.distributions import Forced
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.reference import Draws, Tokens
-from specverify.reference.arguments import shown
+from specverify.reference.validation import shown
 from specverify.subjects.engine import tokens_of
 from specverify.subjects.proposed import DraftRequest, Proposed, numbers_of
 from specverify.subjects.seeded import seeded

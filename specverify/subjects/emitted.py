@@ -25,7 +25,7 @@ from specverify.intercept.symbolic.deferred import Categorical, Deferred, Law, c
 from specverify.laws import rounding
 from specverify.laws.paths import Undecided
 from specverify.reference import Draws, Tokens, check_pmf
-from specverify.reference.arguments import shown
+from specverify.reference.validation import shown
 from specverify.subjects.subject import UnusableSubject
 
 NOT_TOKENS = {

@@ -27,7 +27,7 @@ from specverify.laws.enumeration import complete_law
 from specverify.laws.near_ties import Logits
 from specverify.laws.paths import Undecided
 from specverify.reference import Claim, Draws, Tokens
-from specverify.reference.arguments import shown
+from specverify.reference.validation import shown
 from specverify.subjects.awaited import Stream, awaited
 from specverify.subjects.call_arguments import run_seeds, sample_seeds, with_seeds
 from specverify.subjects.emitted import check_type, in_order, number_of

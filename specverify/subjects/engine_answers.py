@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 
 from specverify.intercept.symbolic.deferred import known
 from specverify.reference import Tokens
-from specverify.reference.arguments import shown
+from specverify.reference.validation import shown
 from specverify.subjects.awaited import Stream, awaited
 from specverify.subjects.emitted import check_type, in_order, number_of
 from specverify.subjects.subject import UnusableSubject

@@ -19,7 +19,7 @@ from specverify.intercept.symbolic.large import at_large
 from specverify.laws.call_paths import Ending
 from specverify.laws.rounding import FLOAT32, spacing
 from specverify.reference import Claim, Draws, Tokens
-from specverify.subjects.arrays import BareVerifier, takes_tensors
+from specverify.subjects.array_kinds import BareVerifier, takes_tensors
 from specverify.subjects.batch_answers import check_rows
 from specverify.subjects.batch_call import accepted_whole, invoked, rejected_at_once
 from specverify.subjects.keys import keyed

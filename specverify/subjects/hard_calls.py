@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from specverify.base.arguments import check_choice, check_integer, check_seed
-from specverify.laws.call_law import edges
+from specverify.laws.law_of_call import edges
 from specverify.subjects.recorded_calls import TOLERANCES, Call, LogitsCall
 
 Pair = tuple[Any, Any]

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from specverify.base.arrays import host_array
+from specverify.base.host_arrays import host_array
 from specverify.laws.draws import Tape
 from specverify.laws.grid import GridCell, cells_between, chain_breakpoints, drafted, rows_of
 from specverify.reference import Draws, Site, Tokens, Verified, chain

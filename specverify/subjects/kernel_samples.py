@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from specverify.base.arrays import host_array
+from specverify.base.host_arrays import host_array
 from specverify.subjects.kernel import Kernel
 from specverify.subjects.kernel_calls import KernelBatch, as_given, called, given_batch
 from specverify.subjects.kernel_designs import Design

@@ -26,8 +26,8 @@ from specverify.base.callables import first_line
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.reference import Claim, Decoder, Draft, Draws, LanguageModel, State, Task, Tokens, warped
 from specverify.reference.models import draft_model
-from specverify.subjects.arrays import SMALL_DRAFT, SMALL_P, SMALL_Q, BareVerifier, arrays_of
-from specverify.subjects.calls import Convert, called
+from specverify.subjects.array_kinds import SMALL_DRAFT, SMALL_P, SMALL_Q, BareVerifier, arrays_of
+from specverify.subjects.checked_calls import Convert, called
 from specverify.subjects.deep import deep_of
 from specverify.subjects.emitted import drawn_row, emitted_row
 from specverify.subjects.remembered_calls import answer_of

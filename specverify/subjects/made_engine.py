@@ -38,7 +38,7 @@ from specverify.laws.paths import Undecided
 from specverify.laws.scenarios import Scenario, handed_task
 from specverify.laws.size_scenarios import NO_SIZES, Sizes, size_scenarios
 from specverify.reference import Draws, LanguageModel, Pmf, Site, Tokens
-from specverify.reference.arguments import shown
+from specverify.reference.validation import shown
 from specverify.subjects.call_arguments import run_seeds, sample_seeds, takes_prompt, with_seeds
 from specverify.subjects.engine import DETECT, LOSSLESS, SAMPLED, Decode, opened, tokens_of, watched
 from specverify.subjects.engine_forms import UNLIKE_PROMPTS, EngineForm, ProbedCall, form_of_calls

@@ -24,7 +24,7 @@ from specverify.laws.law import target_law
 from specverify.laws.scenarios import Scenario, handed_task
 from specverify.laws.size_scenarios import many_rows
 from specverify.reference import Tokens
-from specverify.reference.arguments import shown
+from specverify.reference.validation import shown
 from specverify.subjects.awaited import awaited
 from specverify.subjects.call_arguments import takes_prompt, takes_seed
 from specverify.subjects.engine import tokens_of

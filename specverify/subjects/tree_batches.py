@@ -27,9 +27,9 @@ from specverify.reference.kv_cache import tree_depths
 from specverify.reference.models import draft_model
 from specverify.reference.trees import children, leaves
 from specverify.reference.types import never
-from specverify.subjects.arrays import Attempt, BareVerifier, arrays_of
+from specverify.subjects.array_kinds import Attempt, BareVerifier, arrays_of
 from specverify.subjects.batched_verifier import of_rows
-from specverify.subjects.calls import Convert
+from specverify.subjects.checked_calls import Convert
 from specverify.subjects.subject import Context, EngineProgram, Subject, Variant
 from specverify.subjects.tree_answers import TreeAnswer, read_answers
 from specverify.subjects.tree_verifier import (

@@ -14,7 +14,7 @@ from specverify.base.arguments import argument_error, check_choice, check_flag
 from specverify.base.callables import told_apart
 from specverify.reference import Tokens
 from specverify.reference.kv_cache import tree_depths
-from specverify.subjects.arrays import BareVerifier
+from specverify.subjects.array_kinds import BareVerifier
 from specverify.subjects.keys import keyed
 from specverify.subjects.subject import Subject
 from specverify.subjects.tree_batches import tree_batch_subject

@@ -46,8 +46,8 @@ from specverify.reference.tree_rounds import tree_decoder
 from specverify.reference.trees import children, path_tokens
 from specverify.reference.verifiers.candidate_set import candidate_set
 from specverify.reference.verifiers.recursive_rejection import recursive_rejection
-from specverify.subjects.arrays import Attempt, BareVerifier, arrays_of
-from specverify.subjects.calls import Convert, Given, called
+from specverify.subjects.array_kinds import Attempt, BareVerifier, arrays_of
+from specverify.subjects.checked_calls import Convert, Given, called
 from specverify.subjects.deep import Cases, where_it_runs
 from specverify.subjects.subject import Context, Subject, Variant
 from specverify.subjects.tree_answers import TreeAnswer, read_answer

@@ -45,8 +45,8 @@ from specverify.reference import (
 from specverify.reference.models import draft_model
 from specverify.reference.rounds import initial_state
 from specverify.subjects.algorithm import float_task
-from specverify.subjects.arrays import SMALL_DRAFT, SMALL_P, SMALL_Q, BareVerifier, arrays_of
-from specverify.subjects.calls import Convert, called
+from specverify.subjects.array_kinds import SMALL_DRAFT, SMALL_P, SMALL_Q, BareVerifier, arrays_of
+from specverify.subjects.checked_calls import Convert, called
 from specverify.subjects.deep import deep_of
 from specverify.subjects.emitted import drawn_row, emitted_row
 from specverify.subjects.remembered_calls import answer_of, answers_of_law, remembered

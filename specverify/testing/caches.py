@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Unpack
 from specverify.base.arguments import argument_error, check_callable, check_count, check_flag
 from specverify.base.verdict import Verdict
 from specverify.checks import Conditions
-from specverify.checks.caches import checks_of_cache
+from specverify.checks.cache_checks import checks_of_cache
 from specverify.reference import Tokens
 from specverify.subjects.cache import CacheUnderTest
 from specverify.subjects.subject import Subject

@@ -8,7 +8,7 @@ from typing import Any, Unpack
 from specverify.base.arguments import argument_error, check_callable, is_token
 from specverify.base.verdict import Verdict
 from specverify.checks import Conditions
-from specverify.checks.drafters import checks_of_drafter
+from specverify.checks.drafter_checks import checks_of_drafter
 from specverify.reference import LanguageModel, Tokens
 from specverify.subjects.drafter import drafter_subject
 from specverify.testing.judged import judge, judged

@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specverify.base.arguments import check_choice, check_integer
-from specverify.laws import strategies as laws
-from specverify.laws.strategies import KINDS, prompts
+from specverify.laws import model_strategies as laws
+from specverify.laws.model_strategies import KINDS, prompts
 from specverify.reference import Draft, Pmf, Tokens, chain
 from specverify.reference.drafters.tree import excluding
 from specverify.subjects.recorded_calls import BatchedCall, Call

@@ -21,7 +21,7 @@ from specverify.laws.tables import as_float64
 from specverify.mutants import Mutant
 from specverify.mutants.mutant import TextAsked
 from specverify.reference import Decoder, Draws, LanguageModel, Pmf, Sampled, Task, Tokens, generate
-from specverify.subjects.arrays import BareVerifier
+from specverify.subjects.array_kinds import BareVerifier
 from specverify.subjects.subject import EngineProgram, Subject, Variant, committed_before, drafts_of
 from specverify.trust.vector_draws import Forced, NotAsked
 from specverify.vectors.all_vectors import all_vectors

@@ -8,7 +8,7 @@ from specverify.vectors.kinds.boundary import BOUNDARY
 from specverify.vectors.kinds.cache_lengths import CACHE
 from specverify.vectors.kinds.law_of_round import LAW
 from specverify.vectors.kinds.stop import STOP
-from specverify.vectors.kinds.tree import TREE
+from specverify.vectors.kinds.tree_pass import TREE
 from specverify.vectors.kinds.verify_chain import CHAIN
 from specverify.vectors.kinds.warp import WARP
 from specverify.vectors.vector import Kind, Vector

@@ -10,7 +10,7 @@ from typing import Any
 from specverify.base.arguments import is_number
 from specverify.laws.rounding import FLOAT32, FLOAT64, Rounding, allowed
 from specverify.reference import Tokens
-from specverify.reference.arguments import shown
+from specverify.reference.validation import shown
 from specverify.vectors.vector import REFUSED, Answer, Judged, Outcome, Vector, VectorResult
 
 RATIONAL = re.compile(r"[0-9]+(/0*[1-9][0-9]*)?")

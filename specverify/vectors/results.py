@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, NoReturn
 
 from specverify.base.arguments import nearest
-from specverify.reference.arguments import shown
+from specverify.reference.validation import shown
 from specverify.vectors.vector import FORMAT_VERSION, RESULTS_FORMAT, Answer, Vector
 
 EXPECTED = (

@@ -18,7 +18,7 @@ from specverify.intercept import python as python_calls
 from specverify.intercept.numpy import NumpyGenerator
 from specverify.intercept.symbolic import algebra, continuous, deferred, primitives, races, steps, together, uniform
 from specverify.intercept.torch import functions, handlers
-from specverify.intercept.torch import streams as torch_streams
+from specverify.intercept.torch import generators as torch_streams
 from specverify.laws.draws import BELOW
 
 RNG = np.random.default_rng(2)

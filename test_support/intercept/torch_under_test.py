@@ -23,7 +23,7 @@ from torch import distributions, nn
 from torch.nn import functional, init
 from torch.utils import data
 
-from specverify.intercept.torch import streams
+from specverify.intercept.torch import generators
 from test_support.intercept.drawing_calls import Library
 
 PLACES = {"torch": torch, "torch.Tensor": torch.Tensor, "torch.nn.functional": functional, "torch._C._nn": torch._C._nn}
@@ -52,7 +52,7 @@ ALIASES = {f"torch.random.{name}" for name in STATES}
 
 
 def _operations() -> Iterator[str]:
-    for name in streams.drawing_names():
+    for name in generators.drawing_names():
         owners = {getattr(owner, name, None): place for place, owner in reversed(PLACES.items())}
         found = [f"{place}.{name}" for function, place in owners.items() if callable(function)]
         yield from found or [f"torch.ops.aten.{name}"]
@@ -98,7 +98,7 @@ def draws_through(function: FunctionType) -> set[str]:
             continue
         seen.add(current)
         named = _names(current.__code__)
-        found |= named & streams.drawing_names()
+        found |= named & generators.drawing_names()
         owners = [owner for name in named if isinstance(owner := current.__globals__.get(name), ModuleType)]
         reached = [current.__globals__.get(name) for name in named]
         reached += [vars(owner).get(name) for owner in owners for name in named]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.symbolic.large import at_large
-from specverify.laws.call_law import call_law
+from specverify.laws.law_of_call import call_law
 from specverify.subjects.open_rows import ending_of
 
 

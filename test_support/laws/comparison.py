@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from reference import generate
 from specverify.laws.draws import Tape
 from specverify.laws.enumeration import decoder_law
-from specverify.laws.strategies import tasks
+from specverify.laws.model_strategies import tasks
 
 seeds = st.integers(0, 1000)
 small = tasks(3, 2, 6)

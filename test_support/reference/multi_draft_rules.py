@@ -21,7 +21,7 @@ from reference.verifiers.k_seq import k_seq
 from reference.verifiers.optimal_transport import optimal_transport
 from reference.verifiers.recursive_rejection import recursive_rejection
 from reference.verifiers.traversal import traversal
-from specverify.laws.strategies import pmf_pairs
+from specverify.laws.model_strategies import pmf_pairs
 from test_support.laws.rational import always, law_of, project
 
 F = Fraction

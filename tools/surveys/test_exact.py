@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from mends.mending import Edit, mended
 
-from specverify.engines.vllm import kernels
+from specverify.engines.vllm import kernel_statements as kernels
 from specverify.engines.vllm.adapter import BESIDE, Way, engine, generate, parameters
 from specverify.engines.vllm.exact import DRAFT, exact_subject
 from specverify.engines.vllm.mends import EXPAND, RANDOM, around

@@ -16,7 +16,7 @@ import torch
 import vllm._custom_ops  # noqa: F401 - loads the compiled functions
 from vllm.utils import cpu_triton_utils as stand_ins
 
-from specverify.engines.vllm import kernels
+from specverify.engines.vllm import kernel_statements as kernels
 
 CALLS, VOCABULARY, MOST = 1000, 8, 3
 

@@ -8,7 +8,7 @@ import pytest
 
 from specverify.engines.huggingface.coverage import NOT_COVERED, REASONS, options, page, used_by, uses
 from specverify.engines.huggingface.generation import assisted_engine, prompt_lookup_engine
-from specverify.engines.huggingface.row import SMALL
+from specverify.engines.huggingface.rows import SMALL
 
 PAGE = Path(__file__).parents[3] / "docs/findings/transformers-5.23.0-options.md"
 

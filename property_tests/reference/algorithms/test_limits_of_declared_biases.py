@@ -25,7 +25,7 @@ from reference.algorithms import (
 )
 from specverify.laws.enumeration import decoder_law
 from specverify.laws.law import target_law
-from specverify.laws.strategies import prompts, tasks
+from specverify.laws.model_strategies import prompts, tasks
 from specverify.laws.tables import table_pair
 from test_support.laws.rational import Q, always, examples, law_of, pmf
 

@@ -16,7 +16,7 @@ from reference.algorithms.cactus import BITS, kept_probability, raised, raised_m
 from reference.algorithms.fly import staying, top_entropy
 from reference.coupling import overlap
 from specverify.laws.enumeration import decoder_law
-from specverify.laws.strategies import pmf_pairs
+from specverify.laws.model_strategies import pmf_pairs
 from specverify.laws.tables import table_pair
 from test_support.laws.rational import P, Q, always, as_law, distance, examples, flips, law_of, pmf, project
 

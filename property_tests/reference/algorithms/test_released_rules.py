@@ -27,7 +27,7 @@ from reference.algorithms.hierarchical import backward, ratios, stays
 from reference.verifiers.block_verification import capped_ratios
 from specverify.laws.enumeration import decoder_law
 from specverify.laws.law import target_law
-from specverify.laws.strategies import pmf_pairs
+from specverify.laws.model_strategies import pmf_pairs
 from specverify.laws.tables import table_pair
 from test_support.laws.rational import P, Q, always, examples, law_of, pmf, project
 

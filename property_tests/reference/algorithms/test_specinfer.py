@@ -9,7 +9,7 @@ from hypothesis import given
 from reference import Draft
 from reference.verifiers.recursive_rejection import in_random_order, recursive_rejection, try_at_random
 from specverify.laws.draws import Narrated, Tape
-from specverify.laws.strategies import pmf_pairs
+from specverify.laws.model_strategies import pmf_pairs
 from test_support.laws.rational import P, Q, always, examples, law_of, pmf, project
 
 OTHER = pmf(".1", ".1", ".8")

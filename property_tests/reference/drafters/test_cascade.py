@@ -18,7 +18,7 @@ from reference.verifiers.speculative_sampling import speculative_sampling as spe
 from specverify.laws.draws import Replayed, Tape
 from specverify.laws.enumeration import decoder_law
 from specverify.laws.law import target_law
-from specverify.laws.strategies import prompts, tasks
+from specverify.laws.model_strategies import prompts, tasks
 from test_support.laws.comparison import rounds, same_law, seeds, small
 from test_support.laws.rational import P, Q, always, as_law, distance, examples, law_of, pmf, project, vector
 

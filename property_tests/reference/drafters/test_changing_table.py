@@ -28,8 +28,8 @@ from specverify.base.verdict import Status
 from specverify.checks import check_named
 from specverify.laws.enumeration import decoder_law
 from specverify.laws.law import target_law
+from specverify.laws.model_strategies import pmf_pairs, prompts, tasks
 from specverify.laws.paths import paths
-from specverify.laws.strategies import pmf_pairs, prompts, tasks
 from specverify.laws.tables import as_float64, table_pair
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.algorithm import algorithm_subject

@@ -24,7 +24,7 @@ from reference.drafters.distillation import (
     visits,
 )
 from specverify.laws.law import target_law
-from specverify.laws.strategies import prompts, tasks
+from specverify.laws.model_strategies import prompts, tasks
 from test_support.laws.rational import P, Q, always, examples, law_of, pmf
 
 DIVERGENCES = {

@@ -11,7 +11,7 @@ from reference import Task, argmax, generate
 from reference.algorithms import hydra_heads, medusa_heads, mtp, pass_look_ahead, space, speculative_sampling
 from reference.drafters.head_chain import dependent_head, independent_heads, look_ahead_heads
 from specverify.laws.draws import Replayed, Tape
-from specverify.laws.strategies import prompts
+from specverify.laws.model_strategies import prompts
 from specverify.laws.tables import table_pair
 from test_support.laws.comparison import rounds, seeds, small
 from test_support.laws.rational import always, law_of, pmf

@@ -24,7 +24,7 @@ from reference.algorithms import nasd
 from reference.lengths.constant import never
 from reference.verifiers.greedy_match import greedy_match
 from specverify.laws.draws import Replayed, Tape
-from specverify.laws.strategies import prompts, tasks
+from specverify.laws.model_strategies import prompts, tasks
 from test_support.laws.rational import always, law_of, pmf
 
 texts = st.lists(st.integers(0, 3), max_size=10).map(tuple)

@@ -10,7 +10,7 @@ from reference.algorithms import autoregressive, ouroboros, rest
 from reference.drafters.phrases import extra_phrases, phrases_drafter, put_right
 from reference.lengths.constant import never
 from specverify.laws.draws import Replayed, Tape
-from specverify.laws.strategies import prompts, tasks
+from specverify.laws.model_strategies import prompts, tasks
 from specverify.laws.tables import one_hot_rows
 from test_support.laws.comparison import same_law
 from test_support.laws.rational import always, examples, pmf

@@ -21,7 +21,7 @@ from reference.drafters.self_draft import partial_model
 from reference.lengths.adaptive_threshold import Schedule, Threshold, adaptive_threshold, threshold_after
 from reference.verifiers.speculative_sampling import speculative_sampling as speculative
 from specverify.laws.draws import Tape
-from specverify.laws.strategies import prompts
+from specverify.laws.model_strategies import prompts
 from test_support.laws.comparison import rounds, seeds, small
 from test_support.laws.rational import P, Q, always, as_law, distance, law_of, pmf, vector
 

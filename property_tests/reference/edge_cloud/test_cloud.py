@@ -21,7 +21,7 @@ from reference.edge_cloud.wire import decode
 from specverify.laws.draws import Tape
 from specverify.laws.enumeration import decoder_law
 from specverify.laws.law import target_law
-from specverify.laws.strategies import prompts, tasks
+from specverify.laws.model_strategies import prompts, tasks
 from specverify.laws.tables import table_pair
 from test_support.laws.rational import P, Q, always, distance, examples, law_of
 from test_support.reference.edge_cloud_sessions import (

@@ -17,7 +17,7 @@ from reference.lengths.gating import Gate
 from specverify.laws.draws import Tape
 from specverify.laws.enumeration import decoder_law
 from specverify.laws.law import target_law
-from specverify.laws.strategies import prompts, tasks
+from specverify.laws.model_strategies import prompts, tasks
 from specverify.laws.tables import table_pair
 from test_support.laws.rational import P, Q, always, as_law, distance, examples, law_of, pmf, project
 

@@ -26,7 +26,7 @@ from reference.lengths.gating import Gate
 from reference.verifiers.gumbel_coupling import agreement_probability
 from specverify.laws.enumeration import decoder_law
 from specverify.laws.law import target_law
-from specverify.laws.strategies import prompts, tasks
+from specverify.laws.model_strategies import prompts, tasks
 from specverify.laws.tables import table_pair
 from specverify.statistics import FitVerdict, confirmed_fit, goodness_of_fit, samples_for, stage_level
 from test_support.laws.rational import P, Q, always, distance, examples, law_of, pmf, project

@@ -30,7 +30,7 @@ from reference.algorithms import confidence_stopping, dynamic_k, egag, speculati
 from reference.lengths.constant import never
 from reference.verifiers.speculative_sampling import speculative_sampling as speculative
 from specverify.laws.draws import Tape
-from specverify.laws.strategies import pmfs, prompts, tasks
+from specverify.laws.model_strategies import pmfs, prompts, tasks
 from specverify.laws.tables import table_pair
 from test_support.laws.rational import always, pmf
 

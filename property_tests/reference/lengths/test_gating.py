@@ -15,7 +15,7 @@ from reference.lengths.gating import Gate, dropout_variance, entropy, gated, har
 from reference.verifiers.speculative_sampling import speculative_sampling as speculative
 from specverify.laws.enumeration import decoder_law
 from specverify.laws.law import target_law
-from specverify.laws.strategies import prompts, tasks
+from specverify.laws.model_strategies import prompts, tasks
 from test_support.laws.comparison import rounds, seeds, small
 from test_support.laws.rational import P, Q, always, examples, pmf
 

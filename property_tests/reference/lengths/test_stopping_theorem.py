@@ -35,7 +35,7 @@ from reference.lengths.constant import never
 from reference.verifiers.speculative_sampling import speculative_sampling
 from specverify.laws.enumeration import decoder_law
 from specverify.laws.law import target_law
-from specverify.laws.strategies import pmf_pairs, prompts, tasks
+from specverify.laws.model_strategies import pmf_pairs, prompts, tasks
 from specverify.laws.tables import table_pair
 from test_support.laws.rational import P, Q, always, as_law, distance, examples, law_of, pmf, project, vector
 

@@ -20,7 +20,7 @@ from reference.verifiers.optimal_transport import optimal_transport
 from reference.verifiers.recursive_rejection import recursive_rejection
 from specverify.laws.enumeration import decoder_law
 from specverify.laws.law import target_law
-from specverify.laws.strategies import pmf_pairs
+from specverify.laws.model_strategies import pmf_pairs
 from specverify.laws.tables import table_pair
 from test_support.laws.rational import P, Q, always, as_law, distance, examples, flips, law_of, pmf, project
 from test_support.reference.multi_draft_rules import accepted, expected_tokens

@@ -10,12 +10,12 @@ from specverify.checks.check import Check
 from specverify.checks.kernels import (
     answers_are_rounds,
     calls_repeat,
-    draws_are_independent,
-    law_is_target,
-    rows_are_independent,
-    samples_fit_law,
+    kernel_draws_are_independent,
+    kernel_law_is_target,
+    kernel_rows_are_independent,
+    kernel_samples_fit_law,
+    kernel_support_at_boundary_draws,
     streams_are_independent,
-    support_at_boundary_draws,
 )
 from specverify.statistics.independence import samples_of_tables
 from specverify.subjects.kernel import Kernel
@@ -51,9 +51,9 @@ def checks_of_uniforms(
     return (
         answers_are_rounds.check_of(all_rounds),
         *calls_repeat.checks_of(all_rounds),
-        rows_are_independent.check_of(all_rounds),
-        *law_is_target.checks_of([*all_rounds, *within, *deeper]),
-        *support_at_boundary_draws.checks_of(all_rounds),
+        kernel_rows_are_independent.check_of(all_rounds),
+        *kernel_law_is_target.checks_of([*all_rounds, *within, *deeper]),
+        *kernel_support_at_boundary_draws.checks_of(all_rounds),
     )
 
 
@@ -91,12 +91,12 @@ def checks_of_samples(
 ) -> tuple[Check, ...]:
     """Return the checks of a kernel with an internal generator; with ``deep`` also its law with more drafts."""
     tv, dependence, large, alarm, miss, seed = precision
-    sampled = samples_fit_law.situations_to_sample(kernel, gammas, vocabularies, tv, large, calls)
-    sampled += samples_fit_law.deep_situations_to_sample(kernel, tv, calls) if deep else []
+    sampled = kernel_samples_fit_law.situations_to_sample(kernel, gammas, vocabularies, tv, large, calls)
+    sampled += kernel_samples_fit_law.deep_situations_to_sample(kernel, tv, calls) if deep else []
     gamma, share = max(gammas), alarm / CHECKS
     tables = samples_of_tables(0.85 * dependence, 1, share / 1000, miss)
     return (
         *streams_are_independent.checks_of(kernel, gamma, tables, share, calls, seed),
-        *draws_are_independent.checks_of(kernel, gamma, 2 * tables, share, calls),
-        *samples_fit_law.checks_of(sampled, share),
+        *kernel_draws_are_independent.checks_of(kernel, gamma, 2 * tables, share, calls),
+        *kernel_samples_fit_law.checks_of(sampled, share),
     )

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from specverify.base.arrays import host_array
+from specverify.base.host_arrays import host_array
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.check import Check, Conditions
 from specverify.checks.kernels.answers_are_rounds import ordinary_rows

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from specverify.base.arrays import host_array
+from specverify.base.host_arrays import host_array
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.check import Check, Conditions
 from specverify.checks.kernels.judged_tables import examine_tables

@@ -1,29 +1,171 @@
 """The table of settings: every way in which transformers' ``generate`` speculates, in every situation it documents.
 
-A row is one setting. What it must do is never written down here: it is what the same call does without speculation.
+A row is one setting of one way to speculate. Its promise is not written down here: the same call without speculation
+gives the expected answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from importlib.metadata import version
-from typing import Any
+from typing import Any, NamedTuple
 
+from transformers import GenerationMixin
+
+from specverify.engines.huggingface import model_pairs as pairs
 from specverify.engines.huggingface import situations, special
 from specverify.engines.huggingface.ensemble import ensemble_engine, ensemble_law
 from specverify.engines.huggingface.generation import Build, assisted_engine, early_exit_engine, prompt_lookup_engine
+from specverify.engines.huggingface.modalities import llava_engine, qwen2_vl_engine, whisper_engine
+from specverify.engines.huggingface.model_pairs import universal_pair_engine, unlike_engine
 from specverify.engines.huggingface.objects import objects_call
 from specverify.engines.huggingface.programs import REPLAYS, opened, plain_law
-from specverify.engines.huggingface.row import BASE, OBJECTS, SMALL, TableRow
-from specverify.engines.huggingface.rows_of_models import OF_MODELS
-from specverify.engines.huggingface.rows_of_options import ARGUMENTS, OPTIONS
-from specverify.engines.huggingface.situations import with_arguments
+from specverify.engines.huggingface.situations import broken_off_before, used_before, with_arguments
 from specverify.engines.huggingface.smaller import ProgramSource
 from specverify.engines.huggingface.tiny_models import EngineSetting
 from specverify.engines.huggingface.watch import watched_call
-from specverify.reference import Claim
+from specverify.reference import Claim, Tokens
 from specverify.subjects.subject import EVERYTHING, EngineProgram, Subject
+
+OBJECTS = frozenset({"changed"})
+LawOf = Callable[[EngineSetting], Mapping[Tokens, float]]
+
+
+class TableRow(NamedTuple):
+    """One setting of one way to speculate."""
+
+    build: Build
+    setting: EngineSetting
+    refusal: str = ""
+    """What the library says if it does not take the setting; anything else that it raises is a fault."""
+    documented: tuple[str, ...] = ()
+    """What the library's documentation says a call changes."""
+    declared: LawOf | None = None
+    """The law of a documented lossy mode."""
+    tells: frozenset[str] = EVERYTHING
+    """What is told of a run: ``OBJECTS`` alone unless the prompt is token ids, only the loop runs the target, and
+    float64 is possible."""
+
+
+BASE = EngineSetting("", "llama", horizon=3, vocabulary=4, prompt=(0, 1, 2, 0, 1))
+SMALL = BASE._replace(vocabulary=3)
+"""The same with a third of the runs."""
+
+
+_HEARD = SMALL._replace(prompt=(0,))
+_GREEDY = _HEARD._replace(sample=False)
+_SEEN = SMALL._replace(
+    vocabulary=4, prompt=(3, 3, 3, 3, 0, 1, 2, 0, 1), horizon=2, options=(("suppress_tokens", (3,)),)
+)
+"""An image first, whose token is never drawn."""
+_AGAIN = SMALL._replace(vocabulary=4, prompt=(0, 1, 3, 3, 3, 3, 0, 1), horizon=2)
+"""What stood before the image is said again behind it, and its token is not forbidden."""
+_TWO = SMALL._replace(vocabulary=5, horizon=2)
+_OWN = (("repetition_penalty", 1.7), ("suppress_tokens", (1,)))
+_LONG = _TWO._replace(sample=False, horizon=8, assistant=(("assistant_lookbehind", 1), ("target_lookbehind", 1)))
+DECODER = "WhisperForCausalLM"
+
+OF_MODELS: dict[str, TableRow] = {
+    "assisted/smaller": TableRow(unlike_engine("smaller"), SMALL),
+    "assisted/by-gpt2": TableRow(unlike_engine("gpt2"), SMALL),
+    "assisted/own-processors": TableRow(unlike_engine("llama"), SMALL._replace(assistant=_OWN)),
+    "assisted/by-t5": TableRow(unlike_engine("t5"), SMALL, tells=OBJECTS),
+    "assisted/t5-by-bart": TableRow(unlike_engine("bart"), SMALL._replace(architecture="t5"), tells=OBJECTS),
+    "assisted/t5-by-llama": TableRow(
+        unlike_engine("llama"), SMALL._replace(architecture="t5"), "not used by the model", tells=OBJECTS
+    ),
+    "whisper/assisted": TableRow(whisper_engine(), _HEARD, tells=OBJECTS),
+    "whisper/greedy": TableRow(whisper_engine(), _GREEDY, tells=OBJECTS),
+    "whisper/by-a-decoder": TableRow(whisper_engine(DECODER), _HEARD, tells=OBJECTS),
+    "whisper/by-a-decoder-greedy": TableRow(whisper_engine(DECODER), _GREEDY, tells=OBJECTS),
+    "whisper/prompt-lookup": TableRow(whisper_engine(None), _HEARD, tells=OBJECTS),
+    "whisper/suppressed-at-first": TableRow(
+        whisper_engine(DECODER), _GREEDY._replace(options=(("begin_suppress_tokens", (1,)),)), tells=OBJECTS
+    ),
+    "llava/assisted": TableRow(llava_engine("llava"), _SEEN, tells=OBJECTS),
+    "llava/by-llama": TableRow(llava_engine("llama"), _SEEN, tells=OBJECTS),
+    "llava/prompt-lookup": TableRow(llava_engine(None), _SEEN, tells=OBJECTS),
+    "llava/image-token-drafted": TableRow(llava_engine(None), _AGAIN, tells=OBJECTS),
+    "qwen2-vl/assisted": TableRow(qwen2_vl_engine("qwen2-vl"), _SEEN, tells=OBJECTS),
+    "qwen2-vl/prompt-lookup": TableRow(qwen2_vl_engine(None), _SEEN, tells=OBJECTS),
+    "qwen2-vl/image-token-drafted": TableRow(qwen2_vl_engine("qwen2-vl"), _AGAIN, tells=OBJECTS),
+    "universal/look-behind": TableRow(universal_pair_engine(), _LONG, tells=OBJECTS),
+    "universal/t5": TableRow(universal_pair_engine(architecture="t5"), _TWO, tells=OBJECTS),
+    "universal/after-a-call": TableRow(universal_pair_engine(before=pairs.used_once), _TWO, tells=OBJECTS),
+    "universal/after-a-broken-call": TableRow(universal_pair_engine(before=pairs.broken_once), _TWO, tells=OBJECTS),
+    "mtp/after-a-call": TableRow(used_before(special.mtp_engine(1)), SMALL._replace(horizon=2), tells=OBJECTS),
+    "dflash/after-a-call": TableRow(used_before(special.dflash_engine), SMALL),
+    "dflash/after-a-broken-call": TableRow(broken_off_before(special.dflash_engine), SMALL),
+    "gemma4-assistant/after-a-call": TableRow(used_before(special.gemma4_engine), SMALL._replace(sample=False)),
+}
+"""The prompt of what hears is a sound, of what sees an image and text."""
+
+
+_HOT = {"temperature": 1.5}
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "renormalized": {"options": (("renormalize_logits", True),), "top_k": 2},
+    "epsilon-cutoff": {"options": (("epsilon_cutoff", 0.1),), **_HOT},
+    "eta-cutoff": {"options": (("eta_cutoff", 0.1),), **_HOT},
+    "top-h": {"options": (("top_h", 0.5),), **_HOT},
+    "length-decay": {"options": (("exponential_decay_length_penalty", (1, 1.5)),), "eos": (0,), **_HOT},
+    "encoder-repetition": {"options": (("encoder_repetition_penalty", 1.5),), **_HOT},
+    "encoder-ngram": {"options": (("encoder_no_repeat_ngram_size", 2),), **_HOT},
+    "min-length": {"options": (("min_length", 7),), "eos": (0,), **_HOT},
+    "invalid-values": {"options": (("remove_invalid_values", True),)},
+    "much-time": {"options": (("max_time", 1000.0),)},
+    "prefill-chunks": {"options": (("prefill_chunk_size", 2),)},
+    "dynamic-cache": {"options": (("cache_implementation", "dynamic"),)},
+    "hybrid-cache": {"options": (("cache_implementation", "hybrid"),), "architecture": "gemma2"},
+    "one-draft": {"gamma": 1},
+    "twenty-drafts": {"gamma": 20},
+    "beams": {"options": (("num_beams", 2),), "sample": False},
+}
+"""What differs from ``SMALL``."""
+
+ARGUMENTS: dict[str, tuple[Callable[[Build], Build], dict[str, Any], str, frozenset[str]]] = {
+    "token-types": (
+        partial(with_arguments, arguments=situations.of_two_types, prompt=True),
+        {"architecture": "gpt2"},
+        "",
+        EVERYTHING,
+    ),
+    "positions-passed": (
+        partial(with_arguments, arguments=situations.at_other_positions, prompt=True),
+        {},
+        "",
+        EVERYTHING,
+    ),
+    "last-position": (situations.at_the_last_position, {"architecture": "gpt2", "gamma": 4}, "", EVERYTHING),
+    "allowed-by-prefix": (partial(with_arguments, arguments=situations.with_allowed_tokens), _HOT, "", EVERYTHING),
+    "negative-prompt": (
+        partial(with_arguments, arguments=situations.with_a_negative_prompt),
+        {"options": (("guidance_scale", 1.5),), "temperature": 2.0},
+        "",
+        OBJECTS,
+    ),
+    "ends-and-strings": (
+        partial(with_arguments, arguments=situations.with_a_tokenizer),
+        {"options": (("stop_strings", ("bc",)),), "eos": (0,), "temperature": 2.0},
+        "",
+        EVERYTHING,
+    ),
+    "fp8-cache": (situations.with_a_cache_of_bytes, {}, "", OBJECTS),
+    "streamer": (situations.streamed, {}, "", OBJECTS),
+    "healed-prompt": (situations.with_healed_tokens, {"vocabulary": 4}, "", OBJECTS),
+    "own-loop": (
+        partial(with_arguments, arguments=lambda engine: {"custom_generate": GenerationMixin._sample}),  # noqa: SLF001
+        {},
+        "",
+        OBJECTS,
+    ),
+    "eager-attention": (situations.with_eager_attention, {}, "", OBJECTS),
+    "float16": (partial(situations.in_low_precision, dtype="float16"), {}, "", OBJECTS),
+    "bfloat16": (partial(situations.in_low_precision, dtype="bfloat16"), {}, "", OBJECTS),
+}
+"""Arguments, models and caches that differ: the situation, what differs from ``SMALL``, a refusal, what is told."""
+
 
 SAMPLING: dict[str, dict[str, Any]] = {
     "plain": {},

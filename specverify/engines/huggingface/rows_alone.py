@@ -16,12 +16,11 @@ from typing import Any, NamedTuple
 import torch
 
 from specverify.engines.huggingface import situations
-from specverify.engines.huggingface import situations_of_arguments as more
 from specverify.engines.huggingface import stated_options as stated
 from specverify.engines.huggingface.generation import Build, GenerateCall, call_of, one_thread
 from specverify.engines.huggingface.objects import objects_call
 from specverify.engines.huggingface.programs import REPLAYS, opened
-from specverify.engines.huggingface.row import BASE, OBJECTS
+from specverify.engines.huggingface.rows import BASE, OBJECTS
 from specverify.engines.huggingface.situations import with_arguments
 from specverify.engines.huggingface.stated_options import Step
 from specverify.engines.huggingface.tiny_models import TARGET_SEED, EngineSetting, build_model, build_target
@@ -76,7 +75,7 @@ _PADDED = BASE._replace(prompt=(3, 1, 2, 0, 1), temperature=HOT)
 """The padding is a token that the text does not have."""
 _MASKED = partial(with_arguments, arguments=situations.with_padding, prompt=True)
 _EMBEDDED = partial(with_arguments, arguments=situations.of_embeddings, prompt=True, echoed=False)
-_PADDED_EMBEDDED = partial(with_arguments, arguments=more.of_padded_embeddings, prompt=True, echoed=False)
+_PADDED_EMBEDDED = partial(with_arguments, arguments=situations.of_padded_embeddings, prompt=True, echoed=False)
 _LETTERS = partial(with_arguments, arguments=situations.with_a_tokenizer)
 
 OPTIONS: dict[str, AloneRow] = {
@@ -122,7 +121,7 @@ OPTIONS: dict[str, AloneRow] = {
     "negative-prompt": AloneRow(
         hot(BASE, ("guidance_scale", 1.5)),
         (_NEGATIVE, _WARM),
-        partial(with_arguments, arguments=more.with_a_negative_prompt),
+        partial(with_arguments, arguments=situations.with_a_negative_prompt),
     ),
 }
 """Options, one after the other."""

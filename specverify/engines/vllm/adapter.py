@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from specverify.engines.vllm.asked import ALONE, Drawing
+from specverify.engines.vllm.checkpoint_folders import folder
 from specverify.engines.vllm.mends import mended
-from specverify.engines.vllm.models import folder
-from specverify.engines.vllm.options import Request, raw_logprobs, request
-from specverify.engines.vllm.weights import LETTERS
+from specverify.engines.vllm.request_law import Request, raw_logprobs, request
+from specverify.engines.vllm.tiny_checkpoints import LETTERS
 from specverify.reference import Tokens
 from specverify.subjects.decoding import NOTHING_DRAFTED, Texts, seeds_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from specverify.engines.vllm.options import PROMPT, Request, request
+from specverify.engines.vllm.request_law import PROMPT, Request, request
 
 COARSE: Final = 0.15
 COARSER: Final = 0.25

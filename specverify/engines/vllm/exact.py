@@ -16,11 +16,11 @@ import numpy as np
 
 from specverify.engines.vllm.adapter import Way, engine, generate, parameters
 from specverify.engines.vllm.asked import OPTIONS
-from specverify.engines.vllm.kernels import STATEMENTS
+from specverify.engines.vllm.kernel_statements import STATEMENTS
 from specverify.engines.vllm.mends import in_place_of
-from specverify.engines.vllm.options import PROMPT, Request, ends, law, next_pmf, request
+from specverify.engines.vllm.request_law import PROMPT, Request, ends, law, next_pmf, request
 from specverify.engines.vllm.rows import DRAFT, NGRAM, PROBABLE, WAYS
-from specverify.engines.vllm.weights import SIZES
+from specverify.engines.vllm.tiny_checkpoints import SIZES
 from specverify.reference import Draws, Tokens
 from specverify.subjects.engine import engine_subject, watched
 from specverify.subjects.observer import Observer

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import Any, Final, NamedTuple
 
-from specverify.engines.vllm.kernels import NOTHING, STATEMENTS
+from specverify.engines.vllm.kernel_statements import NOTHING, STATEMENTS
 
 
 class Mend(NamedTuple):

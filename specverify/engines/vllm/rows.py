@@ -16,7 +16,7 @@ from specverify.engines.vllm.adapter import (
     told_logprobs,
 )
 from specverify.engines.vllm.asked import OPTIONS, PLAIN_ONLY, Asked, repeating
-from specverify.engines.vllm.options import Request, law, request
+from specverify.engines.vllm.request_law import Request, law, request
 from specverify.reference import Tokens
 from specverify.subjects.decoding import DETECT, Row
 

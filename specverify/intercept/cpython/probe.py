@@ -97,7 +97,7 @@ def _operations() -> Any:
     """Have torch tell of its own operations, if it has been imported."""
     if "torch" not in sys.modules:
         return nullcontext()
-    return import_module("specverify.intercept.torch.streams").drawing_operations()
+    return import_module("specverify.intercept.torch.generators").drawing_operations()
 
 
 class _Told(NamedTuple):

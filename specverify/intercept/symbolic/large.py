@@ -29,7 +29,7 @@ from specverify.intercept.refusals import NeedsValue, RuleDeclined, tried
 from specverify.intercept.run import mode, mode_with
 from specverify.intercept.symbolic import vectors
 from specverify.intercept.symbolic.continuous import Continuous
-from specverify.intercept.symbolic.deferred import Deferred, known
+from specverify.intercept.symbolic.deferred import Deferred, chosen, known
 from specverify.intercept.symbolic.steps import LOG, power, times
 from specverify.intercept.symbolic.uniform import Known, Uniform, look, refusal
 from specverify.intercept.symbolic.vectors import LOGS, Many, Steps, back
@@ -132,10 +132,6 @@ class Wide(Deferred):
         """Whether its outcome has been drawn."""
         return self.drawn.outcome is not None
 
-    def below(self, bound: float) -> bool:
-        """Return whether the number is below ``bound``."""
-        return self.holds(lambda values: values < bound)
-
     def holds(self, question: Callable[[Any], Any]) -> bool:
         """Return whether ``question(values)``, an array of bools, is true of it."""
         return self.drawn.among(np.asarray(question(self.values), dtype=bool))
@@ -145,28 +141,9 @@ class Wide(Deferred):
         return Wide(self.drawn, np.asarray(function(self.values)))
 
 
-class Selected(Deferred):
-    """One of two elements, selected by a condition that has not been read."""
-
-    def __init__(self, condition: Any, one: Any, other: Any) -> None:
-        """``one`` if ``condition`` is true."""
-        self._condition, self._elements = condition, (one, other)
-        super().__init__(lambda: known(self.resolved()))
-
-    def resolved(self) -> Any:
-        """Force the condition and return the selected element, without forcing that."""
-        chosen = self._elements[0 if known(self._condition) else 1]
-        return chosen.resolved() if isinstance(chosen, Selected) else chosen
-
-    def below(self, bound: float) -> bool:
-        """Return whether the chosen element is below ``bound``."""
-        result = self.resolved()
-        return bool(result.below(bound) if isinstance(result, Deferred) else result < bound)
-
-
 def resolved(element: Any) -> Any:
     """Return an element after forcing the conditions that select it; an outcome among many stays symbolic."""
-    result = element.resolved() if isinstance(element, Selected) else element
+    result = chosen(element)
     return result if isinstance(result, Wide) and not result.decided else known(result)
 
 
@@ -416,6 +393,45 @@ def use_up(scores: Many) -> None:
     for block in scores.blocks:
         first = block.known.first
         block.known.raced[ids[(ids >= first) & (ids < first + block.size)] - first] = True
+
+
+class FirstTrue(NamedTuple):
+    """The first True of a row of bools, as a race."""
+
+    place: Wide
+
+    def winner(self) -> Wide:
+        """Return its place, and 0 where there is none."""
+        return self.place
+
+    def best(self) -> Any:
+        """Decline: whether there is one is another question."""
+        raise RuleDeclined("there is no rule for the largest of very many bools, but for its place")
+
+
+# Rules of rows
+
+
+def contests(content: Many | Crossing, *, largest: bool) -> list[Race] | list[FirstTrue]:
+    """Return the race for the largest or smallest of each row along the last axis."""
+    if isinstance(content, Many):
+        return [Race(row, largest=largest) for row in rows_of(content)]
+    if not largest:
+        raise RuleDeclined("there is no rule for the first False of very many bools")
+    return [FirstTrue(place) for place in content.firsts()]
+
+
+def totals(content: Many | Crossing) -> list[Wide]:
+    """Return how many of each row along the last axis are True."""
+    if isinstance(content, Many):
+        raise RuleDeclined("noise vectors are added up")
+    return content.totals()
+
+
+def rows_of(content: Many) -> list[Many]:
+    """Return the rows along the last axis."""
+    flat = content.taken(lambda array: array.reshape(-1, array.shape[-1]))
+    return [flat.taken(lambda array, row=row: array[row]) for row in range(flat.shape[0])]  # type: ignore[misc]
 
 
 # From scores to clocks

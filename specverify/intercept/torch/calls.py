@@ -38,8 +38,8 @@ from specverify.intercept.symbolic.numbers import SymbolicFloat, final_outcome, 
 from specverify.intercept.torch.elementwise import REWRITTEN, rounds_at_the_end
 from specverify.intercept.torch.filled import RESHAPING, from_numpy, made, writes_itself, written
 from specverify.intercept.torch.functions import ANSWERS, MAKES, TorchDraws, full_name_of, function_of, name_of
-from specverify.intercept.torch.streams import draws as may_draw
-from specverify.intercept.torch.streams import settings_seen
+from specverify.intercept.torch.generators import draws as may_draw
+from specverify.intercept.torch.generators import settings_seen
 from specverify.intercept.torch.tensors import SymbolicTensor, elements_of, holds, in_all, is_stored, stored
 from specverify.laws import rounding
 from specverify.reference import Draws

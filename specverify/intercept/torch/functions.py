@@ -56,7 +56,7 @@ from specverify.intercept.symbolic.steps import times
 from specverify.intercept.symbolic.uniform import Uniform
 from specverify.intercept.symbolic.vectors import LOGS, Many, NoiseBlock, Steps, uniforms
 from specverify.intercept.torch.filled import Filled
-from specverify.intercept.torch.streams import TorchStreams
+from specverify.intercept.torch.generators import TorchStreams
 from specverify.intercept.torch.tensors import SymbolicTensor, look_at
 from specverify.laws import rounding
 from specverify.reference import Draws, Site

@@ -76,6 +76,33 @@ def known_operation(operation: OpOverload) -> Known:
     return result
 
 
+@cache
+def names_of_arguments(packet: Any) -> list[list[str]]:
+    """Return the names of the arguments of each overload that writes to none."""
+    taken = [getattr(packet, name)._schema.arguments for name in packet.overloads()]  # noqa: SLF001 - nothing public
+    return [[item.name for item in each] for each in taken if not any(item.is_out for item in each)]
+
+
+def arguments_of(packet: Any, *args: Any, **named: Any) -> dict[str, Any]:
+    """Return the arguments of a call by the names in the schema of its overload; None for those that are not given."""
+    names = next(
+        each for each in names_of_arguments(packet) if len(args) <= len(each) and {*named} <= {*each[len(args) :]}
+    )
+    return dict.fromkeys(names) | dict(zip(names, args, strict=False)) | named
+
+
+def bounds_and_values(packet: Any, *args: Any, **named: Any) -> tuple[Any, Any]:
+    """Return the arguments of ``searchsorted``, or of ``bucketize``, which takes them the other way round."""
+    given = arguments_of(packet, *args, **named)
+    return given.get("sorted_sequence", given.get("boundaries")), given["self"]
+
+
+@cache
+def gives_pairs(packet: Any) -> bool:
+    """Return whether a reduction along a dimension gives values and places."""
+    return max(len(getattr(packet, name)._schema.returns) for name in packet.overloads()) == 2  # noqa: SLF001
+
+
 # Tensors
 
 # Inference

@@ -1,0 +1,492 @@
+"""Torch operations at a real vocabulary: noise vectors, lookups among very many bounds, and unread outcomes among many.
+
+Each handler gets the operation and its arguments, and returns ``Declined`` if it has no rule. These handlers are tried
+before the general ones; if they decline, elements are handled one by one, as in a small vocabulary. Operations on
+outcomes apply to all possible values at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+
+from specverify.intercept.refusals import Declined, RuleDeclined, is_declined
+from specverify.intercept.symbolic.algebra import check_not_equal
+from specverify.intercept.symbolic.continuous import Continuous, Symbolic
+from specverify.intercept.symbolic.deferred import Choice, Deferred, known
+from specverify.intercept.symbolic.large import Crossing, Wide, at_large_now, large
+from specverify.intercept.symbolic.primitives import (
+    OF_TORCH,
+    PRIMITIVES,
+    Family,
+    Result,
+    applied_to_many,
+    names_of,
+    names_with,
+    with_rule,
+)
+from specverify.intercept.symbolic.vectors import Many, joined
+from specverify.intercept.torch.elementwise import result_type
+from specverify.intercept.torch.tensors import (
+    SymbolicTensor,
+    bounds_and_values,
+    elements_of,
+    gives_pairs,
+    is_stored,
+)
+
+# Many operations
+
+
+Handler = Callable[..., Any]
+_FEW = Declined("no operand is a noise vector, or another one is symbolic element by element")
+_NOT_LAST = Declined("noise vectors race along the last dimension alone")
+_MADE_OF_SEVERAL = Declined("a number among very many bounds is made of several uniforms")
+
+
+def content_of(operand: Any) -> Any:
+    """Return what an operand holds: elements, ``Many``, ``Crossing``, or an array or number."""
+    if isinstance(operand, SymbolicTensor):
+        return elements_of(operand) if is_stored(operand) else operand.content
+    return operand.detach().double().cpu().numpy() if isinstance(operand, torch.Tensor) else operand
+
+
+def _is_open(content: Any) -> bool:
+    """Return whether there is something in it, but very many random numbers, that has no value."""
+    return isinstance(content, Crossing) or (isinstance(content, np.ndarray) and content.dtype.kind == "O")
+
+
+# Very many random numbers
+
+
+def _arithmetic(known: str) -> Handler:
+    """Return the handler of an operation of ``algebra``, by its name there."""
+
+    def handler(function: Any, *operands: Any, **named: Any) -> Any:
+        contents = [content_of(operand) for operand in operands]
+        if not any(isinstance(each, Many) for each in contents):
+            return _FEW
+        tensors = [operand for operand in operands if isinstance(operand, torch.Tensor)]
+        clamps_halves = PRIMITIVES[known].family is Family.CLAMP and any(each.dtype.itemsize < 4 for each in tensors)
+        scaled = named.get("alpha", 1) != 1 or named.get("rounding_mode")
+        if scaled or clamps_halves or any(_is_open(each) for each in contents):
+            return Declined(f"there is no rule for {known} with these options, in 16 bits, or of outcomes")
+        if known == "clip":
+            low, high = named.get("min", (*contents[1:], None)[0]), named.get("max", (*contents[1:], None, None)[1])
+            contents = [contents[0], _bound(low, -np.inf), _bound(high, np.inf)]
+        return SymbolicTensor(applied_to_many(known, *contents), result_type(known, *operands), tensors[0].device)
+
+    return handler
+
+
+def _bound(end: Any, otherwise: float) -> Any:
+    return otherwise if end is None else content_of(end)
+
+
+def _converted(function: Any, tensor: Any, *_: Any, **kwargs: Any) -> Any:
+    dtype, content = kwargs.get("dtype") or tensor.dtype, content_of(tensor)
+    if isinstance(content, Many):
+        check_not_equal(str(dtype).removeprefix("torch."))
+    if isinstance(content, Crossing) or (isinstance(content, Many) and dtype.is_floating_point):
+        return SymbolicTensor(content, dtype, kwargs.get("device") or tensor.device)
+    return Declined("there is no rule for this conversion of noise vectors")
+
+
+def _copied(function: Any, tensor: Any, *_: Any, **kwargs: Any) -> Any:
+    content = content_of(tensor)
+    if isinstance(content, np.ndarray):
+        return _FEW
+    return SymbolicTensor(content, tensor.dtype, kwargs.get("device") or tensor.device)
+
+
+def _put_together(join: Callable[..., Any]) -> Handler:
+    """Return the handler of ``cat`` or ``stack``, as NumPy joins arrays."""
+
+    def handler(function: Any, tensors: Any, dim: int = 0) -> Any:
+        contents = [content_of(item) for item in tensors if item.numel()]
+        if not any(isinstance(each, Many) for each in contents) or any(map(_is_open, contents)):
+            return _FEW
+        return SymbolicTensor(joined(contents, partial(join, axis=dim)), tensors[0].dtype, tensors[0].device)
+
+    return handler
+
+
+def _chosen(function: Any, condition: Any, left: Any = None, right: Any = None) -> Any:
+    """Answer ``where`` of three."""
+    given = [condition, *(each if isinstance(each, torch.Tensor) else torch.tensor(each) for each in (left, right))]
+    contents = [content_of(each) for each in given]
+    if not any(isinstance(each, Many) for each in contents[1:]) or any(map(_is_open, contents)):
+        return _FEW
+    shape = torch.broadcast_tensors(*(torch.empty(tuple(each.shape)) for each in given))[0].shape  # type: ignore[no-untyped-call]
+    inside, *parts = (_spread(each, tuple(shape)) for each in contents)
+    result = joined(parts, lambda arrays: np.where(inside != 0, *arrays))
+    return SymbolicTensor(result, result_type("where", *given[1:]), condition.device)
+
+
+def _spread(content: Any, shape: tuple[int, ...]) -> Any:
+    if isinstance(content, Many):
+        return content.taken(lambda array: np.broadcast_to(array, shape))
+    return np.broadcast_to(content, shape)
+
+
+def _filled(function: Any, tensor: Any, mask: Any, value: Any) -> Any:
+    return _chosen(function, mask, torch.as_tensor(value, dtype=tensor.dtype), tensor)
+
+
+# Rows
+
+
+def _of_rows(
+    results: list[Any], tensor: Any, dim: int | None, *, keepdim: bool, dtype: Any = torch.int64
+) -> SymbolicTensor:
+    elements = np.empty(len(results), dtype=object)
+    elements[:] = results
+    shape = () if _is_all(dim) else (*tensor.shape[:-1], *((1,) if keepdim else ()))
+    return SymbolicTensor(elements.reshape(tuple(shape)), dtype, tensor.device)
+
+
+def _is_all(dim: Any) -> bool:
+    """Return whether a reduction is over all dimensions."""
+    return dim is None or (not isinstance(dim, int) and not len(dim))
+
+
+def _along(content: Any, dim: Any) -> Any:
+    """Return rows along the last axis, or all elements as one, as ``dim`` has it; ``Declined`` for other rows."""
+    dims = [] if _is_all(dim) else [dim] if isinstance(dim, int) else list(dim)
+    if not isinstance(content, (Many, Crossing)):
+        return _FEW
+    last = dims in ([-1], [len(content.shape) - 1]) or len(content.shape) == 1
+    if not last and (dims or isinstance(content, Crossing)):
+        return _NOT_LAST
+    return content if last or isinstance(content, Crossing) else content.taken(lambda array: array.reshape(1, -1))
+
+
+def _totals(row: Any) -> Handler:
+    """Return the handler of a sum of very many bools."""
+
+    def handler(function: Any, tensor: Any, dim: Any = None, keepdim: bool = False, **_: Any) -> Any:
+        content = _along(content_of(tensor), dim)
+        if is_declined(content):
+            return content
+        dtype = tensor.dtype if tensor.dtype.is_floating_point else torch.int64
+        return _of_rows(row.vector(content), tensor, dim, keepdim=keepdim, dtype=dtype)
+
+    return handler
+
+
+def _extremes(row: Any) -> Handler:
+    """Return the handler of the largest or smallest numbers of noise vectors, and of their places; these stay open."""
+
+    def handler(function: Any, tensor: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+        content = _along(content_of(tensor), dim)
+        if is_declined(content):
+            return content
+        contests = row.vector(content)
+        if row.result is not Result.PLACES:
+            best = _of_rows([each.best() for each in contests], tensor, dim, keepdim=keepdim, dtype=tensor.dtype)
+            if _is_all(dim) or not gives_pairs(function):
+                return best
+        places = _of_rows([each.winner() for each in contests], tensor, dim, keepdim=keepdim)
+        return places if row.result is Result.PLACES else (best, places)
+
+    return handler
+
+
+def _first(row: Any) -> Handler:
+    """Return the handler of the first ranks of noise vectors."""
+
+    def handler(function: Any, tensor: Any, count: int, dim: int = -1, largest: bool = True, **_: Any) -> Any:
+        content = _along(content_of(tensor), dim)
+        if count != 1 or is_declined(content):
+            return Declined("there is no rule for the first ranks of a noise vector, but for the first one")
+        contests = row.vector(content, largest=largest)
+        best, places = [each.best() for each in contests], [each.winner() for each in contests]
+        return (
+            _of_rows(best, tensor, dim, keepdim=True, dtype=tensor.dtype),
+            _of_rows(places, tensor, dim, keepdim=True),
+        )
+
+    return handler
+
+
+# One random number among very many bounds
+
+
+def _searched(row: Any) -> Handler:
+    """Return the handler of a lookup of random numbers among very many bounds."""
+
+    def handler(function: Any, *args: Any, **more: Any) -> Any:
+        bounds, values = bounds_and_values(function, *args, **more)
+        if isinstance(bounds, SymbolicTensor) or not isinstance(values, SymbolicTensor) or not large(bounds.shape[-1]):
+            return _FEW
+        every = bounds.detach().double().reshape(-1, bounds.shape[-1]).cpu().numpy()
+        flat: list[Any] = elements_of(values).reshape(len(every), -1).tolist()
+        if not all(isinstance(value, Continuous) for among in flat for value in among):
+            return _MADE_OF_SEVERAL
+        count = np.arange(every.shape[1] + 1)
+        result = np.empty(values.numel(), dtype=object)
+        result[:] = [
+            Wide(row.vector(value, bounds), count) for bounds, among in zip(every, flat, strict=True) for value in among
+        ]
+        return SymbolicTensor(result.reshape(tuple(values.shape)), torch.int64, values.device)
+
+    return handler
+
+
+def _compared(row: Any) -> Handler:
+    """Return the handler of a comparison."""
+
+    def handler(function: Any, left: Any, right: Any) -> Any:
+        result = _crossed(partial(row.vector, on_the_left=True), left, right)
+        return _crossed(partial(row.vector, on_the_left=False), right, left) if is_declined(result) else result
+
+    return handler
+
+
+def _crossed(rule: Callable[..., Any], value: Any, bounds: Any) -> Any:
+    """Compare one random number, or one for each row, with rows of bounds."""
+    if (
+        not isinstance(value, SymbolicTensor)
+        or not isinstance(bounds, torch.Tensor)
+        or isinstance(bounds, SymbolicTensor)
+    ):
+        return _FEW
+    one_a_row = value.ndim == 0 or value.shape[-1] == 1
+    if not (bounds.ndim and one_a_row and large(bounds.shape[-1]) and isinstance(value.content, np.ndarray)):
+        return _FEW
+    shape = np.broadcast_shapes(tuple(value.shape), tuple(bounds.shape))
+    rows = bounds.detach().double().broadcast_to(shape).reshape(-1, shape[-1]).cpu().numpy()
+    numbers = np.broadcast_to(value.elements, (*shape[:-1], 1)).reshape(-1).tolist()
+    if not all(isinstance(number, Continuous) for number in numbers):
+        return _MADE_OF_SEVERAL
+    return SymbolicTensor(rule(numbers, rows, shape), torch.bool, bounds.device)
+
+
+def _turned(row: Any) -> Handler:
+    """Return the handler of ``~`` of very many bools."""
+
+    def handler(function: Any, tensor: Any) -> Any:
+        content = content_of(tensor)
+        if not isinstance(content, Crossing) or tensor.dtype is not torch.bool:
+            return _FEW
+        return SymbolicTensor(row.vector(content), torch.bool, tensor.device)
+
+    return handler
+
+
+_FAMILIES: dict[Family, Callable[[Any], Handler]] = {
+    Family.ARITHMETIC: lambda row: _arithmetic(row.name),
+    Family.CLAMP: lambda row: _arithmetic(row.name),
+    Family.COMPARISON: _compared,
+    Family.CHOICE: lambda row: _chosen,
+    Family.LOGIC: _turned,
+    Family.REDUCTION: _totals,
+    Family.EXTREME: _extremes,
+    Family.ORDERING: _first,
+    Family.LOOKUP: _searched,
+    Family.COPY: lambda row: _copied,
+    Family.JOINING: lambda row: _put_together(row.scalar),
+}
+"""What adapts the arguments of torch for the vector rules of a family."""
+OF_VECTORS: dict[str, Handler] = {
+    **{name: _FAMILIES[row.family](row) for name, row in with_rule(OF_TORCH, "vector").items()
+       if row.family in _FAMILIES},
+    "rsub": lambda function, left, right, **more: _arithmetic("subtract")(function, right, left, **more),
+    "_to_copy": _converted,
+    "masked_fill": _filled,
+}  # fmt: skip
+"""By the names in ``torch.ops.aten``."""
+
+
+# Wide operations
+
+
+_NO_OUTCOME = Declined("no operand is an outcome among very many, in a place where that is followed")
+
+
+def _tensors(operands: Any) -> list[Any]:
+    return [operand for operand in operands if isinstance(operand, torch.Tensor)]
+
+
+def _is_few(tensor: Any) -> bool:
+    """Return whether it is a lazy tensor that holds its elements one by one."""
+    return isinstance(tensor, SymbolicTensor) and (is_stored(tensor) or isinstance(tensor.content, np.ndarray))
+
+
+def _is_wide(element: Any) -> bool:
+    return isinstance(element, Wide) and not element.decided
+
+
+def _has_wide(tensors: list[Any]) -> bool:
+    return any(
+        isinstance(each, (Wide, Choice)) for tensor in tensors if _is_few(tensor) for each in elements_of(tensor).flat
+    )
+
+
+def _each(operands: Any, one: Callable[..., Any]) -> Any:
+    """Return what ``one`` makes of the elements of the tensors among the operands, broadcast, place by place."""
+    tensors = _tensors(operands)
+    if any(isinstance(each, SymbolicTensor) and not _is_few(each) for each in tensors):
+        raise RuleDeclined("noise vectors meet outcomes")
+    arrays = np.broadcast_arrays(*(elements_of(each) for each in tensors))
+    result = np.empty(arrays[0].shape, dtype=object)
+    for place in np.ndindex(result.shape):
+        result[place] = one(*(array[place] for array in arrays))
+    return result
+
+
+# Numbers made of outcomes, and questions to them
+
+
+def _mapped(function: Any, *operands: Any, **named: Any) -> Any:
+    """Return what an operation makes of numbers, and of outcomes for all of their values."""
+    tensors = _tensors(operands)
+    if not _has_wide(tensors):
+        return _NO_OUTCOME
+    dtypes: set[Any] = set()
+
+    def one(*elements: Any) -> Any:
+        given = iter(zip(elements, tensors, strict=True))
+        wide = {id(element.drawn): element for element in elements if _is_wide(element)}
+        if len(wide) > 1 or any(isinstance(each, (Deferred, Symbolic)) and not _is_wide(each) for each in elements):
+            raise RuleDeclined("several draws decide one element")
+        args = [_values(*next(given)) if isinstance(operand, torch.Tensor) else operand for operand in operands]
+        result = function(*args, **named)
+        dtypes.add(result.dtype)
+        numbers = (result.float() if result.dtype is torch.bfloat16 else result).cpu().numpy()
+        return next(iter(wide.values())).mapped(lambda _: numbers) if wide else numbers.item()
+
+    result = _each(operands, one)
+    return (
+        SymbolicTensor(result, dtypes.pop(), tensors[0].device)
+        if len(dtypes) == 1
+        else Declined("elements have several dtypes")
+    )
+
+
+def _values(element: Any, tensor: Any) -> torch.Tensor:
+    return torch.tensor(element.values if _is_wide(element) else element, dtype=tensor.dtype)
+
+
+def _outcome_converted(function: Any, tensor: Any, *_: Any, **kwargs: Any) -> Any:
+    return _mapped(torch.Tensor.to, tensor, dtype=kwargs.get("dtype") or tensor.dtype)
+
+
+def _asked(function: Any, left: Any, right: Any) -> Any:
+    """Compare outcomes with numbers; the answer stays symbolic."""
+    tensors = _tensors((left, right))
+    if not _has_wide(tensors):
+        return _NO_OUTCOME
+
+    def one(*elements: Any) -> Any:
+        pair = list(elements) if len(tensors) == 2 else [*elements, right] if tensors[0] is left else [left, *elements]
+        wide = [element for element in pair if _is_wide(element)]
+        if len(wide) != 1 or any(isinstance(each, (Deferred, Symbolic)) and each is not wide[0] for each in pair):
+            raise RuleDeclined("several draws decide one comparison")
+
+        def question(values: Any) -> Any:
+            return function(*(torch.tensor(values if each is wide[0] else each) for each in pair)).numpy()
+
+        return Deferred(lambda: int(wide[0].holds(question)))
+
+    return SymbolicTensor(_each((left, right), one), torch.bool, tensors[0].device)
+
+
+# Choices and tables
+
+
+def _outcome_chosen(function: Any, condition: Any, left: Any = None, right: Any = None) -> Any:
+    """Answer ``where`` with three arguments without forcing the condition."""
+    given = [condition, *(each if isinstance(each, torch.Tensor) else torch.tensor(each) for each in (left, right))]
+    held = [element for each in given if _is_few(each) for element in elements_of(each).flat]
+    if not any(isinstance(each, Deferred) for each in held) or any(isinstance(each, Symbolic) for each in held):
+        return _NO_OUTCOME
+    return SymbolicTensor(_each(given, _selected), result_type("where", *given[1:]), condition.device)
+
+
+def _selected(condition: Any, one: Any, other: Any) -> Any:
+    if isinstance(condition, Deferred) and not condition.decided:
+        return Choice(condition, (other, one))
+    return one if known(condition) else other
+
+
+def _outcome_filled(function: Any, tensor: Any, mask: Any, value: Any) -> Any:
+    return _outcome_chosen(function, mask, torch.as_tensor(value, dtype=tensor.dtype), tensor)
+
+
+def _taken(function: Any, table: Any, indices: Any, **_: Any) -> Any:
+    """Look outcomes up in a table: ``table[outcome]``, or ``table[row, outcome]``."""
+    whole = len(indices) == getattr(table, "ndim", -1) and all(index is not None for index in indices)
+    if isinstance(table, SymbolicTensor) or not whole or not _has_wide([indices[-1]]):
+        return _NO_OUTCOME
+
+    def one(*places: Any) -> Any:
+        return _looked_up(table[tuple(int(known(place)) for place in places[:-1])], places[-1])
+
+    return SymbolicTensor(_each(indices, one), table.dtype, table.device)
+
+
+def _looked_up(row: torch.Tensor, place: Any) -> Any:
+    if not _is_wide(place):
+        return row[int(known(place))].item()
+    return place.mapped(lambda values: row.detach().cpu()[torch.as_tensor(values)].numpy())
+
+
+def _gathered(function: Any, table: Any, dim: int, index: Any, **_: Any) -> Any:
+    if isinstance(table, SymbolicTensor) or dim not in (-1, table.ndim - 1) or not _has_wide([index]):
+        return _NO_OUTCOME
+    elements = elements_of(index)
+    result = np.empty(elements.shape, dtype=object)
+    for place in np.ndindex(elements.shape):
+        result[place] = _looked_up(table[place[:-1]], elements[place])
+    return SymbolicTensor(result, table.dtype, table.device)
+
+
+def _index_selected(function: Any, table: Any, dim: int, index: Any) -> Any:
+    return _gathered(function, table, -1, index) if getattr(table, "ndim", 0) == 1 else _NO_OUTCOME
+
+
+_SHIFTS = ("bitwise_right_shift", "bitwise_left_shift")
+_MAPS = dict.fromkeys((*names_of(OF_TORCH, Family.ARITHMETIC, Family.CLAMP).keys() & names_with(OF_TORCH, "outcome"),
+                       "div", *_SHIFTS))  # fmt: skip
+OF_OUTCOMES: dict[str, Handler] = {
+    **dict.fromkeys(_MAPS, _mapped),
+    "rsub": lambda function, left, right, **more: _mapped(torch.sub, right, left, **more),
+    "_to_copy": _outcome_converted,
+    **dict.fromkeys(names_of(OF_TORCH, Family.COMPARISON), _asked),
+    "where": _outcome_chosen,
+    "masked_fill": _outcome_filled,
+    "index": _taken,
+    "gather": _gathered,
+    "index_select": _index_selected,
+}
+"""By the names in ``torch.ops.aten``."""
+
+
+# At large
+
+
+_TABLES = (OF_VECTORS, OF_OUTCOMES)
+NAMES = frozenset(name for table in _TABLES for name in table)
+"""The operations that are known here, by their names in ``torch.ops.aten``."""
+
+
+def at_large_first(name: str, function: Any, handler: Handler | None) -> Handler:
+    """Return ``handler``, preceded by the large-vocabulary handler of ``name``; ``function`` is the operation."""
+    known = [table[name] for table in _TABLES if name in table]
+
+    def answer(*args: Any, **kwargs: Any) -> Any:
+        for wide in known if at_large_now() else ():
+            try:
+                result = wide(function, *args, **kwargs)
+            except RuleDeclined:
+                continue
+            if not is_declined(result):
+                return result
+        return handler(*args, **kwargs) if handler else Declined(f"there is no rule for {name} of random numbers")
+
+    return answer

@@ -1,0 +1,264 @@
+"""The arrays that a verifier computes with (NumPy, torch or JAX), determined by calling it.
+
+JAX arrays are used if the verifier's code names jax and runs on them, otherwise NumPy arrays. If it raises on NumPy
+arrays, tensors are tried, provided that its code names torch or that the error is about the kind of an array; any other
+error is the verifier's own, and the checks report it with NumPy arrays. If it raises on both, it gets the kind that its
+error is not about, or the kind that its code names. Tensors are float64. If the verifier raises on float64 tensors but
+not on float32 ones, because it mixes them with ``torch.rand``, they are float32.
+
+If every attempt is refused, nothing is known about the arrays that a verifier takes. Then tensors are tried if its code
+names torch, and an error about arrays in a later call is replaced by the refusal: see ``checked_calls.RefusedForm``.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from specverify.intercept.cpython import patches
+from specverify.intercept.everywhere import answered_everywhere
+from specverify.intercept.refusals import NeedsValue, gifts_kept
+from specverify.intercept.symbolic.large import at_large
+from specverify.laws.draws import NotAFunctionOfItsDraws, Tape
+from specverify.subjects.checked_calls import Convert, Given, RefusedForm, is_about_arrays
+from specverify.subjects.libraries import imported_beside, names_library
+from specverify.subjects.seeded import seeded
+
+BareVerifier = Callable[..., Any]
+Attempt = Callable[[BareVerifier, Convert], Any]
+"""``attempt(verify, convert)`` calls it once on small arrays of its form and returns what was read of the answer."""
+SMALL_P, SMALL_Q, SMALL_DRAFT = np.array([[5, 4, 3, 2, 2], [2, 2, 3, 4, 5]]) / 16, np.array([[2, 3, 3, 4, 4]]) / 16, 3
+"""Such rows of one draft: it is accepted by 1/2, and what is left of p - q has two tokens, of 3/4 and 1/4."""
+
+PMFS = frozenset({"p", "q"})
+_WAYS: tuple[tuple[int, float | None], ...] = ((0, 0.75), (0, 0.25), (0, None), (1, None), (2, None), (3, None))
+"""Tapes and forced values of all uniforms: several branches, by real numbers, rejections first, and by some without."""
+SEED = 274054
+"""With it every library draws a first uniform above 0.6 and then the rarer of two outcomes, of 3/4 and 1/4."""
+REPEATS = 40
+"""What a right verifier answers to ``attempt`` has a probability of 2/3 at most: so often in a row, 1e-7."""
+BEGINS_OTHERWISE = "its first calls answer something else than later ones that are the same and draw the same"
+BEGUN_ALONE = (
+    "its very first call answered something else than later ones that are the same and begin with the same seeds; "
+    "if it draws something at first that it keeps, such as weights, let that be drawn before"
+)
+
+
+@lru_cache(maxsize=256)
+def arrays_of(verify: BareVerifier, attempt: Attempt) -> Convert:
+    """Return a function that converts arguments to the arrays that ``verify`` computes with.
+
+    It raises ``NotAFunctionOfItsDraws`` if the first calls of the verifier differ from later ones.
+    """
+    modules = len(sys.modules)
+    first = _unanswered(verify, attempt)
+    loaded = len(sys.modules) > modules  # what it imports, it imports at first; and some draw as they load
+    asked = partial(_asked_of_calls, verify, attempt)
+    result = patches.again(asked)  # the first calls of ``float`` are not answered
+    if loaded or isinstance(result, partial) or not _stands_alone(first, verify, attempt):
+        return result
+    return partial(_is_not_one, BEGUN_ALONE)
+
+
+def _unanswered(verify: BareVerifier, attempt: Attempt) -> Any:
+    """Return the answer with seeded libraries, None if it raises; with tensors if its code names torch."""
+    convert = _in_tensors if "torch" in sys.modules and names_library(verify, "torch") else _in_numpy
+    with suppress(Exception), seeded(SEED), _errors_in_threads_unsaid():
+        return attempt(verify, convert)
+    return None
+
+
+def _stands_alone(first: Any, verify: BareVerifier, attempt: Attempt) -> bool:
+    """Return whether the ``first`` answer differs from all later ones, which are equal to each other.
+
+    A verifier with an unseeded generator of its own gives each answer at most with the probability of its outcome.
+    """
+    if not _is_of_numbers(first):
+        return False
+    later = _unanswered(verify, attempt)
+    return later != first and all(_unanswered(verify, attempt) == later for _ in range(REPEATS))
+
+
+class _Attempted(NamedTuple):
+    """The results of calling a verifier with one kind of arrays."""
+
+    error: Exception | None = None
+    """The first error it raised."""
+    refusal: NeedsValue | None = None
+    """The first refusal, if every attempt was refused."""
+
+
+def _asked_of_calls(verify: BareVerifier, attempt: Attempt) -> Convert:
+    begun: dict[Convert, list[Any]] = {}
+    refusals: dict[Convert, NeedsValue] = {}
+    result = _chosen(verify, attempt, begun, refusals)
+    looked_at = result if result in begun else _in_tensors
+    later, again = dict[Convert, list[Any]](), dict[Convert, list[Any]]()
+    with gifts_kept() as gifts:
+        for answers in (later, again):
+            _attempted(verify, attempt, looked_at, answers)
+    if later != again or begun == {**begun, **later}:
+        return RefusedForm(result, refusals[looked_at]) if looked_at in refusals else result
+    return partial(_needs_a_value, "; ".join(gifts)) if gifts else partial(_is_not_one, BEGINS_OTHERWISE)
+
+
+def _needs_a_value(given: str, _: Given) -> tuple[Any, ...]:
+    raise NeedsValue(
+        "value-needed", f"{given}, and what hangs on it (its bits, say) is not followed: compare it or shift it"
+    )
+
+
+def _is_not_one(why: str, _: Given) -> tuple[Any, ...]:
+    raise NotAFunctionOfItsDraws(why)
+
+
+def _chosen(
+    verify: BareVerifier, attempt: Attempt, answers: dict[Convert, list[Any]], refusals: dict[Convert, NeedsValue]
+) -> Convert:
+    """Return the conversion to arrays.
+
+    ``answers`` receives the results of the calls by kind of arrays, ``refusals`` the refusals of kinds without any
+    result.
+    """
+
+    def outcome(convert: Convert) -> _Attempted:
+        result = _attempted(verify, attempt, convert, answers)
+        if result.refusal is not None:
+            refusals[convert] = result.refusal
+        return result
+
+    named = "jax" in sys.modules and names_library(verify, "jax")
+    if named and outcome(_in_jax).error is None:
+        return _in_jax
+    first = outcome(_in_numpy)
+    beside = first.error is not None and "jax" in sys.modules and imported_beside(verify, "jax")
+    if beside and outcome(_in_jax).error is None:
+        return _in_jax
+    if "torch" not in sys.modules or not _may_take_tensors(verify, first):
+        return _in_numpy
+    return _numpy_or_torch(verify, first, outcome)
+
+
+def _may_take_tensors(verify: BareVerifier, first: _Attempted) -> bool:
+    """Return whether tensors are tried after NumPy arrays: the verifier raised on those, or was refused."""
+    names_torch = names_library(verify, "torch")
+    if first.error is None:
+        return first.refusal is not None and names_torch
+    return names_torch or is_about_arrays(first.error)
+
+
+def _numpy_or_torch(verify: BareVerifier, first: _Attempted, outcome: Callable[[Convert], _Attempted]) -> Convert:
+    """Return the conversion for a verifier that raised on NumPy arrays, or was refused."""
+    second, single = (outcome(convert).error for convert in (_in_tensors, _in_float32))
+    if second is None:
+        return _in_tensors if single else _as_given
+    if single is None:
+        return _in_float32
+    if first.error is None:
+        return _in_numpy
+    if is_about_arrays(first.error) != is_about_arrays(second):
+        return _in_tensors if is_about_arrays(first.error) else _in_numpy
+    return _in_tensors if names_library(verify, "torch") else _in_numpy
+
+
+def takes_tensors(verify: BareVerifier, given: tuple[Any, ...]) -> bool:
+    """Return whether ``verify`` receives these NumPy arrays as tensors."""
+
+    def attempt(function: BareVerifier, convert: Convert) -> None:
+        function(*convert({}))
+
+    def as_arrays(_: Given) -> tuple[Any, ...]:
+        return tuple(array.copy() for array in given)
+
+    def as_tensors(_: Given) -> tuple[Any, ...]:
+        return tuple(sys.modules["torch"].from_numpy(array.copy()) for array in given)
+
+    with suppress(Exception), seeded(0):  # what it imports, it imports here, before anything is answered
+        attempt(verify, as_arrays)
+    if "torch" not in sys.modules:
+        return False
+    with at_large():
+        first = _attempted(verify, attempt, as_arrays)
+        if not _may_take_tensors(verify, first):
+            return False
+        second = _attempted(verify, attempt, as_tensors)
+    return second.error is None or names_library(verify, "torch")
+
+
+def _attempted(
+    verify: BareVerifier, attempt: Attempt, convert: Convert, answers: dict[Convert, list[Any]] | None = None
+) -> _Attempted:
+    """Return the first error of the verifier on these arrays, or its refusal if every attempt is refused.
+
+    ``answers`` receives the answer by kind of arrays: tokens that are numbers, None for anything else.
+    """
+    told = {} if answers is None else answers
+    told[convert] = []
+    refusals: list[NeedsValue] = []
+    for tape, forced in _WAYS:
+        try:
+            with _errors_in_threads_unsaid(), answered_everywhere(Tape(tape), forced):
+                answer = attempt(verify, convert)
+            told[convert].append(answer if _is_of_numbers(answer) else None)
+        except NeedsValue as refusal:
+            refusals.append(refusal)
+        except Exception as error:  # noqa: BLE001 - it may refuse arrays in any way
+            return _Attempted(error)
+    return _Attempted(None, refusals[0] if len(refusals) == len(_WAYS) else None)
+
+
+@contextmanager
+def _errors_in_threads_unsaid() -> Iterator[None]:
+    """Suppress printed errors of threads that received the wrong kind of arrays; specverify's own errors still show."""
+    before = threading.excepthook
+
+    def only_ours(args: Any) -> None:
+        if isinstance(args.exc_value, (NeedsValue, NotAFunctionOfItsDraws)):
+            before(args)
+
+    threading.excepthook = only_ours
+    try:
+        yield
+    finally:
+        threading.excepthook = before
+
+
+def _is_of_numbers(answer: Any) -> bool:
+    return all(map(_is_of_numbers, answer)) if isinstance(answer, tuple) else isinstance(answer, int)
+
+
+def _in_numpy(given: Given) -> tuple[Any, ...]:
+    return tuple(_doubled(name, array) for name, array in given.items())
+
+
+def _in_tensors(given: Given) -> tuple[Any, ...]:
+    return tuple(sys.modules["torch"].from_numpy(array.copy()) for array in _in_numpy(given))
+
+
+def _in_jax(given: Given) -> tuple[Any, ...]:
+    """Return JAX arrays, in float32 unless ``jax_enable_x64`` is on."""
+    return tuple(sys.modules["jax"].numpy.asarray(array) for array in given.values())
+
+
+def _in_float32(given: Given) -> tuple[Any, ...]:
+    floats = {name: array.astype(np.float32) if array.dtype == np.float64 else array for name, array in given.items()}
+    return _as_given(floats)
+
+
+def _as_given(given: Given) -> tuple[Any, ...]:
+    """Return tensors; float32 rows stay float32."""
+    return tuple(sys.modules["torch"].from_numpy(array.copy()) for array in given.values())
+
+
+def _doubled(name: str, array: Any) -> Any:
+    """Return float32 rows in float64; pmfs are scaled to sum to 1 in float64."""
+    if array.dtype != np.float32:
+        return array
+    rows = array.astype(np.float64)
+    return rows / rows.sum(-1, keepdims=True) if name in PMFS else rows
