@@ -119,7 +119,10 @@ def page() -> str:
         statuses.append(status)
         lines.append(f"| {bug.fault} | `{bug.promise}` | {bug.record} | `{bug.check}` | {status} | {fault} |\n")
     held = Counter(examined(control)[0] for control in controls())
-    told = ", ".join(f"{number} of {held.total()} checks of a promise {status}" for status, number in held.items())
+    told = ", ".join(
+        f"{number} of {held.total()} checks are {status}" for status, number in held.items() if status != "holds"
+    )
+    told = told or f"all {held.total()} checks hold"
     return HEAD.format(refuted=statuses.count("refuted"), total=len(statuses), held=told) + "".join(lines)
 
 
