@@ -256,6 +256,7 @@ SymbolicFloat.__array_ufunc__ = _of_float  # type: ignore[attr-defined]  # array
 
 _NAMES = {name: getattr(np, name) for name in (*ELEMENTWISE, *COMPARISONS) if hasattr(np, name)}
 KNOWN = {ufunc: name for name, ufunc in _NAMES.items()} | {vars(np)["_core"].umath.clip: "clip"}  # what np.clip calls
+_TOWARDS_ZERO = KNOWN[np.trunc]
 _OF_SCIPY = {"expit": "sigmoid", "logit": "logit"}
 _REDUCED = {np.maximum: "max", np.minimum: "min", np.fmax: "max", np.fmin: "min"}
 
@@ -347,7 +348,7 @@ def narrowed_elements(elements: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def _parts(value: Any) -> tuple[Any, Any]:
-    whole = _computed(KNOWN[np.trunc], [value, True])
+    whole = _computed(_TOWARDS_ZERO, [value, True])
     return _computed("subtract", [value, whole, True]), whole
 
 

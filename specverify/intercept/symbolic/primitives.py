@@ -435,6 +435,8 @@ class Operations:
         self._apply = apply
 
     def __getattr__(self, name: str) -> Rule:
+        if name not in ELEMENTWISE:
+            raise AttributeError(name)
         return partial(self._apply, name)
 
 
