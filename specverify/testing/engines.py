@@ -48,7 +48,7 @@ from specverify.testing.plans import CheckOptions, name_of, subject_plan
 from specverify.testing.promised import Returns, checked_sizes, promised_pairs, promised_values
 
 
-@judged("claims", "sampled", "tv", "seed", "rounding")
+@judged("claims", "sampled", "tv", "seed", "rounding", "certificate")
 def check_engine(
     speculative: Callable[..., Any],
     plain: Callable[[], Any] | Mapping[Tokens, float] | None = None,

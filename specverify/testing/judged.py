@@ -6,10 +6,12 @@ import functools
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
+from pathlib import Path
 from typing import Any, Unpack
 
 from specverify.base.arguments import argument_error
 from specverify.base.verdict import Status, Verdict
+from specverify.run.certified import NothingToCertify
 from specverify.subjects.subject import Subject, UnusableSubject
 from specverify.testing.plans import (
     DEFAULTS,
@@ -107,8 +109,18 @@ def judge(plan: Plan) -> Verdicts:
         tell(plan, verdict)
         if plan.options.get("fail_fast") and fault_of(plan, verdicts[-1:]) is not None:
             break
+    if plan.options.get("certificate") is not None:
+        _certify(plan, Path(str(plan.options["certificate"])))
     settle(plan, fault_of(plan, verdicts))
     return verdicts
+
+
+def _certify(plan: Plan, file: Path) -> None:
+    """Write the certificates of a plan's subject; warn if there is nothing to certify."""
+    try:
+        plan.certify(file)
+    except NothingToCertify as reason:
+        warnings.warn(f"no certificate is written: {reason}", SpeculationWarning, stacklevel=4)
 
 
 def examined(plan: Plan, names: Sequence[str], known: Mapping[str, Verdict]) -> Iterator[Verdict]:
@@ -168,7 +180,7 @@ def _surprise(name: str, check: str, why: str) -> str:
     return f"{name}: {check} was expected to fail ({why}) and holds: take it out of expected_failures"
 
 
-@judged("claims", "sampled", "tv", "seed")
+@judged("claims", "sampled", "tv", "seed", "certificate")
 def check_subject(subject: Subject, **options: Unpack[CheckOptions]) -> Sequence[Verdict]:
     """Run every check on a subject of ``specverify.subjects``, or of a registry.
 

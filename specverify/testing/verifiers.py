@@ -27,7 +27,7 @@ from specverify.testing.judged import judge, judged
 from specverify.testing.plans import HINT_SECONDS, CheckOptions, checked_gammas, name_of, seconds_of, subject_plan
 
 
-@judged("claims", "sampled", "tv", "seed")
+@judged("claims", "sampled", "tv", "seed", "certificate")
 def check_verifier(
     verify: Callable[..., Any],
     *,
@@ -98,7 +98,7 @@ def check_verifier(
     return judge(subject_plan(subject, options, hint=hint))
 
 
-@judged("claims", "sampled", "tv", "seed")
+@judged("claims", "sampled", "tv", "seed", "certificate")
 def check_decoder(decode: Callable[..., Any] | Algorithm, **options: Unpack[CheckOptions]) -> Sequence[Verdict]:
     """Examine a registry row, one round, or a whole decode (see ``subjects.external``).
 
