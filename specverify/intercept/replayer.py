@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from copy import copy
 from typing import Any
 
 from specverify.intercept.fed_numbers import values_for
 from specverify.intercept.recorded_numbers import Item, NotRecorded, items_of
-from specverify.intercept.recorder import Record, Recorder
+from specverify.intercept.recorder import NOT_DRAWING, PASSED_THROUGH, Record, Recorder
 from specverify.reference import Draws
 
 
@@ -26,6 +27,21 @@ class Replayer(Recorder):
         self._left = deque(numbers)
         self.parted = ""
         """The first call that draws something else than it is given."""
+        self.returned: list[tuple[str, str, Any]] = []
+        """What each call returned, and of a shuffle the order, by library and name."""
+
+    def call(self, library: str, name: str, real: Callable[..., Any], generator: Any, given: Any, named: Any) -> Any:
+        """Return what the method of a library returns for the given numbers."""
+        result = super().call(library, name, real, generator, given, named)
+        if name not in NOT_DRAWING | PASSED_THROUGH:
+            self.returned.append((library, name, copy(self.records[-1].result if name == "shuffle" else result)))
+        return result
+
+    def keep(self, record: Record) -> None:
+        """Add a record; of torch it is all that there is to see."""
+        super().keep(record)
+        if record.library == "torch" and record.result.numel():
+            self.returned.append(("torch", record.name, record.result))
 
     def key(self) -> Any:
         """Raise ``NotRecorded``: the numbers of JAX are a function of keys."""

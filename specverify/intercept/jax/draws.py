@@ -140,7 +140,7 @@ MOST = 100_000
 WAY_OUT = "split the key, and draw once from each part"
 
 
-class _Streams(Streams):
+class _KeyStreams(Streams):
     """The keys that were drawn from; a program that reads a raw number gets another one in every run."""
 
     def told_apart(self, state: Any) -> Any:
@@ -154,7 +154,7 @@ class JaxDraws:
     def __init__(self, draws: Draws, forced: Forced) -> None:
         """``forced`` gives uniforms their values, if anything does."""
         self.draws, self.boundary = draws, boundary_of(forced)
-        self._streams = _Streams()
+        self._streams = _KeyStreams()
         self._shapes: dict[Hashable, tuple[Any, str]] = {}
         self._world = generator_states.start()
         self._given = 0

@@ -50,7 +50,7 @@ class Truth(Deferred):
     """An outcome that is 0 or 1."""
 
 
-class Drawn(Deferred):
+class ByOneDraw(Deferred):
     """An outcome that random numbers decide by one draw, such as the winner of a race."""
 
     def __init__(self, compute: Callable[[], Any], law: Callable[[], Law | None]) -> None:

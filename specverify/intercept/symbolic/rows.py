@@ -22,10 +22,10 @@ from specverify.intercept.cpython.patches import array, asarray, broadcast_array
 from specverify.intercept.refusals import Declined, NeedsValue, tried
 from specverify.intercept.symbolic.continuous import SYMBOLIC, at_rank, largest_of
 from specverify.intercept.symbolic.deferred import (
+    ByOneDraw,
     Choice,
     Count,
     Deferred,
-    Drawn,
     Law,
     Product,
     Truth,
@@ -231,7 +231,7 @@ def extreme(row: Row, ask: Ask, *, largest: bool) -> Any:
 def place_of_extreme(row: Row, ask: Ask, *, largest: bool) -> Any:
     """Return the place of the largest or of the smallest of a row, drawn when it is read."""
     compute = partial(ask.put, partial(_winner, row, ask.place, largest=largest))
-    return Drawn(compute, partial(ask.put, partial(_law_of_winner, row, ask.place, largest=largest)))
+    return ByOneDraw(compute, partial(ask.put, partial(_law_of_winner, row, ask.place, largest=largest)))
 
 
 def _winner(row: Row, place: str, *, largest: bool) -> int:

@@ -43,7 +43,7 @@ from specverify.intercept.symbolic.continuous import Continuous, exponential, wh
 from specverify.intercept.symbolic.deferred import Categorical
 from specverify.intercept.symbolic.large import (
     MANY,
-    Drawn,
+    DrawAmongMany,
     Wide,
     at_large_now,
     check_numbers,
@@ -51,7 +51,7 @@ from specverify.intercept.symbolic.large import (
     continuous_in_16_bits,
     large,
 )
-from specverify.intercept.symbolic.primitives import applied, applied_to_many
+from specverify.intercept.symbolic.primitives import OF_SCALARS, OF_VECTORS
 from specverify.intercept.symbolic.steps import times
 from specverify.intercept.symbolic.uniform import Uniform
 from specverify.intercept.symbolic.vectors import LOGS, Many, NoiseBlock, Steps, uniforms
@@ -158,7 +158,7 @@ class TorchDraws:
             place = next(count)
             draw = self.streams.draw(site, state and (state, place), (call, first, pmf.tobytes(), *way))
             if at_large_now() and large(int(np.count_nonzero(pmf))):
-                drawn = draw.shared(lambda: Drawn(self.draws, (*site, *index), draw, lambda: pmf))
+                drawn = draw.shared(lambda: DrawAmongMany(self.draws, (*site, *index), draw, lambda: pmf))
                 return Wide(drawn, np.arange(first, first + len(pmf)))
             return Categorical(self.draws, pmf, (*site, *index), first, draw)
 
@@ -353,7 +353,7 @@ def _law(
     drawn = run.noise(noise, torch.empty(like.shape, dtype=torch.float64, device=like.device), call, generator)
     if not isinstance(drawn, SymbolicTensor):
         end = 2.0 ** -BITS.get(like.dtype, 53)
-        numbers = [law.image(applied, u if law.exponential else min(max(u, end), 1 - end), *given)
+        numbers = [law.image(OF_SCALARS, u if law.exponential else min(max(u, end), 1 - end), *given)
                    for u in drawn.flatten().tolist()]  # fmt: skip
         result = torch.tensor(
             [min(each, MOST_WHOLE) for each in numbers] if law.whole else numbers, dtype=torch.float64
@@ -361,10 +361,10 @@ def _law(
         return result.reshape(like.shape).to(like.dtype).to(like.device)
     if isinstance(drawn.content, Many):
         with suppress(RuleDeclined):
-            return SymbolicTensor(law.image(applied_to_many, drawn.content, *given), like.dtype, like.device)
+            return SymbolicTensor(law.image(OF_VECTORS, drawn.content, *given), like.dtype, like.device)
     elements = np.empty(tuple(like.shape), dtype=object)
     for index, element in np.ndenumerate(drawn.elements):
-        elements[index] = law.image(applied, element, *given)
+        elements[index] = law.image(OF_SCALARS, element, *given)
     return SymbolicTensor(elements, like.dtype, like.device)
 
 
