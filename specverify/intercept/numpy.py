@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from specverify.intercept.caller import caller
+from specverify.intercept.caller import draw_line
 from specverify.intercept.cpython.patches import count_nonzero, methods_replaced, once, own_methods, replaced
 from specverify.intercept.distributions import (
     FINITE,
@@ -144,7 +144,7 @@ class NumpyGenerator:
     def _asked(
         self, function: str, advance: Callable[[], Any], parameters: Any = None, *, in_pairs: bool = False
     ) -> tuple[AnsweredCall, Site]:
-        site: Site = (f"{self._name}.{function}", caller())
+        site: Site = (f"{self._name}.{function}", draw_line())
         in_pairs = in_pairs and self._kind is np.random.RandomState
         return self._answers.asked(self._real, site, f"{function}{parameters or ''}", advance, in_pairs=in_pairs), site
 

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from specverify.intercept.caller import caller
+from specverify.intercept.caller import caller, draw_line
 from specverify.intercept.cpython import patches
 from specverify.intercept.cpython.patches import once, replaced
 from specverify.intercept.distributions import (
@@ -71,7 +71,7 @@ def _asked(
     generator: Any, function: str, advance: Callable[[], Any], parameters: Any = "", *, in_pairs: bool = False
 ) -> tuple[AnsweredCall, Site]:
     answers = _answers()
-    site: Site = (f"random.{function}{answers.name(generator, '')}", caller())
+    site: Site = (f"random.{function}{answers.name(generator, '')}", draw_line())
     return answers.asked(generator, site, f"{function}{parameters}", advance, in_pairs=in_pairs), site
 
 

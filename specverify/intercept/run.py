@@ -100,6 +100,8 @@ class Process:
         """How many modules there were when the clocks were looked for."""
         self.requests, self.seeded = 0, False
         """Requests that were served, and whether the caller of the last one chooses its seed."""
+        self.callers: dict[str, set[str]] = {}
+        """Lines that draw, and the lines that call the functions they are in."""
         self.float_modules: dict[int, Any] = {}
         """Modules whose code has asked for the value of a random number."""
         self.float_code: dict[tuple[int, int], Any] = {}

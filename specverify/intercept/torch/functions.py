@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch._ops import OpOverload, OpOverloadPacket
 
-from specverify.intercept.caller import caller
+from specverify.intercept.caller import caller, draw_line
 from specverify.intercept.cpython.patches import empty
 from specverify.intercept.distributions import (
     DISTRIBUTIONS,
@@ -102,7 +102,7 @@ class TorchDraws:
         check_numbers(call, like.shape)
         if self.boundary is not None:
             return _forced(self.boundary, like, call, exponentials=noise.exponential)
-        site: Site = (call, caller(), *self.streams.name(generator))
+        site: Site = (call, draw_line(), *self.streams.name(generator))
         if large(like.numel(), MANY):
             return self._many(like, site, noise, generator)
         elements = empty(tuple(like.shape), dtype=object)
@@ -141,7 +141,7 @@ class TorchDraws:
             boundary = self.boundary
             result = boundary.several(like.numel(), lambda: boundary.whole(call, low, number))
             return torch.tensor(result, dtype=like.dtype, device=like.device).reshape(like.shape)
-        site: Site = (call, caller(), *self.streams.name(generator))
+        site: Site = (call, draw_line(), *self.streams.name(generator))
         state = self.streams.state(generator, like.device, advance)
         elements = empty(tuple(like.shape), dtype=object)
         for place, index in enumerate(np.ndindex(elements.shape)):
@@ -151,7 +151,7 @@ class TorchDraws:
 
     def outcomes(self, call: str, generator: Any, device: torch.device, advance: Callable[[], Any]) -> Any:
         """Return what makes the outcomes of one call, one after the other; ``advance`` makes them in fact."""
-        site: Site = (call, caller(), *self.streams.name(generator))
+        site: Site = (call, draw_line(), *self.streams.name(generator))
         state, count = self.streams.state(generator, device, advance), iter(range(2**62))
 
         def outcome(pmf: Any, index: Site, first: int = 0, way: tuple[Hashable, ...] = ()) -> Any:
