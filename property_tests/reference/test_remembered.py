@@ -20,6 +20,7 @@ def test_equal_pmfs_share_one_answer_and_other_values_or_dtypes_do_not():
     row = np.array([0.5, 0.5])
     exact = np.array([Fraction(1, 2)] * 2, dtype=object)
     assert cached(row, row, 2, 0) == cached(row.copy(), row.copy(), 2, 0) == 1
-    answers = [cached(row, row, 3, 0), cached(row, row, 2, 1), cached(exact, exact, 2, 0), cached(row, row[::-1] * 2, 2, 0)]
+    others = [(row, row, 3, 0), (row, row, 2, 1), (exact, exact, 2, 0), (row, row[::-1] * 2, 2, 0)]
+    answers = [cached(*arguments) for arguments in others]
     assert answers == [2, 3, 4, 5]
     assert len(calls) == 5
