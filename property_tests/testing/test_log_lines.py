@@ -26,7 +26,7 @@ def test_each_verdict_is_a_line_and_later_lines_name_what_was_refuted(caplog):
         )
     statuses = {verdict.check: verdict.status for verdict in verdicts}
     assert statuses == {"law_is_target": Status.REFUTED, "inputs_unchanged": Status.HOLDS}
-    first, second = messages(caplog)
+    first, second = (line for line in messages(caplog) if " examined" not in line)  # told where a check is slow
     assert "keeps_every_draft: law_is_target refuted (" in first
     assert "keeps_every_draft: inputs_unchanged holds (" in second
     assert second.endswith("; refuted so far: law_is_target")

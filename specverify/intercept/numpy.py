@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from specverify.intercept.caller import caller
+from specverify.intercept.caller import draw_line
 from specverify.intercept.cpython.patches import count_nonzero, methods_replaced, once, own_methods, replaced
 from specverify.intercept.distributions import (
     FINITE,
@@ -54,14 +54,14 @@ from specverify.intercept.distributions import (
 from specverify.intercept.recorder import Recorder
 from specverify.intercept.refusals import RuleDeclined, in_housekeeping
 from specverify.intercept.run import PROCESS, answering, nobody_answers
-from specverify.intercept.streams import Answers, AnswersOf, Call
+from specverify.intercept.streams import AnsweredCall, Answers, AnswersOf
 from specverify.intercept.symbolic.arrays import SymbolicArray, VectorArray, as_array, taken_out
 from specverify.intercept.symbolic.buffers import Buffer
 from specverify.intercept.symbolic.continuous import MOST_OUTCOMES, Continuous
 from specverify.intercept.symbolic.large import MANY, at_large_now, check_numbers, check_outcomes, large
 from specverify.intercept.symbolic.numbers import SymbolicFloat, SymbolicInt, asked, opened, settled, wrapped
 from specverify.intercept.symbolic.outcome_numbers import OutcomeNumber
-from specverify.intercept.symbolic.primitives import applied, applied_to_many
+from specverify.intercept.symbolic.primitives import OF_SCALARS, OF_VECTORS
 from specverify.intercept.symbolic.uniform import refusal
 from specverify.intercept.symbolic.vectors import uniforms
 from specverify.reference import Draws, Site
@@ -103,7 +103,7 @@ def _image(law: Distribution, noise: Any, given: list[Any]) -> Any:
     """Return the numbers of a law, made of noise: one number, an array, or very many."""
     if isinstance(noise, VectorArray) and noise.many is not None:
         with suppress(RuleDeclined):
-            return as_array(asked(law.image, applied_to_many, noise.many, *given))
+            return as_array(asked(law.image, OF_VECTORS, noise.many, *given))
     noise = taken_out(noise)
     if not isinstance(noise, np.ndarray):
         return _number(law, noise, given)
@@ -117,7 +117,7 @@ def _image(law: Distribution, noise: Any, given: list[Any]) -> Any:
 
 
 def _number(law: Distribution, noise: Any, given: list[Any]) -> Any:
-    result = asked(law.image, applied, opened(noise), *given)
+    result = asked(law.image, OF_SCALARS, opened(noise), *given)
     if not isinstance(result, float | int):
         return wrapped(result)
     return np.int64(min(result, MOST_WHOLE)) if law.whole else np.float64(result)
@@ -145,8 +145,8 @@ class NumpyGenerator:
 
     def _asked(
         self, function: str, advance: Callable[[], Any], parameters: Any = None, *, in_pairs: bool = False
-    ) -> tuple[Call, Site]:
-        site: Site = (f"{self._name}.{function}", caller())
+    ) -> tuple[AnsweredCall, Site]:
+        site: Site = (f"{self._name}.{function}", draw_line())
         in_pairs = in_pairs and self._kind is np.random.RandomState
         return self._answers.asked(self._real, site, f"{function}{parameters or ''}", advance, in_pairs=in_pairs), site
 

@@ -27,12 +27,17 @@ def seeded(seed: int) -> Iterator[None]:
             random.seed(seed)
             np.random.seed(seed % 2**32)  # noqa: NPY002 - as above
             if torch:
-                torch.manual_seed(seed)
+                _seed_torch(torch, seed)
             with replaced(np.random, {"default_rng": _fresh_generators(seed)}):
                 yield
     finally:
         random.setstate(own)
         np.random.set_state(legacy)  # noqa: NPY002 - as above
+
+
+def _seed_torch(torch: Any, seed: int) -> None:
+    """Seed torch; without an accelerator its own function spends a millisecond on those that may be loaded later."""
+    (torch.manual_seed if torch.accelerator.is_available() else torch.default_generator.manual_seed)(seed)
 
 
 def _fresh_generators(seed: int) -> Any:

@@ -110,6 +110,8 @@ def server(way: Way) -> Any:
 
 
 PREFIX: Final = "COMMON_SPECULATIVE_TYPE_"
+WAIT: Final = 60.0
+"""Seconds for an answer: on a busy machine the server loses a connection of four now and then."""
 _LOCAL = threading.local()
 
 
@@ -125,18 +127,18 @@ def post(way: Way, body: dict[str, Any]) -> Any:
 
 
 def _sent(way: Way, body: str) -> tuple[int, str]:
-    """Return status and body of an answer. A connection that the server closed while it was idle is opened again."""
+    """Return status and body of an answer. A connection that the server closed, or answers no more, is opened again."""
     connections = _LOCAL.__dict__.setdefault("connections", {})
     if way not in connections:
         address = urlsplit(server(way).listening_address)
-        connections[way] = http.client.HTTPConnection(str(address.hostname), address.port)
+        connections[way] = http.client.HTTPConnection(str(address.hostname), address.port, timeout=WAIT)
     connection = connections[way]
     for opened_again in (False, True):
         try:
             connection.request("POST", "/completion", body, {"Content-Type": "application/json"})
             answer = connection.getresponse()
             return answer.status, answer.read().decode()
-        except (http.client.HTTPException, ConnectionError):
+        except (http.client.HTTPException, ConnectionError, TimeoutError):
             connection.close()
             if opened_again:
                 raise

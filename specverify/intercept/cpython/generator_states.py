@@ -10,6 +10,7 @@ import _random
 import ctypes
 import random
 import sys
+import zlib
 from collections.abc import Hashable
 from functools import cache
 from itertools import cycle
@@ -95,6 +96,65 @@ def write(generator: Any, state: Any) -> None:
         _STATE[type(bits)].__set__(bits, _thawed(state))
 
 
+class Held:
+    """A generator that is moved before every replay; views of its memory, where known, make that cheap."""
+
+    __slots__ = ("_seed", "_seen", "_views", "generator")
+
+    def __init__(self, generator: Any) -> None:
+        """Keep a ``Generator``, ``RandomState``, bit generator or ``random.Random``."""
+        self.generator = generator
+        self._views = _views(generator)
+        self._seen, self._seed = None, 0
+
+    def read(self) -> Any:
+        """Return the state, as ``read`` returns it."""
+        return b"".join([view.raw for view in self._views]) if self._views else read(self.generator)
+
+    def write(self, state: Any) -> None:
+        """Put back what ``read`` returned."""
+        if not self._views:
+            write(self.generator, state)
+            return
+        place = 0
+        for view in self._views:
+            size = len(view)
+            view.raw = state[place : place + size]
+            place += size
+
+    def seed_after(self, state: Any, number: int) -> int:
+        """Return a seed for a state, the same one in every process: hashes of numbers are, those of bytes are not."""
+        if state != self._seen:
+            self._seen, self._seed = state, _digest(state)
+        return (self._seed + 2654435761 * (number + 1)) % 2**32
+
+
+def _views(generator: Any) -> tuple[Any, ...]:
+    """Return views of the memory that ``read`` copies, none where it does not."""
+    if isinstance(generator, random.Random):
+        known = _twister_is_known() and not isinstance(generator, random.SystemRandom)
+        return (_window(id(generator) + _HEAD, TWISTER),) if known else ()
+    bits = bits_of(generator)
+    if type(bits) is np.random.MT19937:
+        return (_window(_memory(bits), TWISTER),)
+    if type(bits) in _pcgs():
+        first = int.from_bytes(ctypes.string_at(_memory(bits), 8), sys.byteorder)
+        return (_window(first, PCG), _window(_memory(bits) + 8, PCG_REST - 8))
+    return ()
+
+
+def _window(address: int, size: int) -> Any:
+    return (ctypes.c_char * size).from_address(address)
+
+
+def _digest(state: Any) -> int:
+    if isinstance(state, bytes):
+        return zlib.crc32(state)
+    if isinstance(state[0], int):  # of ``random``, some six hundred numbers
+        return hash(state)
+    return zlib.crc32(repr(state).encode())
+
+
 def pending(generator: Any) -> float | None:
     """Return the normal number that an older generator has made and keeps for its next call; None if there is none."""
     if isinstance(generator, random.Random):
@@ -166,9 +226,8 @@ def _of_random(generator: _random.Random) -> Hashable:
 @cache
 def _windows() -> tuple[Any, Any]:
     """Return the memory of the generators of NumPy and ``random`` that every run reads; the views keep them alive."""
-    window = ctypes.c_char * TWISTER
     known = _twister_is_known()
-    return window.from_address(_memory(_OF_NUMPY)), window.from_address(id(_OF_RANDOM) + _HEAD) if known else None
+    return _window(_memory(_OF_NUMPY), TWISTER), _window(id(_OF_RANDOM) + _HEAD, TWISTER) if known else None
 
 
 @cache

@@ -18,7 +18,6 @@ import os
 import random
 import sys
 import time
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -179,7 +178,7 @@ def look_around() -> None:
     aliases.find_aliases(everything)
     result = [item for item in everything.of(*aliases.GENERATORS) if not isinstance(item, random.SystemRandom)]
     of_bits = {id(generator_states.bits_of(item)): item for item in result}  # several may share them
-    PROCESS.generators[:] = of_bits.values()
+    PROCESS.generators[:] = map(generator_states.Held, of_bits.values())
 
 
 @contextmanager
@@ -192,22 +191,11 @@ def moved(number: int) -> Iterator[None]:
 @contextmanager
 def generators_moved(number: int) -> Iterator[None]:
     """Shift the state of every generator inside the block, each by a function of its own state."""
-    before = [(generator, state) for generator in PROCESS.generators if (state := generator_states.read(generator))]
-    for generator, state in before:
-        generator_states.write(generator, generator_states.state_in_world(generator, _seed_after(state, number)))
+    before = [(held, state) for held in PROCESS.generators if (state := held.read())]
+    for held, state in before:
+        held.write(generator_states.state_in_world(held.generator, held.seed_after(state, number)))
     try:
         yield
     finally:
-        for generator, state in before:
-            generator_states.write(generator, state)
-
-
-def _seed_after(state: Any, number: int) -> int:
-    """Return a seed for a state, the same one in every process: hashes of numbers are, those of bytes are not."""
-    if isinstance(state, bytes):
-        result = zlib.crc32(state)
-    elif isinstance(state[0], int):  # of ``random``, some six hundred numbers
-        result = hash(state)
-    else:
-        result = zlib.crc32(repr(state).encode())
-    return (result + 2654435761 * (number + 1)) % 2**32
+        for held, state in before:
+            held.write(state)
