@@ -76,9 +76,17 @@ def _operation(apply: Callable[..., Any], *, swapped: bool = False) -> Callable[
     return method
 
 
-_ARITHMETIC: dict[str, Callable[..., Any]] = {"add": operator.add, "sub": operator.sub, "mul": operator.mul, "truediv": operator.truediv,
-               "floordiv": operator.floordiv, "mod": operator.mod, "lshift": operator.lshift, "rshift": operator.rshift,
-               "and": operator.and_, "or": operator.or_, "xor": operator.xor, "divmod": divmod, "pow": pow}  # fmt: skip
+_ARITHMETIC: dict[str, Callable[..., Any]] = {
+    **{
+        name: getattr(operator, name)
+        for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "lshift", "rshift")
+    },
+    "and": operator.and_,
+    "or": operator.or_,
+    "xor": operator.xor,
+    "divmod": divmod,
+    "pow": pow,
+}
 _COMPARISONS: dict[str, Callable[..., Any]] = {
     name: getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")
 }
