@@ -15,6 +15,7 @@ from specverify.intercept.cpython.patches import count_nonzero, empty
 from specverify.intercept.refusals import NeedsValue
 from specverify.intercept.run import mode
 from specverify.intercept.symbolic.continuous import SYMBOLIC, Continuous, given, is_whole
+from specverify.intercept.symbolic.outcome_numbers import outcome_in
 from specverify.intercept.symbolic.uniform import look
 from specverify.reference import Draws, Site
 
@@ -219,6 +220,7 @@ def known(element: Any) -> Any:
 
     Refuses other symbolic numbers.
     """
+    element = outcome_in(element)
     if isinstance(element, Deferred):
         element = element.value()
     if isinstance(element, Continuous) and is_whole(element):
