@@ -242,6 +242,16 @@ def write_benchmarks(session: nox.Session, arguments: list[str]) -> None:
     session.run("python", "-m", "tools.pages.benchmarks_page", "docs/benchmarks.md")
 
 
+def write_slowest_tests(session: nox.Session, arguments: list[str]) -> None:
+    """Run the default tests, and write which take most, with the memory of each."""
+    install(session, "hf", "proof", "plot", "dev")
+    costs = Path(session.create_tmp()) / "costs.jsonl"
+    costs.unlink(missing_ok=True)
+    session.env["TEST_COSTS"] = str(costs)
+    run_tests(session, "-p", "test_support.test_costs", *arguments)
+    session.run("python", "-m", "tools.pages.slowest_tests_page", "docs/slowest-tests.md", str(costs))
+
+
 def write_tables(session: nox.Session, names: list[str]) -> None:
     """Run the named modules of ``WRITERS``, or all, and the five-minute starts."""
     install(session, "hf", "dev")
@@ -259,13 +269,14 @@ PAGES = {
     "controls": write_controls,
     "kills": write_kills,
     "shipped": write_shipped,
+    "slowest-tests": write_slowest_tests,
     "tables": write_tables,
 }
 
 
 @nox.session
 def pages(session: nox.Session) -> None:
-    """Write pages: name one of alarms, benchmarks, black-boxes, controls, kills, shipped, tables behind --."""
+    """Write pages: name one behind --, as CONTRIBUTING lists them."""
     name, *arguments = session.posargs or [""]
     if name not in PAGES:
         session.error(f"there are no pages {name!r}, expected one of {', '.join(PAGES)}")

@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from specverify.mutants.ranked import RANKS, decoded, one_round, ranked
+from specverify.mutants.ranks import RANKS, decoded, one_round, ranked
 from specverify.testing import Made, Sizes, check_engine
 
 

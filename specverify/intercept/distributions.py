@@ -65,6 +65,8 @@ class Boundary:
         With ``apart`` a number that would be at the end is that far from it, measured in probability.
         """
         self._values = values
+        self.has_values = values is not None
+        """Whether every number has a value of its own, as in a run without symbolic numbers."""
         self._end, self._only, self._apart = end, only, apart
         self.coarsest = 0.0
         """The largest probability that one of the numbers at the end has exactly that value."""

@@ -242,9 +242,13 @@ class AnsweredCall:
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
         """Return the next outcome that the call gives."""
-        draw = self._draw(site, (self._function, asarray(pmf).tobytes()))
-        outcome: int = Categorical(self._draws, pmf, site, draw=draw).value()
+        outcome: int = self.outcome(pmf, site).value()
         return outcome
+
+    def outcome(self, pmf: Pmf, site: Site) -> Categorical:
+        """Return the next outcome that the call gives, to be drawn when it is read."""
+        draw = self._draw(site, (self._function, asarray(pmf).tobytes()))
+        return Categorical(self._draws, pmf, site, draw=draw)
 
     def _draw(self, site: Site, way: Hashable) -> Draw:
         place = next(self._places)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from specverify.mutants.promising import SEEDS, STATISTICS, VALUES, in_turn, returning, seeded_engine, text_of
-from specverify.mutants.ranked import RANKS, ranked
+from specverify.mutants.ranks import RANKS, ranked
 from specverify.promises.pairs import OF_PROMISE
 from specverify.testing import check_engine
 
@@ -40,7 +40,7 @@ NUMBERS = ("accepted", "drafted", "rounds", "acceptance_rate", "accepted_per_pos
 FIRST_WORDS = 110
 HEAD = """# Planted bugs of promises
 
-Engines whose law is right and which break one other promise (`specverify/mutants/promising.py`, `ranked.py`), each
+Engines whose law is right and which break one other promise (`specverify/mutants/promising.py`, `ranks.py`), each
 examined by the check of that promise: {refuted} of {total} are refuted. The same engines without a fault: {held}.
 *Recorded in* names the report that the bug was taken from; *plausible* ones have none. The bugs of laws are in the
 [kill matrix](kill-matrix.md).
@@ -183,7 +183,9 @@ def engines_table() -> str:
     for promise, where in engines_of_promises().items():
         cells = [f"{where[way].wrong} / {where[way].right}" if way in where else "" for way in ways]
         rows.append(f"| `{promise}` | {' | '.join(cells)} |\n")
-    return head + "".join(rows)
+    every = [engines for where in engines_of_promises().values() for engines in where.values()]
+    wrong, right = (sum(column) for column in zip(*every, strict=True))
+    return head + "".join(rows) + f"\nIn all {wrong} wrong engines are refuted, and none of {right} right ones is.\n"
 
 
 def with_tables(text: str) -> str:

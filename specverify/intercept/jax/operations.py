@@ -22,7 +22,7 @@ from specverify.intercept.jax.arrays import concrete, elements_of
 from specverify.intercept.jax.draws import Bits
 from specverify.intercept.refusals import Declined, NeedsValue, is_declined
 from specverify.intercept.symbolic import rows
-from specverify.intercept.symbolic.continuous import SYMBOLIC, Continuous, is_whole
+from specverify.intercept.symbolic.continuous import SYMBOLIC, Continuous, any_symbolic, is_whole
 from specverify.intercept.symbolic.deferred import Count, Deferred, Product, Truth, is_count, is_open, known, number
 from specverify.intercept.symbolic.primitives import (
     OF_JAX,
@@ -92,7 +92,7 @@ def arithmetic(primitive: str) -> Handler:
         halves = clamps and rounding.is_of_16_bits(result.dtype)
 
         def one(*elements: Any) -> Any:
-            if any(isinstance(element, SYMBOLIC) for element in elements):
+            if any_symbolic(elements):
                 outcome = no_rule if name is None else _algebra(name, *elements)
                 if halves and not any(outcome == element for element in elements):
                     outcome = _CLAMPED_HALVES

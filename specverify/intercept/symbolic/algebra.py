@@ -24,6 +24,7 @@ from specverify.intercept.symbolic.continuous import (
     Extreme,
     Joined,
     Symbolic,
+    any_symbolic,
     drawn,
     few,
     joined,
@@ -181,7 +182,7 @@ MOST_UNEVEN = 64
 
 def _of_any(rule: Callable[..., Any], of_numbers: Callable[..., Any], *operands: Any) -> Operand:
     """Return what a rule gives where an operand is random, else what NumPy makes of the numbers."""
-    if any(isinstance(operand, SYMBOLIC) for operand in operands):
+    if any_symbolic(operands):
         return cast("Operand", rule(*operands))
     with np.errstate(all="ignore"):
         return float(of_numbers(*map(np.float64, operands)))

@@ -400,6 +400,12 @@ Symbolic: TypeAlias = Continuous | Extreme | Joined
 """A random number that nobody has valued."""
 SYMBOLIC = (Continuous, Extreme, Joined)
 """The same for those who ask whether a value is one, which is quicker of a tuple."""
+_KINDS = frozenset(SYMBOLIC)
+
+
+def any_symbolic(values: Iterable[Any]) -> bool:
+    """Return whether a random number without a value is among these."""
+    return not _KINDS.isdisjoint(map(type, values))
 
 
 def joined(name: str, left: Symbolic, right: Symbolic) -> Joined:

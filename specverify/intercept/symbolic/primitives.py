@@ -37,7 +37,16 @@ from specverify.intercept.cpython.patches import log, pi
 from specverify.intercept.refusals import Declined, NeedsValue, RuleDeclined, is_declined, tried
 from specverify.intercept.symbolic import algebra, rows, vectors
 from specverify.intercept.symbolic.algebra import Operand, found_before
-from specverify.intercept.symbolic.continuous import SYMBOLIC, Continuous, Extreme, Joined, Symbolic, drawn, few
+from specverify.intercept.symbolic.continuous import (
+    SYMBOLIC,
+    Continuous,
+    Extreme,
+    Joined,
+    Symbolic,
+    any_symbolic,
+    drawn,
+    few,
+)
 from specverify.intercept.symbolic.deferred import Count, Deferred, Product, Truth, is_open, known, number
 from specverify.intercept.symbolic.large import Crossing, contests, crossing, lookup, totals
 from specverify.intercept.symbolic.races import winner
@@ -452,7 +461,7 @@ def answered(name: str, *operands: Any, place: str = "") -> bool:
 
     ``place`` is the comparing line, by default the current one.
     """
-    if any(isinstance(operand, SYMBOLIC) for operand in operands):
+    if any_symbolic(operands):
         given = (each if isinstance(each, SYMBOLIC) else float(each) for each in operands)
         return bool(COMPARISONS[name].scalar(*given, place=place))  # type: ignore[operator]  # none is blank
     return bool((COMPARISONS[name].numbers or getattr(np, name))(*operands))

@@ -580,7 +580,7 @@ NEVER = 2.0**-54
 """Less probability than a uniform of float64 can show."""
 
 
-class Known(Protocol):
+class Constrained(Protocol):
     """The constraints on a uniform number."""
 
     low: float
@@ -591,7 +591,7 @@ class Known(Protocol):
 class Quantity(Protocol):
     """A function of uniform numbers."""
 
-    def formula(self, place_of: Callable[[Known], int]) -> Formula:
+    def formula(self, place_of: Callable[[Constrained], int]) -> Formula:
         """Return it in terms of the places of its uniform numbers."""
 
 
@@ -613,7 +613,7 @@ class JointAnswer(NamedTuple):
 class Together:
     """Uniform numbers, and the answers that they have given together. Their own answers are in their intervals."""
 
-    def __init__(self, members: Sequence[Known], answers: Sequence[JointAnswer] = ()) -> None:
+    def __init__(self, members: Sequence[Constrained], answers: Sequence[JointAnswer] = ()) -> None:
         """``answers`` are of quantities made of ``members`` alone."""
         self.members, self.answers = list(members), list(answers)
 
@@ -646,7 +646,7 @@ class Chance(NamedTuple):
     refusal: str = ""
 
 
-def among(found: Sequence[Known]) -> Together:
+def among(found: Sequence[Constrained]) -> Together:
     """Return the uniform numbers, and all of which something is known together with them."""
     groups = list(dict.fromkeys(known.together or Together([known]) for known in found))
     return Together(
