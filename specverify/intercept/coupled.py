@@ -22,6 +22,8 @@ from specverify.intercept.recorded_numbers import Item, NotRecorded, items_of
 from specverify.intercept.recorder import Record, Recorder
 from specverify.intercept.run import RUNS, nobody_answers
 from specverify.intercept.symbolic.continuous import Continuous, Extreme, Joined
+from specverify.intercept.symbolic.steps import FLOOR
+from specverify.intercept.symbolic.together import VALUE_OF
 from specverify.laws.rounding import FLOAT32
 from specverify.reference import Draws, Pmf, Site
 
@@ -191,7 +193,7 @@ class Coupled:
         """Return the recorded integer: with many outcomes a share in float64 does not determine it."""
         outcome, steps = self._numbers[id(of.uniform)].item.outcome, of.steps
         added = int(steps[2].number) if len(steps) == 3 and steps[2].name == "plus" else 0
-        plainly = [step.name for step in steps] in (["times", "floor"], ["times", "floor", "plus"])
+        plainly = [step.name for step in steps] in (["times", FLOOR.name], ["times", FLOOR.name, "plus"])
         return int(otherwise) if outcome is None or not plainly else outcome + added
 
     def evaluate(self, of: Any) -> float:
@@ -203,7 +205,7 @@ class Coupled:
             result = self.value(of.uniform)
         elif isinstance(of, Joined):
             one, other = map(self.evaluate, of.operands)
-            result = float({"add": one + other, "multiply": one * other, "maximum": max(one, other)}[of.name])
+            result = float(VALUE_OF[of.name](one, other))
         else:
             return float(of)
         for step in of.steps:

@@ -24,7 +24,7 @@ from specverify.intercept.symbolic.buffers import arrays_answer
 from specverify.laws.draws import NotAFunctionOfItsDraws
 from specverify.reference import Draws, Pmf, Site
 
-_WANTS = ("SymbolicFloat", "SymbolicInt", "SeedSequence expects int", "dtype('O')", "holds references",
+_WANTS = ("SymbolicFloat", "SymbolicInt", "OutcomeNumber", "SeedSequence expects int", "dtype('O')", "holds references",
           "array of references",
           "format O not supported", "Object of type float is not", "Object of type int is not",
           "could not convert string to float: '?'", "its data is not allocated yet")  # fmt: skip

@@ -17,6 +17,7 @@ import numpy as np
 from specverify.intercept.recorded_numbers import Item, NotRecorded
 from specverify.intercept.run import mode_with, nobody_answers
 from specverify.intercept.symbolic.continuous import Continuous, Extreme, Joined
+from specverify.intercept.symbolic.together import VALUE_OF
 from specverify.laws.rounding import FLOAT32
 from specverify.reference import Draws, Pmf, Site
 
@@ -40,7 +41,7 @@ class _Slot:
         """A uniform number that gives the outcome by a look-up in the cumulated weights."""
 
 
-class _Question(NamedTuple):
+class _PathQuestion(NamedTuple):
     """A question to numbers, and its answer on the path."""
 
     known: tuple[Any, ...]
@@ -58,7 +59,7 @@ class Gathered:
         """Nothing has been drawn."""
         self._named = named
         self._slots: list[Any] = []
-        self._questions: list[_Question] = []
+        self._questions: list[_PathQuestion] = []
         self._asked: tuple[Any, ...] = ()
         self._wholes: dict[int, int] = {}
         """By what is known of a number, the integer that it was given as."""
@@ -107,7 +108,7 @@ class Gathered:
         answer, known = self._ask(pmf, uniform.draw.name), uniform.known
         self._asked = (known,)
         lies(0.5)  # of several numbers it calls ``holds``, which tells them
-        self._questions.append(_Question(self._asked, lambda values: lies(values[known]) == answer))
+        self._questions.append(_PathQuestion(self._asked, lambda values: lies(values[known]) == answer))
         return answer
 
     def holds(self, uniforms: Sequence[Any], _of: Any, _bound: float, *, or_equal: bool) -> int:
@@ -121,7 +122,7 @@ class Gathered:
         clocks = [(runner.known, runner.flipped, runner.rate) for runner in runners]
         known = tuple(clock for clock, _, _ in clocks)
         self._questions.append(
-            _Question(known, lambda values: _least([values.time(*clock) for clock in clocks]) == answer)
+            _PathQuestion(known, lambda values: _least([values.time(*clock) for clock in clocks]) == answer)
         )
         return answer
 
@@ -130,7 +131,7 @@ class Gathered:
         answer, sign = self._ask(pmf, "a race"), -1.0 if first else 1.0
         known = tuple(uniform.known for score in scores for uniform in _uniforms(score))
         self._questions.append(
-            _Question(known, lambda values: _least([sign * values.evaluate(score) for score in scores]) == answer)
+            _PathQuestion(known, lambda values: _least([sign * values.evaluate(score) for score in scores]) == answer)
         )
         return answer
 
@@ -175,7 +176,7 @@ class Gathered:
         whole = self._wholes.get(id(slot.known))
         return Item(values[slot.known], values[slot.known], whole)
 
-    def _groups(self, known: dict[int, Any]) -> Iterator[_Group]:
+    def _groups(self, known: dict[int, Any]) -> Iterator[_NumbersAskedTogether]:
         """Yield the numbers that are asked about together, with the questions to them."""
         group_of = {key: {key} for key in known}
         for question in self._questions:
@@ -185,12 +186,12 @@ class Gathered:
         for group in {id(group): group for group in group_of.values()}.values():
             asked = [question for question in self._questions if id(question.known[0]) in group]
             single = len(group) == 1 and next(iter(group)) in self._wholes
-            yield _Group(sorted(group), [] if single else asked)
+            yield _NumbersAskedTogether(sorted(group), [] if single else asked)
 
 
-class _Group(NamedTuple):
+class _NumbersAskedTogether(NamedTuple):
     known: list[int]
-    questions: list[_Question]
+    questions: list[_PathQuestion]
 
     @property
     def tries(self) -> int:
@@ -250,7 +251,7 @@ class _Values:
             result = self[of.uniform.known]
         elif isinstance(of, Joined):
             one, other = map(self.evaluate, of.operands)
-            result = float({"add": one + other, "multiply": one * other, "maximum": max(one, other)}[of.name])
+            result = float(VALUE_OF[of.name](one, other))
         else:
             return float(of)
         for step in of.steps:

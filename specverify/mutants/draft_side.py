@@ -205,7 +205,7 @@ def lookup_of_another_request(task: Task, max_ngram: int = 3, gamma: int = 4) ->
 def padding_in_the_drafter(tokens: Tokens, known: Tokens, first: bool) -> Tokens:
     """Put two padding tokens before the text.
 
-    The drafter runs on padded rows, and slots and lengths are not told of it: padding stands before the text.
+    The drafter runs on padded rows, and its slots and lengths ignore the padding: padding stands before the text.
     """
     return (0, 0, *tokens)
 

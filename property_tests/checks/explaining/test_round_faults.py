@@ -7,8 +7,11 @@ import random
 import numpy as np
 import pytest
 
+from specverify.checks.check import law_in
+from specverify.checks.explaining.counterexamples import law_counterexample
 from specverify.checks.explaining.engine_paths import draws_of, with_pmfs
 from specverify.checks.explaining.round_faults import fault_of_rounds
+from specverify.laws.law import target_law
 from specverify.laws.paths import paths
 from specverify.laws.scenarios import Scenario
 from specverify.subjects.batched_verifier import batched_subject
@@ -20,6 +23,7 @@ from specverify.testing import SpeculationRefuted, check_engine, check_verifier
 
 RNG = np.random.default_rng()
 SMALL = Scenario("generic", 2, (0,), 2, seed=0)
+FOUR = Scenario("generic", 4, (0,), 4, seed=0)
 TARGET = ((0.2, 0.3, 0.5), (0.5, 0.25, 0.25), (0.1, 0.8, 0.1))
 DRAFT = ((0.6, 0.3, 0.1), (0.2, 0.4, 0.4), (0.3, 0.4, 0.3))
 
@@ -27,6 +31,10 @@ DRAFT = ((0.6, 0.3, 0.1), (0.2, 0.4, 0.4), (0.3, 0.4, 0.3))
 def drawn(row):
     row = np.maximum(row, 0)
     return int(RNG.choice(len(row), p=row / row.sum()))
+
+
+def norm(row):
+    return row / row.sum() if row.any() else row
 
 
 def verifier(accept=lambda p, q: p / q, replace=lambda p, q: p - q, bonus=lambda p: p[-1]):
@@ -63,6 +71,14 @@ def in_scenario(verify, gamma=1, scenario=SMALL):
             {"replace": lambda p, q: np.maximum(p - q, 0) + 0.02},
             "a rejected draft is replaced by a draw from norm(max(p - q, 0) + 0.02), expected norm(max(p - q, 0)): in",
         ),
+        (
+            {"replace": lambda p, q: 0.8 * norm(np.maximum(p - q, 0)) + 0.2 * p},
+            "a rejected draft is replaced by a draw from norm(max(p - q, 0)), mixed with a share 0.2 of p, expected",
+        ),
+        (
+            {"accept": lambda p, q: 1 - p / q},
+            "drafts are accepted with probability 1 - p/q, expected min(1, p/q): draft 1, token 0 (p = 0.571",
+        ),
         ({"replace": lambda p, q: abs(p - q)}, "a rejected draft is replaced by a draw from norm(|p - q|), expected"),
         (
             {"accept": lambda p, q: q / p},
@@ -90,6 +106,50 @@ def test_a_wrong_part_of_a_round_is_named(wrong, said):
 
 def test_a_right_round_has_no_fault():
     assert fault_of_rounds(in_scenario(verifier())) is None
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (
+            {"replace": lambda p, q: p - 0.9 * q},
+            "a rejected draft is replaced by a draw from norm(max(p - 0.9 q, 0)), expected norm(max(p - q, 0)): in",
+        ),
+        (
+            {"replace": lambda p, q: np.maximum(p - q, 0) ** 2},
+            "a rejected draft is replaced by a draw from norm(max(p - q, 0)^2), expected norm(max(p - q, 0)): in",
+        ),
+        (
+            {"replace": lambda p, q: np.eye(len(p))[0]},
+            "draft 1, token ",
+        ),
+    ],
+)
+def test_a_residual_of_several_tokens_is_named(wrong, said):
+    assert fault_of_rounds(in_scenario(verifier(**wrong), 1, FOUR)).sentence.startswith(said)
+
+
+def keeps_up_to_the_last_failure(p, q, draft_tokens):
+    tokens = draft_tokens.tolist()
+    failed = [i for i, token in enumerate(tokens) if RNG.random() >= p[i, token] / q[i, token]]
+    if not failed:
+        return [*tokens, drawn(p[-1])]
+    left = p[failed[-1]] - q[failed[-1]]
+    return [*tokens[: failed[-1]], drawn(left if (left > 0).any() else p[failed[-1]])]
+
+
+def test_an_acceptance_up_to_the_last_test_that_fails_is_named():
+    said = "drafts are accepted up to the last test that fails, not the first, expected min(1, p/q): draft 1, token"
+    assert fault_of_rounds(in_scenario(keeps_up_to_the_last_failure, 2, FOUR)).sentence.startswith(said)
+
+
+def test_a_fault_of_a_later_round_is_named():
+    scenario = Scenario("generic", 2, (0,), 5, seed=0)
+    late = in_scenario(verifier(), 1, scenario).task.target((0, 1, 1, 1)).astype(float)
+    here = in_scenario(verifier(replace=lambda p, q: p if np.allclose(p, late) else p - q), 1, scenario)
+    assert fault_of_rounds(here) is None
+    told = law_counterexample(here, law_in(here, 20_000).probabilities, target_law(here.task, here.prompt))
+    assert told.fault.startswith("draft 1, token 0, is rejected and replaced by a draw from (0.333, 0.667) (test_round")
 
 
 def divides_by_the_largest_q(p, q, draft_tokens):
@@ -272,6 +332,30 @@ def test_a_sibling_that_is_tested_with_p_is_named():
     first = str(raised.value).splitlines()[0]
     assert ": the siblings after a rejected child are tested with p, not with the residual: after #0 (token 1)" in first
     assert " is rejected, child #1 (token 1) is tested with u < 0.643 (test_round_" in first
+
+
+def drawn_from_p_at_last(p, q, parents, tokens):
+    left = p[0]
+    for child, drafted in enumerate(tokens):
+        if RNG.random() * q[child, drafted] < left[drafted]:
+            return [int(drafted), drawn(p[child + 1])]
+        left = norm(np.maximum(left - q[child], 0))
+    return [drawn(p[0])]
+
+
+@pytest.mark.thorough
+def test_a_last_draw_from_p_behind_rejected_siblings_is_named():
+    with pytest.raises(SpeculationRefuted) as raised:
+        check_verifier(
+            drawn_from_p_at_last,
+            form="tree",
+            drafts="with_replacement",
+            trees=[(-1, -1)],
+            checks=["law_is_target"],
+            quick=True,
+        )
+    said = ": the token after the last rejected child is drawn from p, not from the residual: "
+    assert said in str(raised.value).splitlines()[0]
 
 
 def unscaled_residual(p, q, parents, tokens):

@@ -22,7 +22,7 @@ from specverify.intercept.jax.arrays import concrete, elements_of
 from specverify.intercept.jax.draws import Bits
 from specverify.intercept.refusals import Declined, NeedsValue, is_declined
 from specverify.intercept.symbolic import rows
-from specverify.intercept.symbolic.continuous import SYMBOLIC, Continuous, is_whole
+from specverify.intercept.symbolic.continuous import SYMBOLIC, Continuous, any_symbolic, is_whole
 from specverify.intercept.symbolic.deferred import Count, Deferred, Product, Truth, is_count, is_open, known, number
 from specverify.intercept.symbolic.primitives import (
     OF_JAX,
@@ -34,9 +34,11 @@ from specverify.intercept.symbolic.primitives import (
     compared,
     names_of,
     rules_of,
+    towards_zero,
     whole_part,
 )
 from specverify.intercept.symbolic.rows import Ask
+from specverify.intercept.symbolic.together import ADD, MAXIMUM, MULTIPLY
 from specverify.laws import rounding
 
 # Element-wise
@@ -63,12 +65,12 @@ def each(function: Callable[..., Any], operands: list[Any]) -> np.ndarray[Any, A
 
 
 def _summand_is_nothing(name: str, left: Any, right: Any) -> bool:
-    return name == "add" and isinstance(left, Continuous) and not left.steps and 0 < abs(right) < _TINIEST
+    return name == ADD and isinstance(left, Continuous) and not left.steps and 0 < abs(right) < _TINIEST
 
 
 def _algebra(name: str, *elements: Any) -> Any:
     numbers = [number(element) for element in elements]
-    if name == "add" and len(numbers) == 2:
+    if name == ADD and len(numbers) == 2:
         for value, other in (numbers, numbers[::-1]):
             if not isinstance(other, SYMBOLIC) and _summand_is_nothing(name, value, other):
                 return value
@@ -90,7 +92,7 @@ def arithmetic(primitive: str) -> Handler:
         halves = clamps and rounding.is_of_16_bits(result.dtype)
 
         def one(*elements: Any) -> Any:
-            if any(isinstance(element, SYMBOLIC) for element in elements):
+            if any_symbolic(elements):
                 outcome = no_rule if name is None else _algebra(name, *elements)
                 if halves and not any(outcome == element for element in elements):
                     outcome = _CLAMPED_HALVES
@@ -136,14 +138,14 @@ def typed(function: Callable[..., Any], dtype: Any, numbers: list[Any]) -> Any:
 
 
 _OF_COUNTS: dict[str, Any] = {
-    **dict.fromkeys(PRIMITIVES["add"].jax, Count),
-    **dict.fromkeys(PRIMITIVES["multiply"].jax, Product),
+    **dict.fromkeys(PRIMITIVES[ADD].jax, Count),
+    **dict.fromkeys(PRIMITIVES[MULTIPLY].jax, Product),
 }
 _BOTH, _EITHER = (PRIMITIVES[name].scalar for name in ("bitwise_and", "bitwise_or"))
 _OF_TRUTHS: dict[str, Any] = {
     **{name: OF_JAX[name].scalar for name in _LOGIC},
-    **{name: _EITHER if row.name == "maximum" else _BOTH for name, row in OF_JAX.items() if row.family is Family.CLAMP},
-    **dict.fromkeys(PRIMITIVES["multiply"].jax, _BOTH),
+    **{name: _EITHER if row.name == MAXIMUM else _BOTH for name, row in OF_JAX.items() if row.family is Family.CLAMP},
+    **dict.fromkeys(PRIMITIVES[MULTIPLY].jax, _BOTH),
 }
 """What is made of outcomes that are 0 or 1; the larger one is one of them, and the product is both."""
 
@@ -287,7 +289,7 @@ def _of_unknown(element: Any, to: Any, *, into_floats: bool) -> Any:
         return element
     if to == np.bool_:
         return Truth(lambda: int(answered("not_equal", element, 0.0)))
-    return element if isinstance(element, Continuous) and is_whole(element) else whole_part("trunc", element, caller())
+    return element if isinstance(element, Continuous) and is_whole(element) else towards_zero(element, caller())
 
 
 def _converted(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:

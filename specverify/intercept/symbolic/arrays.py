@@ -31,7 +31,6 @@ from specverify.intercept.symbolic.numbers import (
     of_operands,
     opened,
     refusing,
-    whole_part,
     wrapped,
 )
 from specverify.intercept.symbolic.primitives import (
@@ -218,13 +217,15 @@ class SymbolicArray(np.ndarray[Any, Any]):
         if np.issubdtype(dtype, np.floating):
             return narrowed_elements(self, np.dtype(dtype))
         if np.issubdtype(dtype, np.integer):
-            parts = [whole_part("trunc", each) if isinstance(each, SymbolicFloat) else each for each in self.flat]
+            parts = [each.__int__() if isinstance(each, SymbolicFloat) else each for each in self.flat]
             of_whole = all(isinstance(each, Integral) for each in self.flat)
             with np.errstate(invalid="ignore"):  # what is too large for the type becomes what NumPy makes of it
                 return np.array(parts, dtype=np.int64 if of_whole else np.float64).astype(dtype).reshape(self.shape)
         return super().astype(dtype, *args, **kwargs)
 
 
+ANSWERED = frozenset(name for name in vars(SymbolicArray) if not name.startswith("_")) - {"sort", "partition"}
+"""The methods of NumPy that have an answer of their own, and write nothing."""
 for _method in (
     "tobytes",
     "tofile",
@@ -255,8 +256,13 @@ SymbolicFloat.__array_ufunc__ = _of_float  # type: ignore[attr-defined]  # array
 
 _NAMES = {name: getattr(np, name) for name in (*ELEMENTWISE, *COMPARISONS) if hasattr(np, name)}
 KNOWN = {ufunc: name for name, ufunc in _NAMES.items()} | {vars(np)["_core"].umath.clip: "clip"}  # what np.clip calls
+_TOWARDS_ZERO = KNOWN[np.trunc]
 _OF_SCIPY = {"expit": "sigmoid", "logit": "logit"}
 _REDUCED = {np.maximum: "max", np.minimum: "min", np.fmax: "max", np.fmin: "min"}
+
+
+MASK = "where"
+"""The keyword of a ufunc for the elements that are computed."""
 
 
 def on_elements(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
@@ -287,8 +293,8 @@ def _on_elements(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
     if method == "__call__" and ufunc in _PAIRS and not (out or kwargs):
         return tuple(_number_or_lazy(result) for result in _PAIRS[ufunc](*arrays))
     name = KNOWN.get(ufunc) or _OF_SCIPY.get(ufunc.__name__)
-    if method == "__call__" and name and kwargs.keys() <= ({"where"} if out else set()):
-        result = _computed(name, [*arrays, kwargs.get("where", True)])
+    if method == "__call__" and name and kwargs.keys() <= ({MASK} if out else set()):
+        result = _computed(name, [*arrays, kwargs.get(MASK, True)])
         if out:
             np.copyto(out[0], result, **kwargs, casting="unsafe")
         return _lazy(out[0]) if out else _number_or_lazy(result)
@@ -342,7 +348,7 @@ def narrowed_elements(elements: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def _parts(value: Any) -> tuple[Any, Any]:
-    whole = _computed("trunc", [value, True])
+    whole = _computed(_TOWARDS_ZERO, [value, True])
     return _computed("subtract", [value, whole, True]), whole
 
 

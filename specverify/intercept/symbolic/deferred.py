@@ -15,6 +15,7 @@ from specverify.intercept.cpython.patches import count_nonzero, empty
 from specverify.intercept.refusals import NeedsValue
 from specverify.intercept.run import mode
 from specverify.intercept.symbolic.continuous import SYMBOLIC, Continuous, given, is_whole
+from specverify.intercept.symbolic.outcome_numbers import outcome_in
 from specverify.intercept.symbolic.uniform import look
 from specverify.reference import Draws, Site
 
@@ -50,7 +51,7 @@ class Truth(Deferred):
     """An outcome that is 0 or 1."""
 
 
-class Drawn(Deferred):
+class ByOneDraw(Deferred):
     """An outcome that random numbers decide by one draw, such as the winner of a race."""
 
     def __init__(self, compute: Callable[[], Any], law: Callable[[], Law | None]) -> None:
@@ -176,24 +177,32 @@ def chosen(element: Any) -> Any:
     return element
 
 
+_TRUTHS: dict[type, Callable[[Any], bool]] = {
+    Truth: lambda element: True,
+    Product: lambda element: all(map(is_truth, element.parts)),
+    Choice: lambda element: all(map(is_truth, element.cases)),
+}
+_COUNTS: dict[type, Callable[[Any], bool]] = {
+    Truth: lambda element: True,
+    Count: lambda element: True,
+    Product: lambda element: all(map(is_count, element.parts)),
+    Choice: lambda element: all(map(is_count, element.cases)),
+    Categorical: lambda element: element.first >= 0,
+    bool: lambda element: True,
+    int: lambda element: element >= 0,
+}
+
+
 def is_truth(element: Any) -> bool:
     """Return whether an element is 0 or 1, whatever the outcome."""
-    if isinstance(element, Product):
-        return all(map(is_truth, element.parts))
-    if isinstance(element, Choice):
-        return all(map(is_truth, element.cases))
-    return isinstance(element, Truth) or (not isinstance(element, Deferred) and element in (0, 1))
+    rule = _TRUTHS.get(type(element))
+    return rule(element) if rule else not isinstance(element, Deferred) and element in (0, 1)
 
 
 def is_count(element: Any) -> bool:
     """Return whether an element is a whole number and not negative, whatever the outcome."""
-    if isinstance(element, Product):
-        return all(map(is_count, element.parts))
-    if isinstance(element, Choice):
-        return all(map(is_count, element.cases))
-    if isinstance(element, Categorical):
-        return element.first >= 0
-    return isinstance(element, Truth | Count) or (isinstance(element, int) and element >= 0)
+    rule = _COUNTS.get(type(element))
+    return rule is not None and rule(element)
 
 
 def number(element: Any) -> Any:
@@ -211,6 +220,7 @@ def known(element: Any) -> Any:
 
     Refuses other symbolic numbers.
     """
+    element = outcome_in(element)
     if isinstance(element, Deferred):
         element = element.value()
     if isinstance(element, Continuous) and is_whole(element):

@@ -70,7 +70,7 @@ def continuous_in_16_bits() -> bool:
     return now.large and now.short
 
 
-class Drawn:
+class DrawAmongMany:
     """One draw among many outcomes, and the set that is still possible."""
 
     def __init__(
@@ -122,7 +122,7 @@ class Drawn:
 class Wide(Deferred):
     """A number that is known for every outcome of one draw among many."""
 
-    def __init__(self, drawn: Drawn, values: Any) -> None:
+    def __init__(self, drawn: DrawAmongMany, values: Any) -> None:
         """``values`` is an array ``[outcomes]``."""
         self.drawn, self.values = drawn, values
         super().__init__(lambda: values[drawn.value()].item())  # noqa: PLW0108 - it is drawn later
@@ -155,7 +155,7 @@ def goes_in_arrays(value: Any) -> bool:
     return isinstance(value, Continuous) and not value.clamped and not value.in_steps
 
 
-def lookup(value: Continuous, bounds: Any) -> Drawn:
+def lookup(value: Continuous, bounds: Any) -> DrawAmongMany:
     """Return the draw of how many of the non-decreasing ``bounds`` ``[bounds]`` are at or below the number.
 
     Raises ``RuleDeclined`` for a number that does not go in arrays, ``NeedsValue`` for bounds that are not sorted.
@@ -186,13 +186,13 @@ def lookup(value: Continuous, bounds: Any) -> Drawn:
         if not uniform.known.raced:
             uniform.known.raced = Raced(where, 0.0)
 
-    return Drawn(uniform.draws, (*uniform.known.site, "among", len(result)), uniform.draw, law, settle)
+    return DrawAmongMany(uniform.draws, (*uniform.known.site, "among", len(result)), uniform.draw, law, settle)
 
 
 class Crossing(NamedTuple):
     """Rows of bools: whether the numbers that ``large`` count bounds below are above each bound."""
 
-    lookups: tuple[Drawn, ...]
+    lookups: tuple[DrawAmongMany, ...]
     """One for each row."""
     ranks: Any
     """``[rows, bounds]``: how many bounds of the row are before each one."""
@@ -291,7 +291,7 @@ class Clocks(NamedTuple):
     end: Any
 
 
-class Race:
+class VectorRace:
     """Which element of a row is the largest, or the smallest; of equal ones the first."""
 
     def __init__(self, scores: Many, *, largest: bool) -> None:
@@ -330,7 +330,7 @@ class Race:
         """Return the index of the first clock, symbolic if it is random."""
         if not self._random:
             return int(np.argmax(self._scores.numbers))
-        drawn = Drawn(self.block.draws, self.site, self.block.draw, self.law)
+        drawn = DrawAmongMany(self.block.draws, self.site, self.block.draw, self.law)
         return Wide(drawn, np.arange(len(self._scores.ids)))
 
     def best(self) -> Continuous | float:
@@ -356,7 +356,7 @@ class _Best(Draw):
 
     __slots__ = ("race",)
 
-    def __init__(self, race: Race) -> None:
+    def __init__(self, race: VectorRace) -> None:
         super().__init__(race.site)
         self.race = race
 
@@ -412,10 +412,10 @@ class FirstTrue(NamedTuple):
 # Rules of rows
 
 
-def contests(content: Many | Crossing, *, largest: bool) -> list[Race] | list[FirstTrue]:
+def contests(content: Many | Crossing, *, largest: bool) -> list[VectorRace] | list[FirstTrue]:
     """Return the race for the largest or smallest of each row along the last axis."""
     if isinstance(content, Many):
-        return [Race(row, largest=largest) for row in rows_of(content)]
+        return [VectorRace(row, largest=largest) for row in rows_of(content)]
     if not largest:
         raise RuleDeclined("there is no rule for the first False of very many bools")
     return [FirstTrue(place) for place in content.firsts()]

@@ -37,7 +37,16 @@ from specverify.intercept.cpython.patches import log, pi
 from specverify.intercept.refusals import Declined, NeedsValue, RuleDeclined, is_declined, tried
 from specverify.intercept.symbolic import algebra, rows, vectors
 from specverify.intercept.symbolic.algebra import Operand, found_before
-from specverify.intercept.symbolic.continuous import SYMBOLIC, Continuous, Extreme, Joined, Symbolic, drawn, few
+from specverify.intercept.symbolic.continuous import (
+    SYMBOLIC,
+    Continuous,
+    Extreme,
+    Joined,
+    Symbolic,
+    any_symbolic,
+    drawn,
+    few,
+)
 from specverify.intercept.symbolic.deferred import Count, Deferred, Product, Truth, is_open, known, number
 from specverify.intercept.symbolic.large import Crossing, contests, crossing, lookup, totals
 from specverify.intercept.symbolic.races import winner
@@ -99,7 +108,7 @@ class Result(Enum):
     PLACES = "whole numbers"
 
 
-class Rounding(Enum):
+class RoundedParts(Enum):
     """What an operation on floats of 16 bits rounds."""
 
     OPERANDS = "each operand, and the result"
@@ -131,7 +140,7 @@ class Primitive(NamedTuple):
     outcome: Rule | Blank
     """A function of NumPy that every library computes to the same bit."""
     result: Result = Result.OPERANDS
-    rounding: Rounding = Rounding.OPERANDS
+    rounding: RoundedParts = RoundedParts.OPERANDS
     pure: bool = False
     """Whether the scalar rule draws nothing and depends on the chain of steps alone, so that it can be remembered."""
     torch: tuple[str, ...] = ()
@@ -283,10 +292,10 @@ ELEMENTWISE = table(
                torch=("add",), jax=("add", "add_any"), python=("add",)),
         _exact("subtract", algebra.subtracted, vectors.subtract, pure=True,
                torch=("sub",), jax=("sub",), python=("sub",)),
-        _exact("multiply", algebra.multiplied, vectors.multiply, pure=True, rounding=Rounding.RESULT,
+        _exact("multiply", algebra.multiplied, vectors.multiply, pure=True, rounding=RoundedParts.RESULT,
                torch=("mul",), jax=("mul",), python=("mul",)),
         Primitive("divide", Family.ARITHMETIC, algebra.divided, vectors.divide, _ROUNDS, Result.FLOATS,
-                  Rounding.RESULT, pure=True, torch=("div",), jax=("div",), python=("truediv",)),
+                  RoundedParts.RESULT, pure=True, torch=("div",), jax=("div",), python=("truediv",)),
         _exact("negative", algebra.negative, vectors.negative, pure=True,
                torch=("neg",), jax=("neg",), python=("neg",)),
         _exact("positive", lambda value: value, lambda value: value, python=("pos",)),
@@ -297,10 +306,10 @@ ELEMENTWISE = table(
                   torch=("pow",), jax=("pow",), math=("pow",), python=("pow",)),
         Primitive("float_power", Family.ARITHMETIC, algebra.raised, vectors.powered, _ROUNDS),
         _exact("square", algebra.square, vectors.square, pure=True, jax=("square",)),  # torch computes a power
-        Primitive("copysign", Family.ARITHMETIC, algebra.with_sign, _TWO_RANDOM, _ROUNDS, rounding=Rounding.RESULT,
+        Primitive("copysign", Family.ARITHMETIC, algebra.with_sign, _TWO_RANDOM, _ROUNDS, rounding=RoundedParts.RESULT,
                   torch=("copysign",), math=("copysign",)),
         Primitive("floor_divide", Family.ARITHMETIC, algebra.floor_divided, _DRAWN_EACH, np.floor_divide,
-                  rounding=Rounding.RESULT, torch=("floor_divide",), python=("floordiv",)),
+                  rounding=RoundedParts.RESULT, torch=("floor_divide",), python=("floordiv",)),
         _exact("remainder", algebra.remainder, _DRAWN_EACH, torch=("remainder",), python=("mod",)),
         Primitive("fmod", Family.ARITHMETIC, algebra.fmod, _DRAWN_EACH, _ROUNDS, torch=("fmod",), math=("fmod",)),
     ),
@@ -365,9 +374,9 @@ ELEMENTWISE = table(
         _clamp("clip", algebra.clip, vectors.clip, torch=("clamp",)),
     ),
     (
-        _whole_part("floor", algebra.floored, torch=("floor",), jax=("floor",)),
-        _whole_part("ceil", algebra.ceiled, torch=("ceil",), jax=("ceil",)),
-        _whole_part("trunc", algebra.truncated, torch=("trunc",)),
+        _whole_part("floor", algebra.floored, torch=("floor",), jax=("floor",), python=("floor",)),
+        _whole_part("ceil", algebra.ceiled, torch=("ceil",), jax=("ceil",), python=("ceil",)),
+        _whole_part("trunc", algebra.truncated, torch=("trunc",), python=("trunc", "int")),
         _whole_part("rint", algebra.rounded_to_whole, torch=("round",), jax=("round",)),
         _whole_part("sign", algebra.sign_of, torch=("sign", "sgn"), jax=("sign",)),
         _whole_part("heaviside", algebra.heaviside, torch=("heaviside",)),
@@ -402,6 +411,11 @@ def whole_part(name: str, element: Symbolic, place: str = "") -> Any:
     return Deferred(drawn) if algebra.whole_parts_are_few(element) else applied(name, element)
 
 
+def towards_zero(element: Symbolic, place: str = "") -> Any:
+    """Return the whole part of a random number as a conversion to whole numbers gives it."""
+    return whole_part("trunc", element, place)
+
+
 def applied_to_many(name: str, *operands: Any) -> Many:
     """Return what an operation of the table gives of arrays, one of which at least is a ``Many``.
 
@@ -422,6 +436,23 @@ def _spread(operand: Any, shape: tuple[int, ...]) -> Any:
     return np.asarray(operand, dtype=np.float64)
 
 
+class Operations:
+    """The operations of the table as functions by their names: ``x.add(left, right)``."""
+
+    def __init__(self, apply: Rule) -> None:
+        """``apply(name, *operands)`` computes one of them."""
+        self._apply = apply
+
+    def __getattr__(self, name: str) -> Rule:
+        if name not in ELEMENTWISE:
+            raise AttributeError(name)
+        return partial(self._apply, name)
+
+
+OF_SCALARS, OF_VECTORS = Operations(applied), Operations(applied_to_many)
+"""Of numbers and random numbers, and of noise vectors."""
+
+
 # Comparisons
 
 
@@ -430,7 +461,7 @@ def answered(name: str, *operands: Any, place: str = "") -> bool:
 
     ``place`` is the comparing line, by default the current one.
     """
-    if any(isinstance(operand, SYMBOLIC) for operand in operands):
+    if any_symbolic(operands):
         given = (each if isinstance(each, SYMBOLIC) else float(each) for each in operands)
         return bool(COMPARISONS[name].scalar(*given, place=place))  # type: ignore[operator]  # none is blank
     return bool((COMPARISONS[name].numbers or getattr(np, name))(*operands))

@@ -20,12 +20,12 @@ import numpy as np
 
 from specverify.intercept.cpython.patches import array, asarray, broadcast_arrays, concatenate, empty, moveaxis
 from specverify.intercept.refusals import Declined, NeedsValue, tried
-from specverify.intercept.symbolic.continuous import SYMBOLIC, at_rank, largest_of
+from specverify.intercept.symbolic.continuous import SYMBOLIC, any_symbolic, at_rank, largest_of
 from specverify.intercept.symbolic.deferred import (
+    ByOneDraw,
     Choice,
     Count,
     Deferred,
-    Drawn,
     Law,
     Product,
     Truth,
@@ -143,7 +143,7 @@ def choice(which: Any, *cases: Any) -> Any:
         return cases[int(known(which))]
     if all(_same(case, cases[0]) for case in cases):
         return cases[0]
-    if any(isinstance(case, SYMBOLIC) for case in cases):
+    if any_symbolic(cases):
         return cases[int(known(which))]
     return Choice(which, cases)
 
@@ -194,7 +194,7 @@ def folded(
 
     ``combine`` makes one of two if a random number is among them, ``of_numbers`` is the function of NumPy.
     """
-    if any(isinstance(element, SYMBOLIC) for element in row):
+    if any_symbolic(row):
         return reduce(combine, map(number, row))
     if not any(map(is_open, row)):
         return _of_numbers(of_numbers, row, ask.dtype)
@@ -221,7 +221,7 @@ def every(row: Row, ask: Ask) -> Any:
 
 def extreme(row: Row, ask: Ask, *, largest: bool) -> Any:
     """Return the largest or the smallest of a row."""
-    if any(isinstance(element, SYMBOLIC) for element in row):
+    if any_symbolic(row):
         return largest_of(tuple(map(number, row)), largest=largest)
     if all(map(is_truth, row)):
         return some(row, ask) if largest else every(row, ask)
@@ -231,12 +231,12 @@ def extreme(row: Row, ask: Ask, *, largest: bool) -> Any:
 def place_of_extreme(row: Row, ask: Ask, *, largest: bool) -> Any:
     """Return the place of the largest or of the smallest of a row, drawn when it is read."""
     compute = partial(ask.put, partial(_winner, row, ask.place, largest=largest))
-    return Drawn(compute, partial(ask.put, partial(_law_of_winner, row, ask.place, largest=largest)))
+    return ByOneDraw(compute, partial(ask.put, partial(_law_of_winner, row, ask.place, largest=largest)))
 
 
 def _winner(row: Row, place: str, *, largest: bool) -> int:
     row = _scores(row)
-    if any(isinstance(element, SYMBOLIC) for element in row):
+    if any_symbolic(row):
         return winner([number(element) for element in row], largest=largest, place=place)
     if all(map(is_truth, row)):
         return next((index for index, element in enumerate(row) if bool(known(element)) == largest), 0)
@@ -246,7 +246,7 @@ def _winner(row: Row, place: str, *, largest: bool) -> int:
 
 def _law_of_winner(row: Row, place: str, *, largest: bool) -> Law | None:
     row = _scores(row)
-    if not any(isinstance(element, SYMBOLIC) for element in row) or any(isinstance(each, Deferred) for each in row):
+    if not any_symbolic(row) or any(isinstance(each, Deferred) for each in row):
         return None
     return law_of_winner(row, largest=largest, place=place)
 
@@ -282,7 +282,7 @@ def ordered(row: Row, ask: Ask, ranks: range, *, largest: bool, stable: bool = F
     Of equal numbers the first comes first if the order is ``stable``; else their order is refused.
     """
     scores = _scores(row)
-    if not any(isinstance(element, SYMBOLIC) for element in scores):
+    if not any_symbolic(scores):
         order = Deferred(lambda: _order_of_numbers([known(element) for element in row], largest=largest))
         places = [Deferred(partial(_entry, order, rank)) for rank in ranks]
         return [entry_at(row, place) for place in places], places
@@ -325,7 +325,7 @@ def _entry(order: Deferred, rank: int) -> int:
 
 def entry_at(row: Row, place: Any) -> Any:
     """Return the element of a row at a place; forced together with the place, unless it has no value."""
-    if any(isinstance(element, SYMBOLIC) for element in row):
+    if any_symbolic(row):
         return row[int(known(place))]
     return Deferred(lambda: known(row[int(known(place))]))
 

@@ -28,7 +28,7 @@ from specverify.intercept.symbolic.primitives import (
     PRIMITIVES,
     Family,
     Result,
-    Rounding,
+    RoundedParts,
     answered,
     applied,
     compared,
@@ -36,6 +36,7 @@ from specverify.intercept.symbolic.primitives import (
     names_with,
     whole_part,
 )
+from specverify.intercept.symbolic.together import ADD, MULTIPLY
 from specverify.intercept.torch.tensors import SymbolicTensor, elements_of, holds, lazy_like, only_source
 from specverify.intercept.torch.views import converted
 from specverify.laws import rounding
@@ -46,7 +47,7 @@ from specverify.laws import rounding
 _ROUNDED_ONCE = {
     name
     for row in PRIMITIVES.values()
-    if row.rounding is Rounding.RESULT
+    if row.rounding is RoundedParts.RESULT
     for name in (row.name, *row.torch, *row.python, "true_divide")
 }
 """What torch computes in float32 of a row of 16 bits and a single number, and rounds when it is done."""
@@ -118,7 +119,7 @@ def arithmetic(name: str) -> Handler:
     """Return the handler of an operation of ``ALGEBRA`` that makes random numbers of random numbers."""
 
     def handler(*operands: Any, alpha: Any = 1, rounding_mode: str | None = None, **more: Any) -> Any:
-        if not holds(SYMBOLIC, *operands) or (alpha != 1 and name not in {"add", "subtract"}):
+        if not holds(SYMBOLIC, *operands) or (alpha != 1 and name not in {ADD, "subtract"}):
             return Declined(f"there is no rule for {name} of outcomes, or for its factor alpha")
         if rounding_mode is not None:
             return whole_parts(rounding_mode)(arithmetic(name)(*operands))
@@ -361,18 +362,21 @@ def _ones(operand: Any) -> Any:
     return torch.ones((1,) * operand.ndim, dtype=operand.dtype) if isinstance(operand, torch.Tensor) else 1
 
 
+_ADDS, _MULTIPLIES = PRIMITIVES[ADD].torch, PRIMITIVES[MULTIPLY].torch
+
+
 def _element(name: str, function: Any, operands: Sequence[Any], elements: Sequence[Any], dtype: torch.dtype) -> Any:
     """Return one element of the result: the outcome itself if the number beside it changes nothing."""
-    if name in {"add", "mul"}:
+    if name in _ADDS + _MULTIPLIES:
         for place, one in enumerate(elements):
             beside = elements[1 - place]
-            if not is_open(one) and known(one) == (name == "mul") and _dtype(operands[1 - place]) == dtype:
+            if not is_open(one) and known(one) == (name in _MULTIPLIES) and _dtype(operands[1 - place]) == dtype:
                 return beside
-            if not is_open(one) and not known(one) and name == "mul":
+            if not is_open(one) and not known(one) and name in _MULTIPLIES:
                 return 0
     if not any(map(is_open, elements)):
         return _computed(function, operands, elements)
-    compute = _product if name == "mul" else _computed
+    compute = _product if name in _MULTIPLIES else _computed
     return Deferred(partial(compute, function, operands, elements))
 
 

@@ -19,8 +19,9 @@ from specverify.intercept.refusals import Declined, is_declined
 from specverify.intercept.symbolic import rows
 from specverify.intercept.symbolic.continuous import SYMBOLIC
 from specverify.intercept.symbolic.deferred import is_count
-from specverify.intercept.symbolic.primitives import OF_TORCH, Family, Result
+from specverify.intercept.symbolic.primitives import OF_TORCH, Family, Result, names_of
 from specverify.intercept.symbolic.rows import Ask
+from specverify.intercept.symbolic.together import MAXIMUM
 from specverify.intercept.torch.elementwise import (
     COMPOSED,
     ONE_DRAW,
@@ -259,13 +260,13 @@ _OF_ROWS: dict[Family, Any] = {
     Family.SHAPE: lambda name: shaped(getattr(aten, name)),
 }
 """The same by the name of an operation of torch, whose schema has its arguments."""
-_where: Any = choosing("where")
+_where: Any = choosing(*names_of(OF_TORCH, Family.CHOICE))
 _OTHERS: dict[str, Callable[..., Any]] = {
     "_to_copy": converted,
     "_local_scalar_dense": scalar,
     "rsub": lambda left, right, **more: arithmetic("subtract")(right, left, **more),
     "masked_fill": lambda tensor, mask, value: _where(mask, value, tensor),
-    "relu": lambda tensor: clamping("maximum")(tensor, 0.0),
+    "relu": lambda tensor: clamping(MAXIMUM)(tensor, 0.0),
 }
 _CARRIED = {Family.ARITHMETIC, Family.CLAMP, Family.COMPARISON, Family.CHOICE, Family.REDUCTION, Family.EXTREME,
             Family.SCAN, Family.ORDER_ALONE, Family.SELECTION}  # fmt: skip

@@ -124,7 +124,7 @@ def _chosen(function: Any, condition: Any, left: Any = None, right: Any = None) 
     shape = torch.broadcast_tensors(*(torch.empty(tuple(each.shape)) for each in given))[0].shape  # type: ignore[no-untyped-call]
     inside, *parts = (_spread(each, tuple(shape)) for each in contents)
     result = joined(parts, lambda arrays: np.where(inside != 0, *arrays))
-    return SymbolicTensor(result, result_type("where", *given[1:]), condition.device)
+    return SymbolicTensor(result, result_type("", *given[1:]), condition.device)
 
 
 def _spread(content: Any, shape: tuple[int, ...]) -> Any:
@@ -405,7 +405,7 @@ def _outcome_chosen(function: Any, condition: Any, left: Any = None, right: Any 
     held = [element for each in given if _is_few(each) for element in elements_of(each).flat]
     if not any(isinstance(each, Deferred) for each in held) or any(isinstance(each, Symbolic) for each in held):
         return _NO_OUTCOME
-    return SymbolicTensor(_each(given, _selected), result_type("where", *given[1:]), condition.device)
+    return SymbolicTensor(_each(given, _selected), result_type("", *given[1:]), condition.device)
 
 
 def _selected(condition: Any, one: Any, other: Any) -> Any:
@@ -458,7 +458,7 @@ OF_OUTCOMES: dict[str, Handler] = {
     "rsub": lambda function, left, right, **more: _mapped(torch.sub, right, left, **more),
     "_to_copy": _outcome_converted,
     **dict.fromkeys(names_of(OF_TORCH, Family.COMPARISON), _asked),
-    "where": _outcome_chosen,
+    **dict.fromkeys(names_of(OF_TORCH, Family.CHOICE), _outcome_chosen),
     "masked_fill": _outcome_filled,
     "index": _taken,
     "gather": _gathered,

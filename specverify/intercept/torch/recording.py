@@ -21,6 +21,11 @@ class Recording(TorchDispatchMode):  # type: ignore[no-untyped-call]  # as torch
         super().__init__()  # type: ignore[no-untyped-call]  # likewise
         self._recorder = recorder
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Keep the compiler out of it: torch would load it at the first operation, and pass each one through it."""
+        return False
+
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:

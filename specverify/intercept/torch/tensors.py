@@ -41,7 +41,7 @@ from specverify.intercept.symbolic.vectors import Many, joined
 # Operations
 
 
-class Known(NamedTuple):
+class KnownOperation(NamedTuple):
     """The handler of an operation, and its effects on storage."""
 
     operation: OpOverload
@@ -62,16 +62,16 @@ Each is called with the arguments of the operation, and returns ``Declined`` for
 """
 
 
-def known_operation(operation: OpOverload) -> Known:
+def known_operation(operation: OpOverload) -> KnownOperation:
     """Return the handler and the effects of an operation, from its schema and ``HANDLERS``."""
-    result: Known | None = PROCESS.operations.get(id(operation))  # its hash is made in Python
+    result: KnownOperation | None = PROCESS.operations.get(id(operation))  # its hash is made in Python
     if result is None:
         schema = operation._schema  # noqa: SLF001
         written = [item.alias_info for item in schema.arguments]
         shares = any(item.alias_info is not None for item in (*schema.arguments, *schema.returns))
         writes = any(alias is not None and alias.is_write for alias in written)
         reshapes = torch.Tag.inplace_view in operation.tags
-        result = Known(operation, HANDLERS.get(operation.overloadpacket), shares, writes, reshapes)
+        result = KnownOperation(operation, HANDLERS.get(operation.overloadpacket), shares, writes, reshapes)
         PROCESS.operations[id(operation)] = result
     return result
 

@@ -18,7 +18,7 @@ from specverify.intercept.refusals import Declined
 from specverify.intercept.symbolic.algebra import narrowed
 from specverify.intercept.symbolic.continuous import SYMBOLIC, Continuous, is_whole
 from specverify.intercept.symbolic.deferred import Categorical, Chosen, Deferred, is_open, known
-from specverify.intercept.symbolic.primitives import answered, whole_part
+from specverify.intercept.symbolic.primitives import answered, towards_zero
 from specverify.intercept.symbolic.rows import each, moved
 from specverify.intercept.torch.tensors import (
     SymbolicTensor,
@@ -187,7 +187,7 @@ def _cast(cast: Callable[[Any], Any], element: Any, dtype: torch.dtype) -> Any:
         return Deferred(lambda: int(answered("not_equal", element, 0.0)))
     if dtype.is_floating_point:
         return narrowed(element, str(dtype).removeprefix("torch."))
-    part = element if isinstance(element, Continuous) and is_whole(element) else whole_part("trunc", element)
+    part = element if isinstance(element, Continuous) and is_whole(element) else towards_zero(element)
     (least, most, _), (low, high) = _ends(dtype), element.ends()
     beyond = high > most + 1 or (high == most + 1 and isinstance(element, Continuous) and element.clamped)
     if least - 1 < low and not beyond:
