@@ -111,3 +111,12 @@ def test_a_shape_without_elements_draws_nothing():
 
     assert coupled(program_of(call), 5).runs == 5
     assert fed(program_of(call), 5).runs == 2
+
+
+def test_an_error_is_compared_by_its_type():
+    def call():
+        rng = np.random.default_rng()
+        return bool(rng.random() < 0.5) and int(rng.choice(2, p=[np.nan, 1.0]))
+
+    assert not coupled(program_of(call), 10).parted
+    assert not fed(program_of(call), 10).parted

@@ -107,7 +107,7 @@ def _keeps_state(program: Callable[[Draws], Any], place: int, plain: Any) -> boo
 
 
 def _difference(plain: Any, ended: Any, examined: Coupled) -> str:
-    alike = name_of(plain) == name_of(ended) if isinstance(plain, Exception) else may_be(plain, ended)
+    alike = type(plain) is type(ended) if isinstance(plain, Exception) else may_be(plain, ended)
     first = (*examined.parted, *([] if isinstance(ended, Exception) else [examined.left()]))
     if alike and not any(first):
         return ""

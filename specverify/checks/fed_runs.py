@@ -97,7 +97,7 @@ def _difference(program: Callable[[Draws], Any], path: _Followed, place: int) ->
     if isinstance(plain, NeedsValue):
         raise NotRecorded(str(plain))
     errors = isinstance(plain, Exception) or isinstance(path.ended, Exception)
-    alike = name_of(plain) == name_of(path.ended) if errors else may_be(plain, path.ended)
+    alike = type(plain) is type(path.ended) if errors else may_be(plain, path.ended)
     first = replayer.parted or ("" if isinstance(plain, Exception) else replayer.left())
     if alike and not first:
         return ""
