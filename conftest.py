@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 from collections import Counter
+from collections.abc import Iterator
 
 import pytest
 
@@ -20,6 +21,23 @@ gc.set_threshold(100_000, 20, 100)
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option."""
     parser.addoption("--thorough", action="store_true", help="also run what is marked thorough")
+
+
+def pytest_collection_finish() -> None:
+    """Keep what is there when the tests are collected out of searches for generators and of collections of garbage.
+
+    Each check searches everything that is alive, and most of that is the tests themselves.
+    """
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture
+def modules_searched() -> Iterator[None]:
+    """Have a check find the generators and names that modules of tests hold."""
+    gc.unfreeze()
+    yield
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
