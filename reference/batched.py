@@ -2,12 +2,12 @@
 
 Leviathan et al. 2211.17192, Algorithm 1; Chen et al. 2302.01318, Algorithm 2; greedy: 2211.17192, Section 2.2. Row b is
 ``reference.verifiers.speculative_sampling`` (``greedy_match``) on row b, its draws answered by inverse CDF:
-``accept_uniforms[b, i]`` at the site ``("accept", i)``, ``final_uniforms[b]`` at ``("residual", i)`` or ``("bonus",)``,
-of which a row asks exactly one.
+``accept_uniforms[b, i]`` at the site ``("accept", i)``, ``final_uniforms[b]`` at ``("residual", i)`` or ``("bonus",)``;
+a row uses exactly one of the two.
 
-Any array namespace that array-api-compat knows, on any device. No Python branch depends on data, so ``torch.compile``
-takes a verifier whole (``fullgraph=True``). It warns that it traces the cached look-up of the namespace, which is a
-pure function of the array's type.
+Every array namespace of array-api-compat is supported, on any device. No Python branch depends on data, so
+``torch.compile`` takes a verifier whole (``fullgraph=True``). It warns that it traces the cached look-up of the
+namespace, which is a pure function of the array's type.
 
 Precision. Every comparison, difference and sum is float64, whatever the inputs; the rows of p and q that decide are
 widened first. A cumulative sum over V entries, added in any order, is then off by at most V 1.1e-16 of its total: 2e-11
@@ -32,7 +32,7 @@ SHORT = 8 * BLOCKS
 
 
 class Batch(NamedTuple):
-    """What a batch of verifications emits: int64 arrays on the device of the inputs."""
+    """The result of a batch of verifications: int64 arrays on the device of the inputs."""
 
     emitted: Any
     """``[B, gamma + 1]``: the accepted drafts of a row, then one more token, then -1."""
@@ -47,11 +47,11 @@ def verify_batched(p: Any, q: Any, draft_tokens: Any, lengths: Any, accept_unifo
     was drawn from. Floats of any width, all arrays of one library. draft_tokens: ``[B, gamma]`` integers; lengths:
     ``[B]`` integers in 0..gamma. Uniforms in [0, 1): ``[B, gamma]`` and ``[B]``.
 
-    What stands at or behind position ``lengths[b]`` does not matter, but for row ``lengths[b]`` of p: padding may be -1
-    or NaN. The last draw takes the first token whose cumulative mass exceeds u times the total, so its row need not be
+    Entries at or after position ``lengths[b]`` are ignored, except row ``lengths[b]`` of p: padding may be -1 or NaN.
+    The last draw takes the first token whose cumulative mass exceeds u times the total, so its row need not be
     normalised. A token of mass 0 is never emitted, not at u = 0 and not where rounding puts u times the total at or
-    above every cumulative mass: the last token of positive mass is emitted then. Where the residual is 0 everywhere
-    (p = q, up to rounding) the draw is from p.
+    above every cumulative mass: the last token of positive mass is emitted then. Where the residual is 0 everywhere (p
+    = q, up to rounding) the draw is from p.
 
     Raises ``ValueError`` if the shapes do not fit together. Values are not validated, because that would stop a device:
     a drafted id outside the vocabulary is rejected, and a last row without a positive entry emits -1.
@@ -160,7 +160,7 @@ def _leading(xp: Any, keep: Any) -> Any:
 
 
 def _emitted(xp: Any, draft_tokens: Any, accepted: Any, final: Any) -> Batch:
-    """Put the accepted drafts, the final token and the padding together."""
+    """Return the accepted drafts, the final token and the padding as one array."""
     final = xp.astype(final, xp.int64)[:, None]
     drafts = xp.concat([xp.astype(draft_tokens, xp.int64), final], axis=1)
     behind = xp.arange(drafts.shape[1], device=drafts.device)[None, :] - accepted[:, None]
@@ -181,7 +181,7 @@ def _check_shapes(p: Any, draft_tokens: Any, lengths: Any) -> tuple[int, int, in
 
 
 def _check_kinds(xp: Any, kind: str, **arrays: Any) -> None:
-    """Validate types only: values stay where they are."""
+    """Validate types only; values are not read from the device."""
     for name, values in arrays.items():
         if not xp.isdtype(values.dtype, kind):
             raise ValueError(f"{name} holds {values.dtype}, expected {'integers' if kind == 'integral' else 'floats'}")

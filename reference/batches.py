@@ -2,13 +2,13 @@
 
 A target pass has room for ``budget`` drafts of a batch. Every slot of every request has a confidence, its survival is
 the product of those up to it, and the slots of largest survival are verified (DSpark 2607.05147; vLLM's adaptive
-verification; vllm-ascend's ``DynamicSpecScheduler``). Survival falls along a request, so what is verified of it is a
+verification; vllm-ascend's ``DynamicSpecScheduler``). Survival decreases along a request, so the verified slots are a
 beginning of its block. Ties go to the earlier request, then to the earlier slot.
 
 Slots can be imagined to be taken one after another, the best first, each drawn after it was taken, if the confidence of
 a slot does not see its own draft: then the schedule is a length rule of every request, whatever it sees of the other
-requests, and the texts are independent and have the target's law. A confidence that sees the draft, such as q of it,
-keeps drafts for what they are.
+requests, and the texts are independent and have the target's law. A confidence that depends on the draft, such as q(d),
+selects drafts by their values, which is biased.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ Texts: TypeAlias = tuple[Tokens, ...]
 
 
 def largest(q: Pmf, token: int) -> Any:
-    """Return the confidence that does not see the draft: the largest entry of its row."""
+    """Return the confidence that does not depend on the draft: the largest entry of its row."""
     return q.max()
 
 
 def of_the_draft(q: Pmf, token: int) -> Any:
-    """Return the confidence that sees the draft: its own probability."""
+    """Return the confidence that depends on the draft: its own probability."""
     return q[token]
 
 
@@ -126,12 +126,12 @@ def every_slot(drafts: Sequence[Draft]) -> list[int]:
 
 
 def apart(verified: Sequence[Verified]) -> list[Tokens]:
-    """Return what each request commits where none waits for another."""
+    """Return the committed tokens of each request if none waits for another."""
     return [one.tokens for one in verified]
 
 
 def in_step(verified: Sequence[Verified]) -> list[Tokens]:
-    """Return what each request commits where all commit as many tokens as the one with the fewest."""
+    """Return the committed tokens of each request if all commit as many tokens as the one with the fewest."""
     least = min(len(one.tokens) for one in verified)
     return [one.tokens[:least] for one in verified]
 
@@ -175,5 +175,5 @@ def served_together(
 
 
 def other_block(draws: Draws, draft: LanguageModel, prompt: Tokens, gamma: int) -> Draft:
-    """Return the block of another request, which stands at ``prompt``."""
+    """Return the block of another request, whose text is ``prompt``."""
     return model_drafter(draft).propose(OfRequest(draws, 1), None, prompt, gamma, never)

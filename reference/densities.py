@@ -1,8 +1,8 @@
 """Speculative sampling of continuous tokens: the coupling of two densities (arXiv 2411.11925; arXiv 2501.05370).
 
-The rule for pmfs carries over with densities in their place. A draft x from q stays with probability
-``min(1, p(x)/q(x))`` and is else replaced by a draw from ``norm((p - q)+)``; the law is p, and a draft stays with
-probability ``1 - TV(p, q)``, which no lossless rule exceeds. Two ways to draw what replaces it:
+The rule for pmfs carries over with densities in their place. A draft x from q stays with probability ``min(1,
+p(x)/q(x))`` and is else replaced by a draw from ``norm((p - q)+)``; the law is p, and a draft stays with probability
+``1 - TV(p, q)``, which no lossless rule exceeds. Two ways to draw what replaces it:
 
 * ``by_rejection`` (2411.11925): draw from p until one stays with probability ``max(0, 1 - q/p)``; no integral is
   needed. A draw stays with probability TV(p, q), and that is how often one is needed: one extra draw a token on
@@ -10,8 +10,8 @@ probability ``1 - TV(p, q)``, which no lossless rule exceeds. Two ways to draw w
 * ``reflected`` (2501.05370): where p and q are Gaussians of one covariance s^2 I, mirror the draft at the plane between
   their means. ``(q - p)+`` is the mirror image of ``(p - q)+`` there, so nothing is drawn at all.
 
-Points are floats or float64 arrays ``[dimensions]``. Randomness comes from two functions, as everything here asks for
-it: one that draws a point of p, one that flips a coin.
+Points are floats or float64 arrays ``[dimensions]``. Randomness comes from two functions: one draws a point of p, one
+flips a coin.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def couple(draft: Point, p: Density, q: Density, coin: Coin, replace: Callable[[
 
 
 class Mixture(NamedTuple):
-    """A mixture of Gaussians on the line: what tests and examples draw from."""
+    """A mixture of Gaussians on the line, for tests and examples."""
 
     weights: Sequence[float]
     means: Sequence[float]

@@ -1,10 +1,10 @@
-"""What a key-value cache must hold between rounds, and what is fed next.
+"""The required contents of a key-value cache between rounds, and the tokens to feed next.
 
-Count known tokens, not cache entries. A round starts with ``known`` tokens committed; the target's cache holds
-``known - 1`` of them (the last one has not been fed) and the drafter's at most as many. The verifying pass feeds
-``x_known, d_1 .. d_gamma``: the target then holds ``known + gamma`` entries. The drafter has been fed all but its own
-last token and holds ``known + gamma - 1``. After accepting n drafts and emitting one more token, ``known + n + 1``
-tokens are known, and every entry of a rejected draft must go.
+Count known tokens, not cache entries. A round starts with ``known`` tokens committed; the target's cache holds ``known
+- 1`` of them (the last one has not been fed) and the drafter's at most as many. The verifying pass feeds ``x_known, d_1
+.. d_gamma``: the target then holds ``known + gamma`` entries. The drafter has been fed all but its own last token and
+holds ``known + gamma - 1``. After accepting n drafts and emitting one more token, ``known + n + 1`` tokens are known,
+and every entry of a rejected draft must go.
 
 Always crop *to* a length. Cropping by a negative count is the classic mistake: ``[: -0]`` empties the cache. Where a
 library can only remove a count, remove ``held - keep``, and call nothing when that is 0.
@@ -86,7 +86,7 @@ def window_crop(held: int, stored: int, keep: int, window: int) -> slice:
     """Return which ``stored`` entries, the newest of ``held``, a sliding window layer keeps to go on from ``keep``.
 
     The next token attends to itself and the ``window - 1`` before it (arXiv:2310.06825): those are kept. A layer that
-    dropped what left the window while drafts were fed cannot go back, and ``ValueError`` says so.
+    dropped entries which left the window while drafts were fed cannot be rolled back: ``ValueError``.
     """
     check_integers(held=held, stored=stored, keep=keep)
     check_integer(window, "the window")
@@ -142,10 +142,10 @@ def tree_path(parents: Sequence[int], node: int) -> tuple[int, ...]:
 
 
 def tree_mask(parents: Sequence[int], known: int) -> Any:
-    """Return who attends to what, ``[1 + nodes, known + nodes]``: True for oneself, one's ancestors and known tokens.
+    """Return the mask ``[1 + nodes, known + nodes]``: True for the row itself, its ancestors and known tokens.
 
-    Row 0 is the last known token, which is fed in front of the nodes. Raises ``ValueError`` for less than one of them,
-    and where the parents are no tree.
+    Row 0 is the last known token, which is fed in front of the nodes. Raises ``ValueError`` for less than one known
+    token, and if the parents are no tree.
     """
     check_integer(known, "the number of known tokens")
     mask = np.tile(np.arange(known + len(parents)) < known, (1 + len(parents), 1))

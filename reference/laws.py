@@ -24,14 +24,17 @@ def greedy_law(task: Task, prompt: Tokens, **_: Any) -> dict[Tokens, Any]:
 
 
 def autoregressive_law(model: LanguageModel, task: Task, prompt: Tokens) -> dict[Tokens, Any]:
-    """Return new tokens -> probability when ``model`` decodes alone: the law of being lossless for another target."""
+    """Return new tokens -> probability if ``model`` decodes alone.
+
+    It is the law of a rule that is lossless for ``model`` instead of the task's target.
+    """
     return chain_law(task._replace(target=model, draft=model), prompt, 0, lambda prefix, p, q: None)
 
 
 def law_of_rounds(
     task: Task, prompt: Tokens, blocks: Callable[[Tokens, int], Iterable[tuple[Tokens, Any]]]
 ) -> dict[Tokens, Any]:
-    """Return new tokens -> probability where a round depends on nothing but the text before it.
+    """Return new tokens -> probability if a round depends only on the text before it.
 
     ``blocks(prefix, remaining)`` yields what a round may commit, at least one token each time, and the probability.
     """
@@ -68,15 +71,15 @@ def chain_law(
     position: Callable[[Tokens, Pmf, Pmf], Split | None],
     bonus: Callable[[Pmf], Pmf] = lambda p: p,
 ) -> dict[Tokens, Any]:
-    """Return new tokens -> probability of a chain decoder whose drafted positions are split as ``position`` says.
+    """Return new tokens -> probability of a chain decoder whose drafted positions are split by ``position``.
 
     ``position(prefix, p, q)`` answers (kept, replaced), which together sum to 1, or None where the drafter stops. A
     kept token leaves the round running with one draft fewer; a replaced one ends it, and so does ``bonus(p)``, the law
     of the token after the last draft. A round starts with ``min(gamma, remaining - 1)`` drafts.
 
-    The recursion runs over text and drafts left, so no draft, coin or round is ever drawn: if a_k(x) is the
-    probability that the text begins with x and k drafts are left after it, each row adds its masses to
-    a_(k-1)(x, token) and to a_start(x, token).
+    The recursion runs over text and drafts left, so no draft, coin or round is ever drawn: if a_k(x) is the probability
+    that the text begins with x and k drafts are left after it, each row adds its masses to a_(k-1)(x, token) and to
+    a_start(x, token).
     """
     draft = draft_model(task)
     law: dict[Tokens, Any] = defaultdict(int)

@@ -1,4 +1,4 @@
-"""Limits of models: temperature 0, drafters that are always right, draw nothing, or see little or no text."""
+"""Limits of models: temperature 0, and drafters that equal the target, are deterministic, or read little or no text."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def perfect_draft(task: Task) -> Task:
 
 
 def last_token_draft(task: Task) -> Task:
-    """Return the task with a q that sees the last token alone."""
+    """Return the task with a q that depends on the last token alone."""
     draft = draft_model(task)
     return task._replace(draft=lambda tokens: draft(tokens[-1:]), raw_draft=None)
 
 
 def constant_draft(task: Task) -> Task:
-    """Return the task with a q that sees no text: it always answers what it would after token 0."""
+    """Return the task with a q that does not depend on the text: always its row after token 0."""
     draft = draft_model(task)
     return task._replace(draft=lambda tokens: draft((0,)), raw_draft=None)
 

@@ -1,4 +1,4 @@
-"""Probability vectors: what a legal one is, and the few operations every algorithm shares."""
+"""Probability vectors: their validation, and the operations that all algorithms share."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ def check_pmf(pmf: Pmf, what: str) -> Pmf:
 def is_plainly_pmf(pmf: Any) -> bool:
     """Return whether ``pmf`` is a row of rationals, or a short one of floats, that are >= 0 and sum to 1.
 
-    Where it is not, ``check_pmf`` says why, or that it is one all the same. In Python this takes a third of the time,
-    and it runs for every draw.
+    If not, ``check_pmf`` decides, and its error gives the reason. In Python this takes a third of the time, and it runs
+    for every draw.
     """
     if type(pmf) is not np.ndarray or pmf.ndim != 1 or not pmf.shape[0]:
         return False
@@ -168,7 +168,7 @@ def point_on_argmax(pmf: Pmf) -> Pmf:
 def top_tokens(pmf: Pmf, count: int) -> Tokens:
     """Return the ``count`` most probable tokens with positive probability; ties go to lower ids.
 
-    Released code mostly asks ``torch.topk``, which fills up with tokens of probability 0 where fewer are positive. As
+    Released code mostly uses ``torch.topk``, which fills up with tokens of probability 0 if fewer are positive. As
     candidates these cost a place and change no law; a rule that keeps whatever is among the top k would keep them.
     """
     check_integer(count, "the number of tokens", least=0)

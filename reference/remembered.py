@@ -1,4 +1,4 @@
-"""Answers that depend on two pmfs alone, remembered by their values: a plan is made once for many rounds."""
+"""A cache for functions of two pmfs, keyed by the values of the pmfs: one plan serves many rounds."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def without_proposal(decoder: Decoder) -> Decoder:
 
 
 class BuildFromParts(Protocol[Signature]):
-    """The build function of a chain algorithm: called, it returns the decoder; ``parts`` returns what it is made of."""
+    """The build function of a chain algorithm: a call returns the decoder; ``parts`` returns its parts."""
 
     parts: Callable[Signature, Parts | Decoder]
 
@@ -90,8 +90,8 @@ class BuildFromParts(Protocol[Signature]):
 def from_parts(parts: Callable[Signature, Parts | Decoder]) -> BuildFromParts[Signature]:
     """Return the build function of an algorithm given as ``parts(task, **options)``: a decorator.
 
-    The parts stay within reach, so that one of them can be replaced by another. A function that is a chain at some of
-    its options alone returns its own ``Decoder`` at the others.
+    The parts stay accessible, so that one of them can be replaced. A function that is a chain at some of its options
+    alone returns its own ``Decoder`` at the others.
     """
     take_apart: Callable[..., Parts | Decoder] = parts
 

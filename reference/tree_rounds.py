@@ -30,7 +30,7 @@ from .types import (
 
 
 class Step(NamedTuple):
-    """What is emitted at one position, and whether it is a candidate, so that the walk goes on below it."""
+    """The token emitted at one position, and whether it is a candidate; if so, the walk continues below it."""
 
     token: int
     accepted: bool

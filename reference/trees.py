@@ -1,4 +1,4 @@
-"""Trees of drafts, of any shape: who hangs from whom, which rows attend to what, and what is kept.
+"""Trees of drafts, of any shape: parents, attention masks, and the accepted path.
 
 A tree is ``parents``: node j hangs from node ``parents[j] < j``, or from the last known token, its root, for -1.
 Siblings stand in the order in which they were drawn, and that is the order in which they are verified. Depth is 0 for
@@ -75,7 +75,7 @@ def regular_tree(branching: Sequence[int]) -> Tokens:
 
 
 class TokenTree(NamedTuple):
-    """Tokens and where they hang: a draft before anything is said of how it was drawn."""
+    """Tokens and their parents: a draft without its pmfs."""
 
     tokens: Tokens
     parents: Tokens

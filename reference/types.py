@@ -1,8 +1,8 @@
 """The words of the package: pmfs, draws, drafts, rounds, decoders, algorithms.
 
 Letters as in Leviathan et al. (arXiv 2211.17192): p is the target, q the draft, gamma the number of drafted tokens.
-Everything here is data or a protocol. An algorithm never touches a random number generator: it asks ``draws`` for a
-categorical outcome and names the decision, so that one program can be sampled, enumerated, replayed or narrated.
+Everything here is data or a protocol. An algorithm uses no random number generator: it calls ``draws`` for a
+categorical outcome and names the decision. So one program can be sampled, enumerated, replayed or narrated.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def never(q: Pmf, token: int) -> bool:
 
 
 class Verified(NamedTuple):
-    """What a verifier emits: the accepted drafts, then at most one more token."""
+    """The result of a verifier: the accepted drafts, then at most one more token."""
 
     tokens: Tokens
     accepted: int
@@ -73,7 +73,7 @@ class Verifier(Protocol):
 
 
 class Drafter(NamedTuple):
-    """Where a draft comes from. Its state is hashable, so that equal states of two runs can be merged."""
+    """The source of drafts. Its state is hashable, so that equal states of two runs can be merged."""
 
     init: Callable[[Tokens], Hashable]
     """``init(prompt)``: the state before the first round."""
@@ -84,7 +84,7 @@ class Drafter(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """How many tokens a round may draft, the rule's next state, and what a diagnostician wants to see."""
+    """The number of tokens a round may draft, the rule's next state, and data for diagnostics."""
 
     gamma: int
     state: Hashable
@@ -92,7 +92,7 @@ class Plan(NamedTuple):
 
 
 class LengthRule(NamedTuple):
-    """How long a draft is. Exact for every rule of this shape, because a drawn token is never taken back.
+    """A rule for the length of a draft. Every rule of this form is exact, because a drawn token is never removed.
 
     The condition is Theorem B of the draft-length rules: whether position i is drafted may depend on everything known
     before token i is drawn, and on nothing about token i itself.
@@ -108,7 +108,7 @@ class LengthRule(NamedTuple):
 
 
 class Round(NamedTuple):
-    """What one call of the target did."""
+    """The record of one call of the target."""
 
     tokens: Tokens
     """The tokens it committed, cut at the first end-of-sequence token and at the horizon."""
@@ -140,7 +140,7 @@ class Decoder(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """What a chain algorithm is made of: where drafts come from, how long they are, how they are accepted."""
+    """The parts of a chain algorithm: the drafter, the length rule, and the verifier."""
 
     drafter: Drafter
     length: LengthRule
@@ -152,7 +152,7 @@ class Parts(NamedTuple):
 
 
 class Task(NamedTuple):
-    """What is decoded: the models, where to stop, and how many tokens at most.
+    """A decoding task: the models, the end-of-sequence tokens, and the maximal number of tokens.
 
     ``draft`` is q, the very pmf tokens are drafted from; ``raw_draft`` is the drafter at temperature 1 before any
     truncation (EGAG reads its entropy), and q itself when it is not given.
@@ -166,7 +166,7 @@ class Task(NamedTuple):
 
 
 class Claim(StrEnum):
-    """What an algorithm promises. LOSSLESS implies GREEDY and SUPPORTED."""
+    """A promise of an algorithm. LOSSLESS implies GREEDY and SUPPORTED."""
 
     SUPPORTED = "supported"
     """No token is emitted that the target gives probability 0."""
@@ -200,7 +200,7 @@ class Reduction(NamedTuple):
 
 
 class Algorithm(NamedTuple):
-    """A registry row: one named system, what it claims, and the options it is examined with."""
+    """A registry row: one named system, its claims, and the options of its examination."""
 
     name: str
     summary: str

@@ -1,4 +1,4 @@
-"""What callers hand in: each look raises ``ValueError`` in one sentence, what was got and what was expected."""
+"""Validation of arguments: each function raises ``ValueError`` in one sentence with the given and expected value."""
 
 from __future__ import annotations
 

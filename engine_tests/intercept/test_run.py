@@ -18,7 +18,7 @@ from specverify.intercept import run
 from specverify.intercept.audit import audited
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.intercept.refusals import NeedsValue, gifts_kept
-from specverify.intercept.run import PROCESS, RUNS, Block, Mode, Runs, aside, mode, mode_with, nobody_answers
+from specverify.intercept.run import PROCESS, RUNS, Block, RunMode, Runs, aside, mode, mode_with, nobody_answers
 from specverify.intercept.streams import states_noted
 from specverify.intercept.symbolic.large import at_large
 from specverify.intercept.symbolic.numbers import SymbolicFloat
@@ -92,13 +92,13 @@ def test_a_run_leaves_nothing_behind(program):
             audited(), gifts_kept(), states_noted(), uniforms_made(), at_large(), answered_everywhere(Tape(0))
         ):  # fmt: skip
             assert RUNS.left_behind() != {}
-            assert mode() != Mode()
+            assert mode() != RunMode()
             program()
     except Exception as error:  # noqa: BLE001 - which one it is, is compared
         raised = type(error)
     assert raised is ENDS[program]
     assert RUNS.left_behind() == {}
-    assert mode() == Mode()
+    assert mode() == RunMode()
     assert torch.rand(()).item() < 1
     assert type(random.random()) is float
 
@@ -113,7 +113,7 @@ def test_a_run_that_is_out_of_time_leaves_nothing_behind():
     with pytest.raises(OutOfTime):
         endless()
     assert RUNS.left_behind() == {}
-    assert mode() == Mode()
+    assert mode() == RunMode()
 
 
 def test_a_thread_that_outlives_its_block_leaves_the_next_one_alone():
@@ -203,7 +203,7 @@ def test_a_mode_is_put_back_after_an_error():
 
     with pytest.raises(ValueError, match="fails"):
         both()
-    assert mode() == Mode()
+    assert mode() == RunMode()
 
 
 def test_no_other_module_of_interception_holds_state():

@@ -21,12 +21,10 @@ from specverify.cli import app
 from specverify.engines.huggingface.generation import assisted_engine
 from specverify.engines.huggingface.rows import BASE
 from specverify.engines.huggingface.script import script_of
-from specverify.engines.huggingface.smaller import smaller_settings
 from specverify.run.catalogue import find_subject, reproducer_of
-from specverify.run.faults import _likeliest
 from specverify.run.replays import again
 from specverify.run.reproduce import LARGEST, ORDINARY, _error, reproduction, reproduction_of_error
-from specverify.subjects.fault import FEWEST_CALLS, Fault, NoScript, calls_to_see
+from specverify.subjects.fault import FEWEST_CALLS, Fault, NoScript
 from specverify.subjects.subject import EngineProgram
 
 MOST_LINES, WIDEST = 60, 120
@@ -255,27 +253,3 @@ def test_weights_without_a_recipe_are_stored_in_the_script():
         assert all(torch.equal(rebuilt.state_dict()[key], weights) for key, weights in model.state_dict().items())
     assert isinstance(namespace["target"], LlamaForCausalLM)
     assert isinstance(namespace["target"].config, LlamaConfig)
-
-
-def test_calls_are_planned_six_standard_errors_apart():
-    assert calls_to_see(0.0, 1.0) == 1
-    assert calls_to_see(0.0, 0.9) == FEWEST_CALLS
-    assert calls_to_see(0.0, 0.01) == 2000  # once is enough of what should never be
-    assert calls_to_see(1e-9, 0.01) > 3000
-    assert calls_to_see(0.5, 0.55) == 3600
-    assert calls_to_see(0.3, 0.3 + 1e-5) > 10**9
-
-
-def test_one_outcome_is_shown_unless_several_are_seen_much_sooner():
-    expected = {(token,): 0.01 for token in range(100)}
-    lifted = {(token,): 0.011 if token < 50 else 0.009 for token in range(100)}
-    assert len(_likeliest(lifted, expected, sorted(lifted), "").wrong) == 50
-    assert _likeliest({(0,): 0.6, (1,): 0.4}, {(0,): 0.5, (1,): 0.5}, [(0,), (1,)], "").wrong == ((0,),)
-
-
-def test_smaller_settings_keep_the_prompt_within_the_vocabulary():
-    setting = BASE._replace(name="big", top_k=2, eos=(3,), options=(("min_p", 0.2),))
-    said = [name for name, _ in smaller_settings(setting)]
-    assert {"greedy", "horizon 2", "gamma 1", "no min_p", "no top_k", "no end of sequence"} <= set(said)
-    assert not any(name.startswith("vocabulary") for name in said)
-    assert "vocabulary 3" in [name for name, _ in smaller_settings(setting._replace(eos=()))]

@@ -9,8 +9,6 @@ from reference import Claim
 from specverify.base.verdict import Status
 from specverify.checks import check_named
 from specverify.engines.huggingface import ENGINE
-from specverify.engines.huggingface.generation import GenerateCall
-from specverify.engines.huggingface.situations import with_a_counting_processor, with_arguments
 from specverify.engines.huggingface.tiny_models import ASSISTANT_SEED, TARGET_SEED, build_model
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.engine import engine_subject
@@ -51,15 +49,6 @@ def looked_into(drafts_of, sees=lambda ids: ids):
 
     subject = engine_subject(lambda: call(assistant_model=assistant), call, "generate", observer=observer)
     return subject._replace(claims=frozenset(Claim))
-
-
-def test_who_looks_on_does_not_replace_the_processors_of_a_row():
-    engine = GenerateCall((None,), lambda speculative=True, **given: given["logits_processor"], (0,), {}, ())
-    row, onlooker = with_arguments(lambda setting: engine, with_a_counting_processor)(None), object()
-    own, last = row.generate(logits_processor=[onlooker])
-    assert callable(own)
-    assert last is onlooker
-    assert len(row.generate()) == 1
 
 
 @pytest.mark.thorough(keep=3)

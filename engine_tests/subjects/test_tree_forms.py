@@ -5,13 +5,11 @@ from __future__ import annotations
 import pytest
 from typer.testing import CliRunner
 
-from reference import Claim, Draft, chain
+from reference import Claim
 from reference.transport import candidate_set_law, optimum
 from specverify.base.identifier import unpack_replay
 from specverify.base.verdict import Status
 from specverify.checks import check_named
-from specverify.checks.explaining.drawn_trees import drawn, is_tree, kept, node_named
-from specverify.checks.tree_acceptance import examine_tree
 from specverify.cli import app
 from specverify.laws.law import target_law
 from specverify.laws.paths import paths
@@ -19,7 +17,7 @@ from specverify.laws.scenarios import SCENARIOS, handed_task
 from specverify.run.replays import again, named_by
 from specverify.run.verify import Checklist, run_case, run_check
 from specverify.subjects.external import external_subject
-from specverify.subjects.subject import InScenario, UnusableSubject
+from specverify.subjects.subject import UnusableSubject
 from specverify.subjects.tree_forms import TREE_FORMS, TreeForm, tree_form_subject
 from specverify.subjects.tree_verifier import DRAFTING, tree_subject
 from specverify.testing import SpeculationRefuted, check_verifier
@@ -115,34 +113,6 @@ def test_a_counterexample_is_found_again_by_its_word(module):
     assert run_case(*named_by(verdict.counterexample.again, external_subject)).status is Status.REFUTED
 
 
-# How trees are told
-
-TREE = Draft((1, 2, 0, 2), (-1, -1, 0, 2), (None,) * 4)
-
-
-def test_a_tree_is_drawn_in_a_line_and_its_nodes_are_named():
-    assert drawn(TREE) == "tree #0=1 [#2=0 [#3=2]] #1=2"
-    assert node_named(TREE, -1) == "root"
-    assert node_named(TREE, 1) == "#1 (token 2 below the root)"
-    assert node_named(TREE, 3) == "#3 (token 2 below #2)"
-    assert is_tree(TREE)
-    assert not is_tree(chain((0, 1), (None, None)))
-
-
-@pytest.mark.parametrize(
-    ("emitted", "said"),
-    [
-        ((1, 0, 2, 2), "keeps #0 #2 #3, then 2"),
-        ((1, 0, 2), "keeps #0 #2, then 2"),
-        ((2, 0), "keeps #1, then 0"),
-        ((2, 0, 0), "keeps #1, then 0, 0"),
-        ((0,), "keeps nothing, then 0"),
-    ],
-)
-def test_what_is_kept_is_the_path_that_the_tokens_follow(emitted, said):
-    assert kept(TREE, emitted) == said
-
-
 # The yardstick of acceptance
 
 SMALL = [item for item in SCENARIOS if item.vocabulary == 3 and item.horizon == 3 and not item.greedy and not item.eos]
@@ -173,15 +143,3 @@ def test_the_yardstick_is_lossless_and_within_what_transport_allows(drafts):
             best = optimum(p, drawn_sets)
             assert accepted <= best
             assert accepted == best or (count > 1 and drafts != "top_k")
-
-
-def test_a_verifier_below_the_yardstick_is_refuted_with_both_numbers():
-    def first_child_alone(p, q, parents, tokens):
-        return rules.in_numpy(p, q, parents[:1], tokens[:1])
-
-    (variant,) = tree_subject(first_child_alone, "first", "top_k", ((-1, -1),)).variants
-    found = examine_tree(InScenario(variant, SMALL[0], rational=False), variant.best)
-    assert found.failed
-    assert "drafts are accepted in the mean, the best rule known for them accepts" in found.statement
-    (right,) = tree_subject(rules.in_numpy, "right", "top_k", ((-1, -1),)).variants
-    assert not examine_tree(InScenario(right, SMALL[0], rational=False), right.best).failed

@@ -12,7 +12,6 @@ from specverify.base.verdict import Status
 from specverify.checks import check_named
 from specverify.laws.scenarios import Scenario
 from specverify.run.verify import Checklist, run_check, verify_subject
-from specverify.subjects.tree_batches import tree_batch_subject
 from specverify.subjects.tree_verifier import tree_subject
 from specverify.testing import check_verifier
 from test_support.trees import tree_rules as rules
@@ -128,32 +127,6 @@ RIGHT_BATCHES = {
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("check", [LAW, JOINT])
-@pytest.mark.parametrize("name", RIGHT_BATCHES)
-def test_a_right_verifier_of_batches_holds(name, check):
-    verify, drafts, same = RIGHT_BATCHES[name]
-    verdict = verdict_of(tree_batch_subject(verify, name, drafts, same_tree=same), check)
-    assert verdict.status is Status.HOLDS, verdict.statement
-    assert verdict.figures["tv"] < 1e-12
-
-
-WRONG_BATCHES = {
-    "a candidate's own probability": (rules.by_links(rules.alone), LAW),
-    "rejected candidates drawn again": (rules.by_links(rest=False), LAW),
-    "rows begin too early": (rules.by_links(place=lambda tree, rows: tree * (rows - 1)), LAW),
-    "all trees by the first one's coins": (rules.by_links(coins_of=lambda tree: 0), JOINT),
-}
-
-
-@pytest.mark.parametrize("name", WRONG_BATCHES)
-def test_a_wrong_batch_is_refuted(name):
-    verify, check = WRONG_BATCHES[name]
-    verdict = verdict_of(tree_batch_subject(verify, name, TOP_K), check)
-    assert verdict.status is Status.REFUTED, verdict.statement
-    assert verdict.counterexample.because
-
-
-@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["parents, independent", "parents, NumPy", "paths, conditional", "links, a batch"])
 def test_a_right_verifier_holds_under_every_exact_check(name):
     verify, drafts, *same = (RIGHT | RIGHT_BATCHES)[name]
@@ -161,12 +134,3 @@ def test_a_right_verifier_holds_under_every_exact_check(name):
     verdicts = check_verifier(verify, drafts=drafts, timeout=1200, **form)
     assert {verdict.status for verdict in verdicts} == {Status.HOLDS}
     assert len(verdicts) == 12 + len(same)
-
-
-@pytest.mark.thorough
-def test_the_shape_of_the_first_tree_shows_where_shapes_differ_alone():
-    def verify(p, q, parents, tokens):
-        return rules.by_links()(p, q, parents[:1].expand_as(parents), tokens)
-
-    assert verdict_of(tree_batch_subject(verify, "first shape", TOP_K), LAW).status is Status.REFUTED
-    assert verdict_of(tree_batch_subject(verify, "first shape", TOP_K, same_tree=True), LAW).status is Status.HOLDS

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-from io import StringIO
 from xml.etree.ElementTree import fromstring
 
 import pytest
-from rich.console import Console
 from typer.testing import CliRunner
 
 from specverify.base.default_limits import EDGE
@@ -16,7 +14,6 @@ from specverify.base.figures import merged_figures
 from specverify.base.identifier import Replay, pack_replay, unpack_replay
 from specverify.base.verdict import Evidence, Status, Verdict, is_edge, word_of
 from specverify.cli import app
-from specverify.cli.subject_commands import exit_status
 from specverify.pytest_plugin import _row, summary_lines
 from specverify.report.data import as_data
 from specverify.report.markdown import verdict_table
@@ -27,7 +24,6 @@ from specverify.report.runs.as_markdown import run_as_markdown
 from specverify.report.runs.as_sarif import run_as_sarif
 from specverify.report.runs.loading import said_of
 from specverify.report.runs.said import counted
-from specverify.report.terminal import print_subject, print_summary
 from specverify.testing import check_verifier
 
 NOTE = edge_of("it raises ValueError", "random at it.py:3 gives 0.0", 2.0**-53)
@@ -36,23 +32,6 @@ EDGE_ONE = Verdict("it", "support_at_boundary_draws", Status.REFUTED, "once", "s
 EDGE_ONE = EDGE_ONE._replace(figures={"edge": 2.0**-24})
 NOTED = EDGE_ONE._replace(status=Status.HOLDS, statement="; ".join(edge_lines([NOTE])), figures={"edges": [NOTE]})
 HOLDS = WRONG._replace(status=Status.HOLDS, check="greedy_is_argmax", statement="fine")
-UNKNOWN = WRONG._replace(status=Status.UNKNOWN)
-
-
-@pytest.mark.parametrize(
-    ("verdicts", "status"),
-    [
-        ([HOLDS, NOTED], 0),
-        ([HOLDS, EDGE_ONE], 4),
-        ([WRONG, EDGE_ONE], 1),
-        ([WRONG, NOTED], 1),
-        ([UNKNOWN, NOTED], 3),
-        ([UNKNOWN, EDGE_ONE], 4),
-        ([EDGE_ONE, HOLDS._replace(status=Status.UNUSABLE)], 2),
-    ],
-)
-def test_the_exit_status_tells_an_edge_from_a_wrong_law(verdicts, status):
-    assert exit_status(verdicts) == status
 
 
 def test_counts_and_words_are_apart():
@@ -62,16 +41,6 @@ def test_counts_and_words_are_apart():
     assert [is_edge(verdict) for verdict in verdicts] == [False, False, False, True]
     assert failure(EDGE_ONE).startswith("support at boundary draws - refuted at an edge: SUPPORTED")
     assert failure(WRONG).startswith("law is target - refuted: LOSSLESS")
-
-
-def test_the_terminal_shows_the_note_and_counts_it():
-    console = Console(file=StringIO(), width=200)
-    print_subject(console, "it", "a verifier", [HOLDS, NOTED, EDGE_ONE], every=False)
-    print_summary(console, [HOLDS, NOTED, EDGE_ONE], 1e-6, 0, 0)
-    said = console.file.getvalue()
-    assert "edge: it raises ValueError, when random at it.py:3 gives 0.0: about once in 9e15 drafts" in said
-    assert "refuted at an edge" in said
-    assert "2 holds, 1 refuted at an edge; 1 beside an edge" in said
 
 
 def test_reports_have_levels_of_their_own_for_edges():

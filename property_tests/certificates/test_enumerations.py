@@ -5,18 +5,22 @@ from __future__ import annotations
 import copy
 import json
 import random
+import sys
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from specverify.certificates import CertificateRefused, check_certificate
+from specverify.certificates import CertificateRefused, check_certificate, enumerations
 from specverify.cli import app
 from specverify.run.catalogue import find_subject
 from specverify.run.certified import NothingToCertify, write_certificates
 from specverify.subjects.engine import engine_subject
 from specverify.subjects.verifier import verifier_subject
+from specverify.testing import check_engine
+from test_support.users import replayed
 
 ROWS = (
     "speculative-sampling", "block-verification", "gumbel-coupling", "sample-and-match", "greedy-multi-draft",
@@ -135,6 +139,81 @@ def test_two_hundred_corrupted_certificates_are_refused(tmp_path):
         file.write_text(json.dumps(changed), "utf-8")
         with pytest.raises(CertificateRefused):
             check_certificate(file)
+
+
+def test_a_verifier_is_run_again_on_the_numbers_of_its_paths(tmp_path):
+    file = certified(tmp_path, find_subject("test_support.users.replayed:of_numpy"), 2)
+    assert check_certificate(file, replayed=True).figures["replays"] >= 2
+
+
+@pytest.mark.parametrize("name", ["of_random", "wrong", "with_a_shuffle"])
+def test_other_verifiers_are_run_again(name, tmp_path):
+    file = certified(tmp_path, find_subject(f"test_support.users.replayed:{name}"), 2)
+    assert check_certificate(file, replayed=True).figures["replays"]
+
+
+def test_an_engine_is_run_again(tmp_path):
+    subject = engine_subject(replayed.engine, replayed.engine, "test_support.users.replayed:engine")
+    assert check_certificate(certified(tmp_path, subject), replayed=True).figures["replays"]
+
+
+CHANGES = {
+    "draws are not made": lambda call: call["drawn"].append(["numpy", "random", 0.5]),
+    "the certificate has no further draw": lambda call: call["drawn"].clear(),
+    "the certificate has random": lambda call: call["drawn"].__setitem__(0, ["random", "random", 0.5]),
+    "it returns": lambda call: call["returned"].append(0),
+}
+
+
+@pytest.mark.parametrize("message", CHANGES)
+def test_a_changed_replay_is_refused(message, tmp_path):
+    file = certified(tmp_path, find_subject("test_support.users.replayed:of_numpy"))
+    data = json.loads(file.read_text("utf-8"))
+    CHANGES[message](data["certificates"][0]["replays"][0]["calls"][0])
+    file.write_text(json.dumps(data), "utf-8")
+    assert check_certificate(file)
+    with pytest.raises(CertificateRefused, match=message):
+        check_certificate(file, replayed=True)
+
+
+def test_a_source_that_was_changed_since_is_refused(tmp_path):
+    file = certified(tmp_path, find_subject("test_support.users.replayed:of_numpy"))
+    data = json.loads(file.read_text("utf-8"))
+    data["sources"] = dict.fromkeys(data["sources"], "0" * 64)
+    file.write_text(json.dumps(data), "utf-8")
+    with pytest.raises(CertificateRefused, match="is not the one that was examined"):
+        check_certificate(file, replayed=True)
+
+
+def test_a_subject_that_behaves_otherwise_is_refused(tmp_path, monkeypatch):
+    file = certified(tmp_path, find_subject("test_support.users.replayed:of_numpy"), 2)
+    monkeypatch.setattr(replayed, "of_numpy", replayed.rejects_more)
+    with pytest.raises(CertificateRefused):
+        check_certificate(file, replayed=True)
+
+
+def test_a_row_that_draws_by_name_has_no_replay(tmp_path):
+    file = certified(tmp_path, find_subject("reference:autoregressive"))
+    with pytest.raises(CertificateRefused, match="draws by name"):
+        check_certificate(file, replayed=True)
+
+
+def test_the_checker_and_the_replay_are_small_and_import_the_standard_library():
+    folder = Path(enumerations.__file__).parent
+    for names in (("enumerations.py", "replay.py"), ("checker.py",)):
+        texts = [(folder / name).read_text("utf-8") for name in names]
+        assert sum(len(text.splitlines()) for text in texts) < 400
+        imported = {line.split()[1].partition(".")[0] for text in texts for line in text.splitlines()
+                    if line.startswith(("import ", "from "))}  # fmt: skip
+        assert imported - set(sys.stdlib_module_names) <= {"specverify"}
+
+
+def test_a_check_function_writes_a_certificate(tmp_path):
+    file = tmp_path / "certificate.json"
+    check_engine(engine(0.4), engine(0.4), checks=["horizon_is_respected"], on_fail=None, certificate=file)
+    assert check_certificate(file).figures["paths"] == 4
+    with pytest.raises(ValueError, match="certificate is 3"):
+        check_engine(engine(0.4), engine(0.4), certificate=3)
 
 
 def test_the_command_writes_and_checks_a_certificate(tmp_path):

@@ -8,7 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import jsonschema
 import pytest
 from typer.testing import CliRunner
 
@@ -17,9 +16,6 @@ from specverify import __version__
 from specverify.checks import CHECKS
 from specverify.cli import app
 from specverify.engines import engine_subjects, tables
-from specverify.mutants import mutants
-from specverify.report.data import schema
-from specverify.run.listing import everything, numbers
 
 HOLDS, REFUTED, UNUSABLE, UNKNOWN = 0, 1, 2, 3
 CHEAP = ("--check", "eos_is_final", "--check", "horizon_is_respected", "--check", "greedy_is_argmax")
@@ -40,16 +36,6 @@ def assert_one_sentence(result):
 
 
 # list
-
-
-def test_the_list_names_everything():
-    result = CliRunner().invoke(app, ["list"])
-    assert (result.exit_code, len(result.output.splitlines())) == (HOLDS, 4)
-    listed = "".join(run("list", kind).output for kind in ("algorithms", "subjects", "checks", "mutants"))
-    names = [f"reference:{row.name}" for row in ALGORITHMS] + [f"mutant:{mutant.name}" for mutant in mutants()]
-    for name in (*names, *engine_subjects(), *(check.name for check in CHECKS)):
-        assert f"\n{name} " in f"\n{listed}"
-    assert numbers() == {kind: len(rows) for kind, rows in everything().items()}
 
 
 def test_the_list_as_json_names_everything_with_its_claims():
@@ -114,27 +100,6 @@ def test_too_small_a_budget_is_unknown():
     result = run("verify", "reference:speculative-sampling", "--check", "law_is_target", "--runs", "3")
     assert result.exit_code == UNKNOWN
     assert "? unknown" in result.output
-
-
-@pytest.mark.parametrize(
-    ("subject", "code"),
-    [("reference:autoregressive", HOLDS), ("mutant:eos-ignored-in-block", REFUTED), ("decoders:raises", UNUSABLE)],
-)
-def test_the_json_file_fits_the_published_schema_and_says_the_same(tmp_path, subject, code):
-    file = tmp_path / "report.json"
-    assert run("verify", subject, *CHEAP, "--json", str(file)).exit_code == code
-    data = json.loads(file.read_text("utf-8"))
-    jsonschema.validate(data, schema(), cls=jsonschema.Draft202012Validator)
-    found = {verdict["status"] for verdict in data["verdicts"]}
-    assert ("refuted" in found, "unusable" in found) == (code == REFUTED, code == UNUSABLE)
-    assert all(verdict["counterexample"]["again"] for verdict in data["verdicts"] if verdict["status"] == "refuted")
-
-
-def test_the_schema_is_a_schema_and_refuses_another_status():
-    jsonschema.Draft202012Validator.check_schema(schema())
-    report = {"specverify": "0", "alarm": 0.1, "seed": 0, "verdicts": [{"status": "fine"}]}
-    with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(report, schema())
 
 
 # Somebody else's decoder

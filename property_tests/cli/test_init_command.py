@@ -8,7 +8,6 @@ import pytest
 from typer.testing import CliRunner
 
 from specverify.cli import app
-from specverify.run.first_test import found_in
 
 SOURCE = """
 def verify(p, q, draft_tokens): ...
@@ -23,16 +22,6 @@ def _hidden(p, q, draft_tokens): ...
 def other(a, b, c): ...
 def loss(p, q, labels): ...
 """
-FOUND = {
-    "verify": "verifier",
-    "rejection_sample": "verifier",
-    "batched": "verifier",
-    "one_round": "decoder",
-    "decode": "decoder",
-    "verify_tree": "tree verifier",
-    "propose": "drafter",
-    "speculative_generate": "engine",
-}
 
 
 @pytest.fixture
@@ -47,12 +36,6 @@ def project(tmp_path):
     (tmp_path / ".venv").mkdir()
     (tmp_path / ".venv" / "other.py").write_text(SOURCE, "utf-8")
     return tmp_path
-
-
-def test_functions_are_told_by_their_parameters(project):
-    found = found_in(project)
-    assert {item.name: item.kind for item in found} == FOUND
-    assert {item.module for item in found} == {"mine.sampling"}
 
 
 def test_what_is_written_is_python_and_is_said(project):

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from functools import partial
 
 import malformed
 import numpy as np
 import pytest
-from malformed import always, round_of
 from typer.testing import CliRunner
 
 from specverify.base.verdict import Status
@@ -17,25 +15,18 @@ from specverify.checks.explaining.engine_paths import draws_of
 from specverify.checks.explaining.engine_paths import told as told_draws
 from specverify.cli import app
 from specverify.laws.draws import Decision
-from specverify.run.campaign_plans import campaign_of
 from specverify.run.catalogue import find_subject
-from specverify.subjects.external import decode_subject
 from specverify.subjects.subject import UnusableSubject
 from specverify.testing import (
-    Observer,
     SpeculationRefuted,
     calibrate,
     check_decoder,
     check_engine,
-    check_kernel,
-    check_sampler,
     check_verifier,
 )
 
 HALVES = [0.5, 0.5]
 LAW = "law.json"
-SUBJECT = f'[[subject]]\nname = "python:malformed:sample"\nlaw = "{LAW}"\n'
-RESULTS = 'results = "results.sqlite"\n'
 
 
 def test_a_name_in_a_class_is_taken():
@@ -78,53 +69,6 @@ def test_a_name_that_leads_nowhere(name, sentence):
     assert sentence in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("call", "sentence"),
-    [
-        (lambda: check_verifier(malformed.awaited), "and is not async"),
-        (lambda: check_verifier(malformed.Awaited()), "and is not async"),
-        (lambda: check_decoder(malformed.awaited), "and is not async"),
-        (lambda: check_engine(malformed.awaited), "and is not async"),
-        (lambda: check_kernel(malformed.awaited), "and is not async"),
-        (lambda: check_sampler(malformed.awaited, law=HALVES), "and is not async"),
-        (lambda: calibrate(malformed.awaited, HALVES, samples=10), "and is not async"),
-        (lambda: check_verifier(malformed.two), "takes (p, q), expected (p, q, draft_tokens): too many positional"),
-        (lambda: check_verifier(malformed.four), "takes (p, q, draft_tokens, more), expected (p, q, draft_tokens)"),
-        (lambda: check_verifier(len), "expected (p, q, draft_tokens): too many positional arguments"),
-        (
-            lambda: check_verifier(always(0), claims="lossles"),
-            "expected a collection of at least one Claim, such as {C",
-        ),
-        (
-            lambda: check_verifier(always(0), claims=["lossless"]),
-            "a claim is 'lossless', expected one of Claim.SUPPORT",
-        ),
-        (lambda: check_sampler(malformed.sample, law=HALVES, timeout=0), "timeout is 0, expected a number of seconds"),
-        (lambda: check_sampler(malformed.sample, law="x"), "the law is 'x', expected a mapping from tuples"),
-        (lambda: check_sampler(malformed.sample, law=5), "the law is 5, expected a mapping from tuples"),
-        (lambda: check_sampler(malformed.sample, law=HALVES, draft=5), "the draft's law is 5, expected a mapping"),
-        (lambda: check_kernel(lambda p, q, d, u, r: d, seed=-1), "the seed is -1, expected a whole number"),
-        (lambda: Observer((0,), draft=5), "draft is 5, expected something to call with 1 argument"),
-        (
-            lambda: calibrate(lambda x: 0.3, HALVES, samples=10),
-            "returned is 0.3, expected True, False or None, or a th",
-        ),
-        (lambda: calibrate(lambda x: "no", HALVES, samples=10), "what the statistic returned is 'no', expected True"),
-        (lambda: calibrate(lambda x: "no", HALVES, samples=10, threshold=1), "returned is 'no', expected a number, to"),
-        (
-            lambda: calibrate(lambda x: np.nan, HALVES, samples=10, threshold=1),
-            "returned is nan, expected a number, to",
-        ),
-        (lambda: calibrate(lambda x: (1, 2), HALVES, samples=10, threshold=1), "returned is (1, 2), expected a number"),
-        (lambda: calibrate(lambda x: x, HALVES, samples=10, threshold=1), "expected a number, to compare with the"),
-    ],
-)
-def test_an_argument_that_cannot_be(call, sentence):
-    with pytest.raises((ValueError, UnusableSubject), match=r"\A[^\n]+\Z") as caught:
-        call()
-    assert sentence in str(caught.value)
-
-
 def test_what_calibrate_takes_for_an_answer():
     for answer in (None, True, np.True_):
         assert calibrate(lambda x, answer=answer: answer, HALVES, samples=10, runs=10, runs_of_wrong=10).alarms == 0
@@ -133,50 +77,6 @@ def test_what_calibrate_takes_for_an_answer():
             lambda x, answer=answer: answer, HALVES, samples=10, runs=10, runs_of_wrong=10, threshold=threshold
         )
         assert found.alarms == 10
-
-
-@pytest.mark.thorough(keep=15)
-@pytest.mark.parametrize(
-    ("call", "sentence"),
-    [
-        (lambda: check_verifier(always(None)), "it returned NoneType, expected a row of integer tokens"),
-        (lambda: check_verifier(always("ab")), "it returned str 'ab', expected a row of integer tokens"),
-        (lambda: check_verifier(always(["1", "0"])), "it returned list ['1', '0'], expected a row of integer tokens"),
-        (lambda: check_verifier(always([[0]])), "it returned list [[0]], expected a row of integer tokens"),
-        (lambda: check_verifier(always(([0], 2))), "it returned tuple ([0], 2), expected a row of integer tokens"),
-        (lambda: check_verifier(always({0: 1})), "it returned dict {0: 1}, expected a row of integer tokens"),
-        (lambda: check_verifier(always({0})), "it returned set {0}, expected a row of integer tokens"),
-        (
-            lambda: check_verifier(malformed.batches),
-            "It fails on a row and answers a batch of one: is it to be given f",
-        ),
-        (lambda: check_verifier(lambda p, q, draft_tokens: {"n": [*draft_tokens]}), "it returned dict {'n': ["),
-        (lambda: check_decoder(round_of(())), "a round committed no token, expected at least one"),
-        (lambda: check_decoder(round_of(None)), "it returned NoneType, expected the new tokens as a sequence of"),
-        (lambda: check_decoder(round_of("ab")), "it returned str 'ab', expected the new tokens as a sequence of"),
-        (lambda: check_decoder(round_of(["a"])), "it returned list ['a'], expected the new tokens as a sequence of"),
-        (lambda: check_decoder(round_of([True])), "it returned list [True], expected the new tokens as a sequence of"),
-        (lambda: check_decoder(round_of({0: 1})), "it returned dict {0: 1}, expected the new tokens as a sequence of"),
-    ],
-)
-def test_an_answer_that_is_none_is_told_once(call, sentence):
-    with pytest.raises(UnusableSubject) as caught:
-        call()
-    told = str(caught.value)
-    assert told.count(sentence) == 1
-    assert " other checks say so too)" in told
-    assert "emitted.py" not in told
-    assert "external.py" not in told
-
-
-def test_options_behind_three_arguments_make_a_verifier_and_no_round():
-    def verify(p, q, draft_tokens, epsilon=1e-9):
-        """Emit one token."""
-        return [0]
-
-    assert decode_subject(verify, "verify").intercepted
-    assert decode_subject(partial(verify, epsilon=0.0), "verify").summary == "Emit one token."
-    assert not decode_subject(malformed.one_round, "round").intercepted
 
 
 @pytest.mark.thorough
@@ -190,18 +90,6 @@ def test_an_end_of_an_iterator_is_told_where_it_is_met_and_not_where_it_arrives(
     said = {verdict.statement.partition(", given")[0] for verdict in verdicts if verdict.status is Status.UNUSABLE}
     assert len(said) == 1, said
     assert re.fullmatch(r"StopIteration \(test_malformed_uses\.py:\d+\)", said.pop())
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize(
-    "answer", [None, 0, "ab", ["a"], [None], [[["a"]]], [True], [0.5], {0: 1}, {0}, np.array([True]), np.array([0.5])]
-)
-def test_an_engine_that_returns_no_tokens_is_held_to_be_nothing(answer):
-    with pytest.raises(UnusableSubject) as caught:
-        check_engine(lambda: answer, lambda: answer)
-    assert "is unusable: it " in str(caught.value)
-    assert "expected" in str(caught.value)
-    assert "engine.py" not in str(caught.value)
 
 
 @pytest.mark.thorough
@@ -237,24 +125,6 @@ def test_the_comparisons_of_one_uniform_are_one_interval():
 
 
 @pytest.mark.parametrize(
-    ("plan", "sentence"),
-    [
-        (RESULTS + SUBJECT + SUBJECT, "subject 2 is the same as subject 1, expected each once"),
-        (RESULTS, "names nothing to sample, expected at least one [[subject]]"),
-        (SUBJECT, "the plan has no 'results'"),
-        ("result = 'a'\n" + SUBJECT, "the plan has 'result', expected one of results, "),
-        (RESULTS + "block = '64'\n" + SUBJECT, "block of the plan is '64', expected a whole number"),
-    ],
-)
-def test_a_plan_that_is_none(plan, sentence, tmp_path):
-    (tmp_path / LAW).write_text('[{"tokens": [0], "probability": 1.0}]', "utf-8")
-    (tmp_path / "plan.toml").write_text(plan, "utf-8")
-    with pytest.raises(ValueError, match=r"\A[^\n]+\Z") as caught:
-        campaign_of(tmp_path / "plan.toml")
-    assert sentence in str(caught.value)
-
-
-@pytest.mark.parametrize(
     ("text", "sentence"),
     [
         ("", "is no JSON (Expecting value"),
@@ -280,13 +150,6 @@ def test_a_black_box_without_its_kind(name, tmp_path):
     result = CliRunner().invoke(app, ["sample", name, "--law", str(tmp_path / LAW)])
     assert result.exit_code == 2
     assert f"did you mean python:{name}?" in " ".join(result.output.split())
-
-
-@pytest.mark.thorough
-@pytest.mark.filterwarnings("ignore:coroutine:RuntimeWarning")  # Python says it too
-def test_a_verifier_that_returns_a_coroutine_is_told_how_to_call_it():
-    with pytest.raises(UnusableSubject, match="a coroutine, expected the tokens: call it through asyncio"):
-        check_verifier(lambda p, q, draft_tokens: malformed.awaited())
 
 
 @pytest.mark.thorough

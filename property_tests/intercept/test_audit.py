@@ -223,10 +223,10 @@ def test_what_is_certain_draws_nothing_and_leaves_its_state_to_the_next_call():
 
 
 @pytest.mark.parametrize(
-    "other", [lambda: np.random.default_rng(3).choice(3, p=Q), lambda: np.random.default_rng(3).random() < 0.5]
+    "other", [lambda: int(np.random.default_rng(3).choice(3, p=Q)), lambda: np.random.default_rng(3).random() < 0.5]
 )
 def test_other_draws_after_one_seed_are_refused_and_named(other):
-    program = answered(lambda: (np.random.default_rng(3).choice(3, p=P), other()))
+    program = answered(lambda: (int(np.random.default_rng(3).choice(3, p=P)), other()))
     with audited() as found, pytest.raises(NeedsValue, match=rf"one state of.*{HERE}.*in different ways|{HERE}"):
         program(Tape(0))
     assert len(found) == 1

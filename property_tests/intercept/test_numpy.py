@@ -15,6 +15,7 @@ import pytest
 from specverify.intercept.numpy import numpy_answered_by
 from specverify.intercept.python import random_answered_by
 from specverify.intercept.refusals import NeedsValue
+from specverify.intercept.symbolic.outcome_numbers import OutcomeNumber
 from specverify.laws.draws import Replayed
 from specverify.laws.enumeration import program_law
 from specverify.laws.paths import paths
@@ -46,7 +47,8 @@ def value_of(expression, **names):
 
 def run(draws, call, **names):
     with numpy_answered_by(draws), random_answered_by(draws):
-        return plain(value_of(call, **names))
+        value = value_of(call, **names)
+        return plain(int(value) if type(value) is OutcomeNumber else value)
 
 
 def law_of(call, **names):
@@ -265,7 +267,9 @@ def test_wrong_calls_are_wrong_as_in_numpy(call):
 def test_sites_name_function_line_and_stream_and_a_path_can_be_replayed():
     draws = Always()
     with numpy_answered_by(draws), random_answered_by(draws):
-        value_of("[np.random.default_rng(5).choice(3), rng.random(1) < 0.5, np.random.seed(11), np.random.randint(3)]")
+        value_of(
+            "[int(np.random.default_rng(5).choice(3)), rng.random(1) < 0.5, np.random.seed(11), np.random.randint(3)]"
+        )
         value_of("[random.Random(4).randint(0, 1), random.random() < 0.5]")
     sites = (
         "default_rng(5).choice default_rng(0).random np.random_seed(11).randint random.randint_seed(4) random.random"

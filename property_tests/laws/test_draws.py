@@ -54,6 +54,15 @@ def test_a_tape_answers_by_site_and_occurrence_whatever_the_order(seed):
     assert all(0 <= uniform < 1 for uniform in first)
 
 
+def test_a_program_that_draws_without_end_is_ended_by_the_tape(monkeypatch):
+    monkeypatch.setattr("specverify.laws.draws.MOST_OF_SITE", 50)
+    tape = Tape(0)
+    for _ in range(50):
+        tape.uniform(("again",))
+    with pytest.raises(NotAFunctionOfItsDraws, match=r"more than 50 draws in one run at \('again',\): it draws with"):
+        tape.uniform(("again",))
+
+
 def test_tapes_of_different_seeds_differ_and_given_uniforms_win():
     assert Tape(0).uniform(("a",)) != Tape(1).uniform(("a",))
     tape = Tape(0, {(("a",), 1): 0.75})

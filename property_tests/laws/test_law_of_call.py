@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from specverify.laws.call_paths import MOST_PATHS, Ending, call_paths
-from specverify.laws.draws import NotAFunctionOfItsDraws
+from specverify.laws.call_paths import MOST_PATHS, Ending
 from specverify.laws.law_of_call import FailedOutcome, call_law, edges
 
 SIZE = 1000
@@ -50,14 +49,6 @@ def test_the_law_is_that_of_the_coins_times_a_vector(finish):
     assert law.missing == 0
 
 
-def test_a_token_that_nobody_looks_at_takes_one_run_a_path_and_another_some_tens():
-    assert call_law(kept_or_not(never_looked_at), SIZE).runs == 2
-    law = call_law(kept_or_not(looked_at), SIZE)
-    assert 40 < law.runs < 100
-    assert law.looked_at == 2
-    assert law.sampled == 12
-
-
 def test_of_few_tokens_every_one_is_followed():
     few = np.where(np.arange(SIZE) < 100, PMF, 0.0)
     law = call_law(lambda draws: looked_at(draws, (), few / few.sum()), SIZE)
@@ -82,17 +73,6 @@ def test_a_token_worked_out_of_a_number_is_known_in_part_where_they_are_too_many
     assert "is known for" in found.unread
     assert 0 < np.count_nonzero(found.masses) < 200
     assert (found.masses <= PMF + 1e-15).all()
-
-
-def test_a_token_that_is_cut_off_is_found_and_gives_another_one_too_much():
-    def cut(draws, kept, pmf):
-        return Ending((*kept, draws.categorical(pmf, ("token",)) % 512))
-
-    found = call_law(kept_or_not(cut), SIZE).behind[()]
-    assert found.unread
-    over = found.masses > 0.75 * OTHER + 1e-12
-    assert over.any()
-    assert np.allclose(found.masses[over], 0.75 * (OTHER[over] + OTHER[np.flatnonzero(over) + 512]))
 
 
 def test_what_is_no_token_is_told_apart():
@@ -122,43 +102,6 @@ def test_an_error_for_some_tokens_is_a_fault_and_names_one():
 def test_an_error_that_says_nothing_of_the_program_is_raised():
     with pytest.raises(UnanswerableError):
         call_law(kept_or_not(raising(UnanswerableError())), SIZE, said=(UnanswerableError,))
-
-
-def test_a_token_after_which_nothing_comes_is_a_fault():
-    def finish(draws, kept, pmf):
-        token = draws.categorical(pmf, ("token",))
-        return Ending((*kept, 7) if token >= 512 and not kept else (*kept, 7, token))
-
-    assert any(fault.said == "it emits no token for it" for fault in call_law(kept_or_not(finish), SIZE).faults)
-
-
-def test_a_program_that_goes_on_in_another_way_is_not_read():
-    def finish(draws, kept, pmf):
-        token = draws.categorical(pmf, ("token",))
-        if token >= 512:
-            token = draws.categorical(OTHER, ("once more",))
-        return Ending((*kept, token))
-
-    assert "goes on in another way" in call_law(kept_or_not(finish), SIZE).behind[()].unread
-
-
-def test_a_last_token_that_two_draws_decide_is_not_read():
-    def program(draws):
-        return Ending((max(draws.categorical(PMF, ("one",)), draws.categorical(OTHER, ("two",))),))
-
-    assert "several draws" in call_law(program, SIZE).behind[()].unread
-
-
-def test_a_draw_that_has_no_part_in_the_answer_changes_nothing():
-    """As code does that draws a replacement for every position, and keeps one."""
-
-    def program(draws):
-        first, second = (draws.categorical(pmf, ("replacement", i)) for i, pmf in enumerate((PMF, OTHER)))
-        return Ending((5, second)) if draws.categorical(COIN, ("accept",)) == 0 else Ending((first,))
-
-    law = call_law(program, SIZE)
-    assert np.allclose(law.behind[()].masses, 0.75 * PMF)
-    assert np.allclose(law.behind[5,].masses, 0.25 * OTHER)
 
 
 def test_notable_tokens_are_followed():
@@ -193,18 +136,6 @@ def test_an_error_on_the_way_is_raised_and_one_of_a_draw_even_if_it_is_swallowed
 
     with pytest.raises(ValueError, match="sums to"):
         call_law(swallows, SIZE)
-
-
-def test_a_program_that_is_no_function_of_its_draws_is_named():
-    calls = []
-
-    def program(draws):
-        calls.append(1)
-        draws.categorical(np.array([0.5, 0.5]) if len(calls) < 2 else COIN, ("coin",))
-        return Ending((1,))
-
-    with pytest.raises(NotAFunctionOfItsDraws, match="on replay"):
-        list(call_paths(program))
 
 
 def test_edges_are_where_numbers_are_cut():

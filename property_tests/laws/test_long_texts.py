@@ -10,7 +10,7 @@ from itertools import product
 import pytest
 
 from specverify.base.verdict import Status
-from specverify.checks import Conditions, check_named
+from specverify.checks import check_named
 from specverify.laws.enumeration import decoder_law
 from specverify.laws.long_texts import (
     Hidden,
@@ -21,7 +21,7 @@ from specverify.laws.long_texts import (
     expectation,
     rounds_of,
 )
-from specverify.laws.scenarios import LONG_SCENARIOS, Scenario, handed_task, scenario_named
+from specverify.laws.scenarios import Scenario, handed_task
 from specverify.mutants import mutants
 from specverify.mutants.mutant import correct
 from specverify.reference import Decoder, Round
@@ -183,10 +183,6 @@ def test_floats_and_states_without_end_are_refused():
 # The check
 
 
-def test_long_scenarios_are_found_by_their_names():
-    assert [scenario_named(item.name) for item in LONG_SCENARIOS] == list(LONG_SCENARIOS)
-
-
 def checked(name):
     row = correct(name)
     subject = algorithm_subject(row)
@@ -208,12 +204,3 @@ def test_a_row_that_does_not_says_why(name):
     verdict = checked(name)[1]()
     assert verdict.status is Status.NOT_APPLICABLE
     assert "uses tokens before the last ones" in verdict.statement
-
-
-def test_a_row_that_declares_a_law_is_left_to_that_law():
-    assert checked("lenience")[0] == "it declares a law of its own"
-
-
-def test_conditions_choose_the_random_numbers():
-    case = next(iter(check_named("long_law_is_target").cases(algorithm_subject(correct("egag")))))
-    assert not any(case.examine(Conditions(seed=seed)).failed for seed in range(3))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from functools import cache, partial
 
 import numpy as np
 import pytest
 
 from specverify.base.verdict import Status
-from specverify.checks import Conditions, checks_named, samples_agree
+from specverify.checks import Conditions, checks_named
 from specverify.laws.near_ties import NO_TOKEN, Logits, parting
 from specverify.report.data import as_data
 from specverify.report.page.document import page
@@ -18,7 +17,6 @@ from specverify.report.runs.of_verdicts import said_of_verdicts
 from specverify.run.catalogue import find_subject
 from specverify.run.verify import Checklist, verify_subject
 from specverify.subjects.observer import Observer
-from specverify.subjects.subject import SampledPair
 from specverify.testing import UnusableSubject, check_engine, check_sampler
 
 VOCABULARY, WIDTH, NEW, GAMMA = 64, 128, 12, 4
@@ -113,16 +111,6 @@ def test_an_engine_that_is_looked_into_is_not_refuted_for_what_it_accepts(tells)
     options = {"logits": partial(exact_row, TIE), "rounding": ROUNDING} if tells else {}
     found = check_engine(*calls, observe=observer, checks=["acceptance_law"], on_fail=None, **options)
     assert found[-1].status is (Status.UNKNOWN if tells else Status.REFUTED)
-
-
-@pytest.mark.parametrize(("speculates", "tie"), [(speculative, True), (late, False)])
-def test_samples_beside_plain_ones_are_judged_by_the_logits_too(speculates, tie):
-    ours, theirs = speculates(TIE), plain(TIE)
-    counts = (lambda n, _: Counter({ours: n})), (lambda n, _: Counter({theirs: n}))
-    pair = SampledPair("greedy", *counts, 0.05, Logits(partial(exact_row, TIE), ROUNDING))
-    found = samples_agree.examine("it", pair, Conditions())
-    assert (found.unknown, found.failed) == (tie, not tie)
-    assert found.figures["partings"][0]["near_tie"] == tie
 
 
 @pytest.mark.thorough

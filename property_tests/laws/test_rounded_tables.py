@@ -10,7 +10,7 @@ import pytest
 
 from reference import check_pmf
 from specverify.laws.rounded_tables import ROUNDED, rounded_pair
-from specverify.laws.scenarios import ROUNDING_SCENARIOS, SCENARIOS, scenario_named, scenario_task
+from specverify.laws.scenarios import SCENARIOS, scenario_task
 
 TEXTS = [text for length in (1, 2, 3) for text in product(range(4), repeat=length)]
 
@@ -68,13 +68,3 @@ def test_nearly_equal_rows_are_rationals_apart_by_2_to_the_minus_30_at_most():
         apart = [abs(a - b) for a, b in zip(p, q, strict=True)]
         assert {type(value) for value in apart} == {Fraction}
         assert 0 < max(apart) <= Fraction(1, 2**30)
-
-
-def test_scenarios_of_rounded_rows_are_found_by_their_names_and_only_the_checks_of_calls_go_through_them():
-    assert len({scenario.name for scenario in (*SCENARIOS, *ROUNDING_SCENARIOS)}) == len(SCENARIOS) + len(
-        ROUNDING_SCENARIOS
-    )
-    for scenario in ROUNDING_SCENARIOS:
-        assert scenario_named(scenario.name) == scenario
-        assert scenario_task(scenario).target((0,)).dtype == (np.float32 if scenario.float32 else np.float64)
-        assert scenario not in SCENARIOS

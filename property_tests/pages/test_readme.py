@@ -97,7 +97,7 @@ def test_the_black_box_is_refuted_as_shown():
 
 def test_every_option_and_name_that_is_shown_exists():
     usage = next(block for block in blocks(CODE) if "specverify list" in block)
-    for command, rest in re.findall(r"^specverify (\w+)(.*)$", usage, flags=re.MULTILINE):
+    for command, rest in re.findall(r"^specverify ([\w-]+)(.*)$", usage, flags=re.MULTILINE):
         helped = CliRunner().invoke(app, [command, "--help"], terminal_width=200).output
         for option in set(re.findall(r"--\w+", rest)):
             assert option in helped

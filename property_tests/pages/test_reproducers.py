@@ -5,7 +5,10 @@ Engines are stood in for. The surveys of real ones, at the versions that are nam
 
 from __future__ import annotations
 
+import os
 import runpy
+import shutil
+import subprocess
 import sys
 from functools import partial
 from pathlib import Path
@@ -55,6 +58,21 @@ def test_every_reproducer_has_a_stand_in():
 @pytest.mark.parametrize("name", stand_ins.ENGINES)
 def test_a_reproducer_is_read_in_one_go(name):
     assert len((FOLDER / f"{name}.py").read_text("utf-8").splitlines()) <= MOST_LINES
+
+
+SCRIPTS = sorted(FOLDER.glob("*.mjs"))
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda file: file.stem)
+def test_a_script_of_node_is_short_and_says_where_there_is_no_engine(script, tmp_path):
+    text = script.read_text("utf-8")
+    assert len(text.splitlines()) <= 41
+    assert "Status 0 fixed, 1 present, 125 cannot" in text
+    if node := shutil.which("node"):
+        environment = {"PATH": os.environ["PATH"], "NODE_LLAMA_CPP": str(tmp_path)}
+        done = subprocess.run([node, script], env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == UNTESTED
+        assert done.stdout.startswith("cannot be tested: Error")
 
 
 @pytest.mark.parametrize(

@@ -85,7 +85,7 @@ def test_scripts_are_files_or_of_cells_that_are_refuted():
     cells = set(FOUND["refuted"](PAGES["transformers-table"]))
     checks = {check.name: check.name.replace("_", " ") for check in CHECKS}
     for reproducer in {cause.reproducer for cause in CAUSES}:
-        if reproducer.endswith(".py"):
+        if reproducer.endswith((".py", ".mjs")):
             assert (FINDINGS / "reproducers" / reproducer).exists()
         elif reproducer.startswith("hf:all/"):
             row, _, check = reproducer.removeprefix("hf:all/").partition(" --check ")

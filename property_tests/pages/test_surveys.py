@@ -45,6 +45,39 @@ def test_a_row_that_holds_without_a_draft_is_not_covered():
     assert said[-1].startswith("| idle | not covered | 100 |")
 
 
+def test_the_quick_part_has_what_is_refuted_and_some_rows_of_each_way(tmp_path):
+    page = tmp_path / "page.md"
+    statuses = {"plain/a": "refuted", **dict.fromkeys("bcdefg", "holds"), "h": "not covered"}
+    found = [verdict(name if "/" in name else f"plain/{name}", status) for name, status in statuses.items()]
+    for samples, row in enumerate(found):
+        row["figures"]["samples"] = samples
+    page.write_text(f"words\n<!-- table -->\n{SURVEY['table'](found, [])}<!-- end -->\n", "utf-8")
+    rows = SURVEY["page_rows"](page)
+    assert len(rows) == len(found)
+    assert rows["plain/g"] == ("holds", 6)
+    assert sorted(SURVEY["quick_rows"](rows)) == ["plain/a", "plain/b", "plain/c", "plain/d"]
+
+
+@pytest.mark.parametrize("page", sorted((Path(__file__).parents[2] / "docs" / "findings").glob("*-*.*.*.md")))
+def test_every_page_of_rows_has_a_quick_part(page):
+    if "\n<!-- table -->\n" in page.read_text("utf-8"):
+        rows = SURVEY["page_rows"](page)
+        ways = {name.partition("/")[0] for name, row in rows.items() if row.verdict == "holds"}
+        quick = SURVEY["quick_rows"](rows)
+        assert ways <= {name.partition("/")[0] for name in quick}
+        assert all(name in quick for name, row in rows.items() if row.verdict == "refuted")
+
+
+def test_a_quick_part_is_compared_with_the_page():
+    rows = {"a": SURVEY["PageRow"]("holds", 9), "b": SURVEY["PageRow"]("refuted", 9)}
+    now = [verdict("a", "refuted"), verdict("b", "refuted"), verdict("c", "holds")]
+    assert SURVEY["differences"](rows, now).splitlines() == [
+        "1 of 3 verdicts are those of the page",
+        "a: holds -> refuted",
+        "c: not on the page -> holds",
+    ]
+
+
 @pytest.fixture
 def asked(monkeypatch):
     """What was asked of ``specverify verify``, which is stood in for; it is ended at the row called ``ended``."""

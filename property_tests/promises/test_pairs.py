@@ -82,8 +82,11 @@ def by_optional_seed(s):
     return Made(decode, partial(decode, drafts=False))
 
 
+RIGHT_SEEDS = (by_global_random, by_torch_generator, by_parameters, by_optional_seed)
+
+
 @pytest.mark.thorough(keep=8)
-@pytest.mark.parametrize("make", [by_global_random, by_torch_generator, by_parameters, by_optional_seed])
+@pytest.mark.parametrize("make", RIGHT_SEEDS)
 @pytest.mark.parametrize("promise", ["seed", "seed-as-plain"])
 def test_right_engines_of_unlike_kinds_hold(make, promise):
     assert verdict(make, promise).status == "holds"
@@ -122,7 +125,10 @@ def seeds_of_two_kinds(s):
     return Made(decode)
 
 
-@pytest.mark.parametrize("make", [coins_elsewhere, made_without_seed, kept_generator, seeds_of_two_kinds])
+WRONG_SEEDS = (coins_elsewhere, made_without_seed, kept_generator, seeds_of_two_kinds)
+
+
+@pytest.mark.parametrize("make", WRONG_SEEDS)
 def test_wrong_engines_of_unlike_kinds_are_refuted(make):
     assert verdict(make, "seed").status == "refuted"
 
@@ -165,3 +171,103 @@ def test_names_of_promises_are_looked_at():
         check_engine(by_global_random, promises={"sead"})
     with pytest.raises(ValueError, match="law is "):
         check_sampler(sampler(lambda seed, row: seed), law={(0, 0): 1}, promises={"seed-as-plain"})
+
+
+def after(s, prompt):
+    """Return the scenario with another prompt."""
+    return SimpleNamespace(**{**s._asdict(), "prompt": tuple(prompt)})
+
+
+def row_by_row(s):
+    """Each request is decoded to its end before the next."""
+    return Made(
+        lambda prompts, seeds: [
+            agreeing(after(s, prompt), np.random.default_rng(seed).random)
+            for prompt, seed in zip(prompts, seeds, strict=True)
+        ],
+        batched=True,
+    )
+
+
+def in_lockstep(s):
+    """All requests get a token, then all get the next."""
+
+    def decode(prompts, seeds):
+        streams = [random.Random(seed) for seed in seeds]
+        texts = [tuple(prompt) for prompt in prompts]
+        for _ in range(s.horizon):
+            texts = [
+                (*text, inverse(stream.random(), s.target(text))) for text, stream in zip(texts, streams, strict=True)
+            ]
+        return [text[len(prompt) :] for text, prompt in zip(texts, prompts, strict=True)]
+
+    return Made(decode, batched=True)
+
+
+def longest_first(s):
+    """The requests are decoded in another order than they are returned in."""
+
+    def decode(prompts, seeds):
+        result = [None] * len(prompts)
+        for row in sorted(range(len(prompts)), key=lambda row: -len(prompts[row])):
+            generator = torch.Generator().manual_seed(int(seeds[row]))
+            uniforms = lambda: torch.rand((), generator=generator, dtype=torch.float64).item()  # noqa: B023, E731
+            result[row] = agreeing(after(s, prompts[row]), uniforms)
+        return result
+
+    return Made(decode, batched=True)
+
+
+def noise_of_all_places(s):
+    """The uniforms of all places of all requests are drawn first."""
+
+    def decode(prompts, seeds):
+        noise = [np.random.default_rng(seed).random(s.horizon + 1) for seed in seeds]  # one behind the end
+        return [
+            agreeing(after(s, prompt), iter(row.tolist()).__next__) for prompt, row in zip(prompts, noise, strict=True)
+        ]
+
+    return Made(decode, batched=True)
+
+
+RIGHT_BATCHES = (row_by_row, in_lockstep, longest_first, noise_of_all_places)
+
+
+def by_position(uniform):
+    """Return the engine whose token behind a text is at ``uniform(seed, text)``."""
+
+    def make(s):
+        def decode(prompt, seed):
+            text = tuple(prompt)
+            while len(text) < len(prompt) + s.horizon:
+                draft = int(np.argmax(s.draft(text)))
+                text += (inverse(uniform(seed, text), s.target(text)),)
+                if text[-1] == draft and len(text) < len(prompt) + s.horizon:
+                    text += (inverse(uniform(seed, text), s.target(text)),)
+            return text[len(prompt) :]
+
+        return Made(decode)
+
+    return make
+
+
+RIGHT_CUTS = {
+    "of the position": by_position(lambda seed, text: np.random.default_rng((seed, len(text))).random()),
+    "of the text": by_position(lambda seed, text: np.random.default_rng((seed, *text)).random()),
+    "of a stream, by the position": by_position(
+        lambda seed, text: np.random.default_rng(seed).random(len(text) + 1)[len(text)]
+    ),
+    "of a generator of Python": by_position(lambda seed, text: random.Random(7919 * seed + len(text)).random()),
+}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("make", RIGHT_BATCHES)
+def test_right_batches_of_unlike_kinds_hold(make):
+    assert verdict(make, "batch").status == "holds"
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", RIGHT_CUTS)
+def test_texts_whose_draws_belong_to_places_can_be_continued(name):
+    assert verdict(RIGHT_CUTS[name], "resume").status == "holds"

@@ -1,34 +1,13 @@
 """All ranks emit the same tokens: engines that agree in unlike ways, and engines that part at near ties."""
 
 import random
+from functools import partial
 
 import numpy as np
 import pytest
 
+from specverify.mutants.ranks import RANKS, decoded, one_round, ranked
 from specverify.testing import Made, Sizes, check_engine
-
-
-def inverse(pmf, u):
-    return min(int(np.searchsorted(np.cumsum(pmf), u, side="right")), len(pmf) - 1)
-
-
-def one_round(s, text, draw):
-    """Return one draft and its verification, on one rank."""
-    q = s.draft(text)
-    draft = inverse(q, draw())
-    p = s.target(text)
-    if draw() < p[draft] / q[draft]:
-        return (draft, inverse(s.target((*text, draft)), draw()))
-    left = np.maximum(p - q, 0)
-    left = left if left.sum() > 0 else p
-    return (inverse(left / left.sum(), draw()),)
-
-
-def decoded(s, new_of):
-    new = ()
-    while len(new) < s.horizon:
-        new += tuple(new_of(s.prompt + new))
-    return new[: s.horizon]
 
 
 def broadcasts_tokens(s):
@@ -69,61 +48,12 @@ def last_rank_decides(s):
     return Made(decode, batched=True)
 
 
-RIGHT = (broadcasts_tokens, broadcasts_the_text, exchanges_rows, last_rank_decides)
+def without_a_fault(s):
+    return ranked("", s)
 
 
-def each_alone(s):
-    """A generator of its own on each rank."""
-    return lambda: decoded(s, lambda text: one_round(s, text, random.random))
-
-
-def one_seed_alone(s):
-    """One seed, and rows of each rank: they part where two tokens tie."""
-
-    def decode(seed):
-        draw = random.Random(seed).random
-        return decoded(s, lambda text: one_round(s, text, draw))
-
-    return decode
-
-
-def bonus_alone(s):
-    """The verified tokens are broadcast, and the token behind them is drawn on each rank."""
-
-    def new_of(text):
-        kept = s.group.broadcast(one_round(s, text, random.random)[:1])
-        return (*kept, inverse(s.target(text + tuple(kept)), random.random()))
-
-    return lambda: decoded(s, new_of)
-
-
-def drafts_alone(s):
-    """Each rank drafts for itself, and the verdict of rank 0 is of its own draft."""
-
-    def new_of(text):
-        q, p = s.draft(text), s.target(text)
-        draft = inverse(q, random.random())
-        accepted = s.group.broadcast(bool(random.random() < p[draft] / q[draft]))
-        if accepted:
-            return (draft,)
-        left = np.maximum(p - q, 0)
-        left = left if left.sum() > 0 else p
-        return (s.group.broadcast(inverse(left / left.sum(), random.random())),)
-
-    return lambda: decoded(s, new_of)
-
-
-def rounds_of_unlike_length(s):
-    """A collective call for each accepted draft: ranks wait for each other."""
-
-    def new_of(text):
-        new = one_round(s, text, random.random)
-        return tuple(s.group.broadcast(token) for token in new)
-
-    return lambda: decoded(s, new_of)
-
-
-WRONG = (each_alone, one_seed_alone, bonus_alone, drafts_alone, rounds_of_unlike_length)
+RIGHT = (broadcasts_tokens, broadcasts_the_text, exchanges_rows, last_rank_decides, without_a_fault)
+"""Engines whose ranks agree in unlike ways."""
 
 
 def verdict(make, promise="ranks", **how):
@@ -132,15 +62,17 @@ def verdict(make, promise="ranks", **how):
     return found
 
 
+@pytest.mark.thorough(keep=5)
 @pytest.mark.parametrize("make", RIGHT)
 def test_ranks_that_agree_hold(make):
     found = verdict(make)
     assert found.status == "holds", found
 
 
-@pytest.mark.parametrize("make", WRONG)
-def test_ranks_that_part_are_refuted(make):
-    found = verdict(make)
+@pytest.mark.thorough(keep=5)
+@pytest.mark.parametrize("fault", RANKS)
+def test_ranks_that_part_are_refuted(fault):
+    found = verdict(partial(ranked, fault))
     assert found.status == "refuted", found
     assert "ranks of one engine do not emit the same tokens: rank 0" in found.counterexample.fault
 
@@ -192,7 +124,14 @@ def test_ranks_of_gloo_that_agree_hold(make):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("make", [each_alone, bonus_alone, lambda s: by_torch(s, False)])
+@pytest.mark.parametrize(
+    "make",
+    [
+        partial(ranked, "a generator on each rank"),
+        partial(ranked, "bonus drawn on each rank"),
+        lambda s: by_torch(s, False),
+    ],
+)
 def test_ranks_of_gloo_that_part_are_refuted(make):
     pytest.importorskip("torch.distributed")
     found = verdict(make, "ranks-gloo")

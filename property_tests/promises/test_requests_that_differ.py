@@ -56,7 +56,12 @@ def status(make):
     return {v.check: v.status for v in check_engine(make, **HOW)}["law_is_target"]
 
 
-RIGHT = {"own": lambda rows, row: rows[row], "a copy": lambda rows, row: dict(rows[row])}
+RIGHT = {
+    "own": lambda rows, row: rows[row],
+    "a copy": lambda rows, row: dict(rows[row]),
+    "found in a table": lambda rows, row: dict(enumerate(rows))[row],
+    "merged with defaults": lambda rows, row: {"temperature": 1.0, "shift": False, **rows[row]},
+}
 WRONG = {
     "the first row's": lambda rows, row: rows[0],
     "the last row's": lambda rows, row: rows[-1],

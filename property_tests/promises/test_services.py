@@ -5,22 +5,17 @@ import json
 import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 from specverify.testing import check_sampler, server_sampler
+from test_support.promises.faults import FAULTS, Text, text_of, values_of
 
 P = np.array([[0.2, 0.3, 0.5], [0.5, 0.25, 0.25], [0.1, 0.8, 0.1]])
 Q = np.array([[0.6, 0.3, 0.1], [0.2, 0.4, 0.4], [0.3, 0.4, 0.3]])
-PIECES = ("a", "bc", " d")
 LENGTH = 2
 LAW = {(a, b): float(P[0][a] * P[a][b]) for a in range(3) for b in range(3)}
-
-
-def text_of(new):
-    return "".join(PIECES[token] for token in new)
 
 
 def inverse(pmf, u):
@@ -81,82 +76,6 @@ SHAPES = {"chain": "completions", "agreement": "chat", "plain": "named", "one un
 """How the server of each answers."""
 
 
-class Text(NamedTuple):
-    """One decoded text, which a fault reads."""
-
-    tokens: list
-    row: int
-    """Its place in the batch."""
-
-    @property
-    def places(self):
-        """Pairs of the row that a token follows, and the token."""
-        return list(zip([0, *self.tokens[:-1]], self.tokens, strict=True))
-
-    @property
-    def rejected(self):
-        """Whether the greedy draft of the first place was not kept."""
-        return self.tokens[0] != int(Q[0].argmax())
-
-
-def logs(text, rows=P):
-    return [float(np.log(rows[row][token])) for row, token in text.places]
-
-
-def lists(text, keep=slice(2), rows=P):
-    order = [sorted(range(3), key=lambda token: -P[row][token])[keep] for row, _ in text.places]
-    return [
-        [(token, float(np.log(rows[row][token]))) for token in each]
-        for each, (row, _) in zip(order, text.places, strict=True)
-    ]
-
-
-def pieces(text):
-    return [PIECES[token] for token in text.tokens]
-
-
-SENT = PIECES[int(Q[0].argmax())]
-FAULTS = {
-    "logprobs": {
-        "row of the first": lambda text: [logs(text)[0], float(np.log(P[0][text.tokens[1]]))],
-        "of the draft": lambda text: logs(text, Q),
-        "accepted are certain": lambda text: [
-            0.0 if token == Q[row].argmax() else float(np.log(P[row][token])) for row, token in text.places
-        ],
-        "last has none": lambda text: logs(text)[: 1 if text.tokens[1] == 2 else 2],
-    },
-    "top_logprobs": {
-        "least first": lambda text: [each[::-1] for each in lists(text)],
-        "likeliest left out": lambda text: lists(text, slice(1, 3)),
-        "list of the draft": lambda text: lists(text, rows=Q),
-        "list of the first place": lambda text: [lists(text)[0]] * 2,
-    },
-    "text": {
-        "end lost": lambda text: text_of(text.tokens)[:-1],
-        "draft in the text": lambda text: (SENT if text.rejected else "") + text_of(text.tokens),
-        "space lost": lambda text: text_of(text.tokens).replace(" ", ""),
-        "piece twice": lambda text: text_of((*text.tokens, *text.tokens[text.tokens[0] != 1 :][-1:])),
-    },
-    "chunks": {
-        "chunk lost": lambda text: pieces(text)[:-1],
-        "chunk twice": lambda text: [*pieces(text), pieces(text)[-1]],
-        "chunks swapped": lambda text: pieces(text)[::-1],
-        "draft sent": lambda text: [*([SENT] if text.rejected else []), *pieces(text)],
-    },
-    "finish_reason": {
-        "always stop": lambda text: "stop",
-        "stop by the last draft": lambda text: "stop" if text.tokens[1] == Q[text.tokens[0]].argmax() else "length",
-        "reason of another row": lambda text: "stop" if text.row == 1 else "length",
-        "reason lost": lambda text: "abort" if text.tokens[0] == 1 else "length",
-    },
-    "usage": {
-        "drafts counted": lambda text: {"completion_tokens": LENGTH + 1},
-        "prompt counted": lambda text: {"completion_tokens": LENGTH + 2},
-        "bonus not counted": lambda text: {"completion_tokens": LENGTH - 1},
-        "rejected counted": lambda text: {"completion_tokens": LENGTH + int(text.rejected)},
-    },
-}
-"""Value -> four faults, each the wrong value of a text."""
 PROMISED = {"text": text_of, "chunks": text_of, "finish_reason": lambda new: "length"}
 SEEDS = {
     "": lambda seed, row, call: (seed, row),
@@ -169,19 +88,10 @@ def complete(decode, name, fault, seed, number, calls, seeds=""):
     """Return completions, each a dictionary of its values; ``fault`` changes the value of a name."""
     result = []
     for row in range(number):
-        text = Text(decode(np.random.default_rng(SEEDS[seeds](seed, row, next(calls)))), row)
-        values = {
-            "tokens": text.tokens,
-            "logprobs": logs(text),
-            "top_logprobs": lists(text),
-            "text": text_of(text.tokens),
-            "chunks": pieces(text),
-            "finish_reason": "length",
-            "usage": {"completion_tokens": LENGTH},
-        }
-        if fault:
-            values[name] = FAULTS[name][fault](text)
-        result.append(values)
+        tokens = decode(np.random.default_rng(SEEDS[seeds](seed, row, next(calls))))
+        before = [0, *tokens[:-1]]
+        text = Text(tokens, [P[token] for token in before], [Q[token] for token in before], row)
+        result.append({"tokens": tokens, **values_of(text, name, fault)})
     return result
 
 

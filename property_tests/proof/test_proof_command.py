@@ -16,7 +16,6 @@ from specverify.cli import app
 pytest.importorskip("z3", reason='proofs need z3: pip install "specverify-suite[proof]"')
 
 from specverify import proof
-from specverify.proof import kept_proofs as cache
 from specverify.proof import search
 from specverify.proof.linear import GRID
 
@@ -107,12 +106,6 @@ def test_a_proof_is_kept_until_a_source_changes(tmp_path, monkeypatch):
     monkeypatch.setattr(Path, "read_bytes", lambda file: source if file.name == "coupling.py" else read(file))
     with pytest.raises(TypeError):
         proof.prove("resample-from-target", 2, 1, cache=tmp_path)
-
-
-def test_what_is_open_is_not_kept(tmp_path):
-    found = cache.kept_proof(tmp_path, {}, lambda: proof.prove("nasd", 2, 1, timeout=0))
-    assert found.status is UNKNOWN
-    assert not list(tmp_path.iterdir())
 
 
 # The command line

@@ -7,7 +7,6 @@ import time
 from collections import defaultdict
 from fractions import Fraction
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,13 +16,12 @@ from specverify.laws.paths import paths
 z3 = pytest.importorskip("z3", reason='proofs need z3: pip install "specverify-suite[proof]"')
 
 from specverify import proof  # noqa: E402 - after the skip
-from specverify.proof.polynomial import ONE, Polynomial, common_monomial, primitive, quotient  # noqa: E402
+from specverify.proof.polynomial import Polynomial  # noqa: E402
 from specverify.proof.proved_subject import find_rule  # noqa: E402
-from specverify.proof.solver import Feasibility, SignCondition, spoken  # noqa: E402
+from specverify.proof.solver import Feasibility, spoken  # noqa: E402
 from specverify.proof.statements import STATEMENTS, RoundStart  # noqa: E402
-from specverify.proof.sums import BELOW_ZERO, ConditionalWeight, decide_sign  # noqa: E402
-from specverify.proof.symbolic import NEGATIVE, POSITIVE, ZERO, NeedsNumber, Real  # noqa: E402
-from specverify.proof.symbolic_paths import PathDraws, guarded_paths  # noqa: E402
+from specverify.proof.symbolic import NEGATIVE, POSITIVE, ZERO, Real  # noqa: E402
+from specverify.proof.symbolic_paths import guarded_paths  # noqa: E402
 from specverify.proof.symbolic_tables import DRAFT, TARGET, UnknownTables, UnknownWorld, any_model  # noqa: E402
 
 PROVED, REFUTED, UNKNOWN = proof.ProofStatus
@@ -62,78 +60,6 @@ def test_polynomials_compute_as_their_values_do(one, other, point):
     assert (one - other).at(point) == one.at(point) - other.at(point)
     assert (one * other).at(point) == one.at(point) * other.at(point)
     assert not (one - one)
-
-
-@given(polynomials, polynomials.filter(bool), polynomials)
-def test_division_finds_factors_and_nothing_else(one, other, third):
-    assert quotient(one * other, other) == one
-    divided = quotient(third, other)
-    assert divided is None or divided * other == third
-
-
-@given(polynomials.filter(bool))
-def test_the_primitive_part_has_coprime_integers_and_a_positive_leading_coefficient(polynomial):
-    content, rest = primitive(polynomial)
-    assert rest.times(content) == polynomial
-    assert rest.terms[rest.leading] > 0
-    assert primitive(rest) == (1, rest)
-    shared = Polynomial({common_monomial(polynomial): 1})
-    assert quotient(polynomial, shared) is not None
-
-
-# Numbers of a run
-
-
-def test_comparisons_follow_both_answers_once_and_no_impossible_one():
-    tables, solver = asked()
-
-    def program(run):
-        (first, second) = run.pmf(TARGET, (0,))
-        half = bool(first > Fraction(1, 2))
-        return half, bool(second < first), bool(first * first >= 0)
-
-    found = [path.outcome for path in guarded_paths(program, tables, solver)]
-    assert found == [(True, True, True), (False, False, True)]
-
-
-def test_numpy_takes_unknown_numbers_through_its_object_arrays():
-    tables, solver = asked(3)
-
-    def program(run):
-        p, q = run.pmf(TARGET, (0,)), run.pmf(DRAFT, (0,))
-        return np.maximum(p - q, 0).sum() + np.minimum(p, q).sum(), int(np.argmax(p)), (p == p.max()).any()
-
-    found = list(guarded_paths(program, tables, solver))
-    for path in found:
-        total, _, largest = path.outcome
-        assert decide_sign([ConditionalWeight(total - 1, path.conditions)], solver).failure is None
-        assert largest
-    assert {path.outcome[1] for path in found} == {0, 1, 2}
-
-
-def test_what_has_no_value_is_refused_and_zero_divides_nothing():
-    tables, solver = asked()
-    run = PathDraws(tables, solver, [])
-    first = run.pmf(TARGET, (0,))[0]
-    with pytest.raises(NeedsNumber, match="float"):
-        float(first)
-
-    def divide(run):
-        first = run.pmf(TARGET, (0,))[0]
-        try:
-            return 1 / first
-        except ZeroDivisionError:
-            return None
-
-    outcomes = [path.outcome for path in guarded_paths(divide, *asked())]
-    assert sorted(outcome is None for outcome in outcomes) == [False, True]
-
-
-def test_numbers_of_another_run_are_never_equal_to_those_of_this_one():
-    tables, solver = asked()
-    one, other = (PathDraws(tables, solver, []).pmf(TARGET, (0,))[0] for _ in range(2))
-    assert one != other
-    assert {one: "remembered"}.get(other) is None
 
 
 # Symbolic against ordinary enumeration
@@ -175,51 +101,6 @@ def value_at(value, point):
     for factor in value.denominators:
         below *= factor.at(point)
     return value.numerator.at(point) / below
-
-
-# Sums
-
-
-def test_a_condition_that_matters_is_not_dropped():
-    """``1 where x > 0`` is not 1, ``x where x > 0`` is x: only the first needs a cell of its own."""
-    tables, solver = asked()
-    x = tables.row(TARGET, (0,)).entries[0]
-    drawn = SignCondition(x, frozenset({POSITIVE}))
-
-    def differs(weight, expected):
-        terms = [
-            ConditionalWeight(Real(None, weight), (drawn,), (drawn,)),
-            ConditionalWeight(Real(None, expected.times(-1))),
-        ]
-        return decide_sign(terms, solver).failure
-
-    assert differs(x, x) is None
-    assert differs(x * x, x * x) is None
-    failure = differs(x + ONE, x + ONE)
-    assert failure.point == {0: 0}
-
-
-def test_a_quotient_without_a_value_keeps_its_condition():
-    """``x/(x y)`` cancels to 1/y, so ``y > 0`` still matters although it was a factor once."""
-    tables, solver = asked()
-    x, y = tables.row(TARGET, (0,)).entries[0], tables.row(DRAFT, (0,)).entries[0]
-    drawn = tuple(SignCondition(item, frozenset({POSITIVE})) for item in (x, y))
-    terms = [ConditionalWeight(Real(None, x, (y,)), drawn, drawn)]
-    shifted = [*terms, ConditionalWeight(Real(None, x.times(-1), (y,)), drawn, drawn)]
-    assert decide_sign(shifted, solver).failure is None
-    assert decide_sign(terms, solver).failure.point is not None
-
-
-def test_cells_cover_everything_and_inequalities_are_decided():
-    tables, solver = asked()
-    x, y = tables.row(TARGET, (0,)).entries[0], tables.row(DRAFT, (0,)).entries[0]
-    more, less = (SignCondition(x - y, signs) for signs in (frozenset({POSITIVE}), frozenset({NEGATIVE, ZERO})))
-    larger = [ConditionalWeight(Real(None, x), (more,)), ConditionalWeight(Real(None, y), (less,))]
-    assert decide_sign([*larger, ConditionalWeight(Real(None, x.times(-1)))], solver, BELOW_ZERO).failure is None
-    assert decide_sign([*larger, ConditionalWeight(Real(None, x.times(-1)))], solver).failure.point is not None
-    square = (x - y) * (x - y)
-    assert decide_sign([ConditionalWeight(Real(None, square))], solver, BELOW_ZERO).failure is None
-    assert decide_sign([ConditionalWeight(Real(None, square.times(-1)))], solver, BELOW_ZERO).failure.point is not None
 
 
 # A second encoding

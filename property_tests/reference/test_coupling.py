@@ -11,12 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reference import Sampled, accept_probability, chain, flip, overlap, residual, total_variation
+from reference import Sampled, accept_probability, flip, overlap, residual, total_variation
 from reference.coupling import positive_part
-from reference.verifiers.sample_and_match import sample_and_match
-from reference.verifiers.speculative_sampling import speculative_sampling
 from specverify.laws.model_strategies import pmf_pairs, pmfs
-from test_support.laws.rational import P, Q, always, as_law, first_token, law_of, pmf
+from test_support.laws.rational import P, Q, pmf
 
 pairs = st.integers(1, 5).flatmap(pmf_pairs)
 EPSILON = sys.float_info.epsilon
@@ -103,18 +101,6 @@ def test_the_one_step_law_in_closed_form_is_the_target(pair):
     assert (accepted + (1 - accepted.sum()) * residual(p, q)).tolist() == p.tolist()
 
 
-@given(pairs)
-def test_the_verifier_turns_a_drafted_token_into_a_target_draw(pair):
-    p, q = pair
-    assert law_of(first_token(speculative_sampling, p, q)) == as_law(p)
-
-
-@given(pairs)
-def test_sample_and_match_turns_any_drafted_token_into_a_target_draw(pair):
-    p, q = pair
-    assert law_of(first_token(sample_and_match, p, q)) == as_law(p)
-
-
 @given(pairs, st.data())
 def test_no_lossless_rule_accepts_more_often(pair, data):
     """Accepted mass m = q a of a lossless rule obeys m <= p and m <= q; every such m is min(p, s q) for some s."""
@@ -188,43 +174,6 @@ def test_the_reciprocal_of_one_plus_divergence_is_no_lower_bound(p, q):
 def test_the_known_pair_has_its_distance_overlap_and_residual():
     assert (total_variation(P, Q), overlap(P, Q)) == (Fraction(2, 5), Fraction(3, 5))
     assert residual(P, Q).tolist() == [0, 0, 1]
-
-
-def test_the_law_of_an_accepted_token_is_the_normalised_minimum():
-    def program(draws):
-        drafted = draws.categorical(Q, ("draft", 0))
-        verified = speculative_sampling(draws, always(P), (), chain((drafted,), (Q,)))
-        return verified.accepted, verified.tokens[0]
-
-    accepted = {token: mass for (count, token), mass in law_of(program).items() if count == 1}
-    alpha = sum(accepted.values())
-    assert alpha == Fraction(3, 5)
-    assert [accepted[token] / alpha for token in range(3)] == [Fraction(1, 3), Fraction(1, 2), Fraction(1, 6)]
-
-
-def acceptance(verify, p, q):
-    def program(draws):
-        drafted = draws.categorical(q, ("draft", 0))
-        return verify(draws, always(p), (), chain((drafted,), (q,))).accepted
-
-    return law_of(program).get(1, 0)
-
-
-@given(pairs)
-def test_sample_and_match_accepts_a_sampled_draft_less_often_than_the_coupling(pair):
-    p, q = pair
-    assert acceptance(sample_and_match, p, q) == (p * q).sum() <= overlap(p, q)
-    assert acceptance(speculative_sampling, p, q) == overlap(p, q)
-
-
-def test_sample_and_match_accepts_thirteen_fiftieths_of_the_known_pair():
-    assert acceptance(sample_and_match, P, Q) == Fraction(13, 50)
-
-
-def test_a_point_draft_can_be_accepted_more_often_than_a_sampled_one():
-    p, q = pmf(".9", ".1"), pmf(".55", ".45")
-    guess = pmf(1, 0)
-    assert (acceptance(sample_and_match, p, guess), overlap(p, q)) == (Fraction(9, 10), Fraction(65, 100))
 
 
 def test_the_coupling_beats_classical_rejection_sampling_on_the_known_pair():

@@ -14,9 +14,7 @@ from reference import (
     ALGORITHMS,
     Claim,
     Task,
-    accepted_ratio,
     argmax,
-    confidence,
     overlap,
     top_tokens,
     total_variation,
@@ -36,13 +34,9 @@ from reference.algorithms import (
     typical_acceptance,
     typical_sampling_released,
 )
-from reference.algorithms.bild import is_unsure
 from reference.algorithms.mentored_decoding import clip_within, clipped, divergence
 from reference.algorithms.typical_acceptance import typical_threshold
-from reference.algorithms.typical_sampling_released import typical_part
 from reference.laws import autoregressive_law, chain_law
-from reference.lengths.gating import Gate, hard_ratio
-from reference.parameters import exact
 from specverify.laws.enumeration import decoder_law
 from specverify.laws.law import target_law
 from specverify.laws.tables import as_float64, table_pair
@@ -136,19 +130,6 @@ def test_the_other_mode_matches_draws_from_the_typical_part_and_draws_again():
     assert kept == sum(drawn_again) == Fraction(7, 40)
     assert vector(law, 3) == (Q * part + (1 - kept) * part).tolist() == pmf(0, "27/64", "37/64").tolist()
     assert vector(law, 3) not in (pmf(0, "21/40", "19/40").tolist(), part.tolist())
-
-
-def test_a_threshold_written_as_a_decimal_is_that_decimal():
-    """The float64 of 0.4 is above 2/5: a token of probability 2/5 would be neither typical nor confident."""
-    even = pmf("2/5", "2/5", "1/5")
-    assert typical_part(even, 0.4, 1.0).tolist() == pmf("1/2", "1/2", 0).tolist()
-    assert typical_part(even.astype(float), 0.4, 1.0).tolist() == [0.5, 0.5, 0]
-    assert not confidence(0.4, 2).stop_after(even, 0)
-    assert confidence(0.4, 2).stop_after(even, 2)
-    assert not is_unsure(even, 0.4)
-    assert exact(0.4) == exact(np.float64(0.4)) == Fraction(2, 5)
-    assert accepted_ratio(3, 1, 9, 0.1, 0.3).update(3, 10, 3) == 4
-    assert hard_ratio(always(Q), Gate(nll=0.9), 5, Fraction(1, 5), 2).plan(None, (0, 2, 0, 0, 0, 0)).gamma == 2
 
 
 def test_the_top_of_a_pmf_leaves_out_what_is_impossible_where_released_code_fills_up():

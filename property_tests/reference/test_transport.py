@@ -14,7 +14,6 @@ from reference import Task
 from reference.algorithms import block_verification, transport_optimum
 from reference.drafters.tree import (
     excluding,
-    independent,
     most_likely,
     sampled_then_most_likely,
     tree_drafter,
@@ -23,14 +22,10 @@ from reference.drafters.tree import (
 from reference.pmf import top_tokens
 from reference.transport import candidate_set_law, optimal_plan, optimum
 from reference.tree_rounds import tree_decoder
-from reference.trees import regular_tree
 from reference.verifiers import k_seq as k_seq_rule
 from reference.verifiers import recursive_rejection as rejection
 from reference.verifiers.candidate_set import candidate_set
-from reference.verifiers.k_seq import k_seq
-from reference.verifiers.optimal_transport import optimal_transport
 from reference.verifiers.recursive_rejection import recursive_rejection
-from reference.verifiers.traversal import traversal
 from specverify.laws.model_strategies import pmf_pairs, prompts, tasks
 from test_support.laws.rational import P, Q, always, examples, pmf
 from test_support.reference.multi_draft_rules import RULES, accepted, counts, expected_tokens, pairs
@@ -43,35 +38,6 @@ F = Fraction
 
 @examples(20)
 @given(pairs, counts)
-def test_recursive_rejection_accepts_one_minus_the_product_of_distances(pair, count):
-    p, q = pair
-    found = accepted(p, q, count, independent, recursive_rejection)
-    assert found == rejection.acceptance(p, (q,) * count)
-
-
-@examples(20)
-@given(pairs, counts)
-def test_k_seq_accepts_as_its_formula_says(pair, count):
-    p, q = pair
-    assert accepted(p, q, count, independent, k_seq(8)) == k_seq_rule.acceptance(p, q, count, 8)
-
-
-@examples(40)
-@given(pairs, counts, st.integers(0, 8))
-def test_every_rho_above_the_least_is_valid_and_owes_nothing_negative(pair, count, eighths):
-    p, q = pair
-    least = k_seq_rule.least_rho(p, q, count, 8)
-    rho = least + F(eighths, 8) * (count - least)
-    assert 1 <= least <= count
-    assert k_seq_rule.is_valid(p, q, rho, count)
-    rate = k_seq_rule.beta(p, q, rho)
-    taken = k_seq_rule.capped(p, q, rho) * ((1 - (1 - rate) ** count) / rate if rate else 0)
-    assert (p - taken >= 0).all()
-    assert k_seq_rule.leftover(p, q, rho, count).sum() == 1
-
-
-@examples(20)
-@given(pairs, counts)
 def test_the_hybrid_accepts_its_top_and_the_overlap_of_the_rest(pair, count):
     p, q = pair
     top = top_tokens(q, count - 1)
@@ -79,17 +45,6 @@ def test_the_hybrid_accepts_its_top_and_the_overlap_of_the_rest(pair, count):
     outside = pmf(*(token not in top for token in range(len(q))))
     closed = sum(p[token] for token in top) + (0 if rest is None else np.minimum(p * outside, rest).sum())
     assert accepted(p, q, count, sampled_then_most_likely, recursive_rejection) == closed
-
-
-@pytest.mark.parametrize("replacement", [True, False])
-@examples(20)
-@given(pair=pairs, count=counts)
-def test_the_optimal_plan_accepts_the_dual_value(replacement, pair, count):
-    p, q = pair
-    pick = independent if replacement else without_replacement
-    sets = candidate_set_law(q, count, replacement)
-    assert sum(sets.values()) == 1
-    assert accepted(p, q, count, pick, optimal_transport(replacement)) == optimum(p, sets)
 
 
 # Orders and bounds
@@ -153,14 +108,6 @@ def test_flow_cut_and_linear_programme_agree(replacement, pair, count):
     assert 1 - sum(floats.owed) == pytest.approx(float(best), abs=1e-12)
 
 
-@examples(40)
-@given(pairs, counts)
-def test_without_replacement_covers_small_supports(pair, count):
-    p, q = pair
-    if (q > 0).sum() <= count and not (p[q == 0] > 0).any():
-        assert accepted(p, q, count, without_replacement, recursive_rejection) == 1
-
-
 @examples(20)
 @given(tasks(2, 3, 3), prompts(2))
 def test_a_further_leaf_never_lowers_what_is_emitted(task, prompt):
@@ -169,41 +116,6 @@ def test_a_further_leaf_never_lowers_what_is_emitted(task, prompt):
     for pick, verify in ((most_likely, candidate_set), (without_replacement, recursive_rejection)):
         found = [expected_tokens(tree_decoder(task, tree_drafter(task.draft, s, pick), verify), prompt) for s in shapes]
         assert found == sorted(found)
-
-
-def emitted(task, branching, pick, prompt):
-    """Expected tokens of a round by recursive rejection and by traversal."""
-    drafter = tree_drafter(task.draft, regular_tree(branching), pick)
-    return tuple(
-        expected_tokens(tree_decoder(task, drafter, rule), prompt) for rule in (recursive_rejection, traversal)
-    )
-
-
-@pytest.mark.parametrize(
-    ("branching", "pick"),
-    [
-        ((1, 1), independent),
-        ((1, 2), independent),
-        ((1, 1), without_replacement),
-        ((1, 2), without_replacement),
-        ((2, 1), without_replacement),
-    ],
-)
-@examples(12)
-@given(task=tasks(2, 3, 3), prompt=prompts(2))
-def test_traversal_never_emits_fewer_tokens(branching, pick, task, prompt):
-    level, whole = emitted(task._replace(eos=()), branching, pick, prompt)
-    assert level <= whole
-
-
-def test_traversal_can_emit_fewer_tokens_where_equal_siblings_have_children():
-    """Two equal siblings 0 are accepted; a child is rejected with 1/3, and the other's then accepted with 1/3."""
-    p = {(): pmf(F(4, 5), F(1, 5)), (0,): pmf(F(2, 3), F(1, 3)), (1,): pmf(F(0), F(1))}
-    q = {(): pmf(F(1, 3), F(2, 3)), (0,): pmf(F(1, 3), F(2, 3)), (1,): pmf(F(0), F(1))}
-    task = Task(lambda tokens: p.get(tokens[1:], p[1,]), lambda tokens: q.get(tokens[1:], q[1,]), horizon=3)
-    level, whole = emitted(task, (2, 1), independent, (0,))
-    assert (level, whole) == (F(902, 405), F(299, 135))
-    assert level - whole == q[()][0] ** 2 * F(1, 3) * F(1, 3)
 
 
 def test_the_transport_optimum_is_one_of_positions_and_not_of_blocks():
@@ -235,16 +147,3 @@ KNOWN = {
 @pytest.mark.parametrize("name", KNOWN)
 def test_the_known_acceptance_of_one_two_and_three_candidates(name):
     assert tuple(accepted(P, Q, count, *RULES[name]) for count in (1, 2, 3)) == KNOWN[name]
-
-
-def test_the_known_acceptance_of_k_seq():
-    rows = [(k_seq_rule.least_rho(P, Q, count, 40), k_seq_rule.acceptance(P, Q, count)) for count in (1, 2, 3)]
-    assert [(round(float(rho), 7), round(float(rate), 7)) for rho, rate in rows] == [
-        (1.0, 0.6),
-        (1.5844289, 0.6584429),
-        (2.1000308, 0.7100031),
-    ]
-
-
-def test_membership_without_replacement_has_its_known_acceptance():
-    assert accepted(P, Q, 2, without_replacement, candidate_set) == F(1189, 2100)

@@ -16,10 +16,8 @@ import pytest
 from rich.console import Console
 
 from specverify.base.parallel import as_finished, in_parallel
-from specverify.checks import check_named
 from specverify.report import progress
 from specverify.report.progress import Progress, progress_shown
-from specverify.run.cases import counted_cases, number_of_cases
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -51,25 +49,6 @@ def test_a_check_under_way_counts_by_its_cases(monkeypatch):
     assert state.line == "verify: 25% done, 10 s, about 30 s left, mine:decode law_is_target, 10 of 20 cases"
     state.done(1, "mine:decode law_is_target", "mine:decode")
     assert state.remaining == pytest.approx(10)
-
-
-def test_cases_are_told_now_and_then_and_counted_where_they_take_long(monkeypatch):
-    seconds = iter(range(100))
-    monkeypatch.setattr(time, "perf_counter", lambda: 0.4 * next(seconds))
-    told = []
-    cases = counted_cases((item for item in range(20)), lambda: 20, lambda *done: told.append(done))
-    assert list(cases) == list(range(20))
-    assert told == [(1, 0), (3, 0), (5, 0), (7, 0), (9, 0), (11, 0), (13, 20), (15, 20), (17, 20), (19, 20)]
-
-
-def test_cases_that_fail_to_be_counted_are_not_counted():
-    def cases(subject):
-        yield subject
-        raise ValueError("the second case cannot be made")
-
-    check = check_named("law_is_target")
-    assert number_of_cases("any", check._replace(cases=lambda subject: [subject] * 7)) == 7
-    assert number_of_cases("any", check._replace(cases=cases)) == 0
 
 
 def test_before_anything_is_done_the_expectation_is_told():

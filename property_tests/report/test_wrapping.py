@@ -8,10 +8,8 @@ import re
 
 import pytest
 from rich.console import Console
-from typer.main import get_command
 from typer.testing import CliRunner
 
-from specverify.checks import CHECKS
 from specverify.cli import app, options, word_commands
 from specverify.report.wrapping import wrapped
 from specverify.trust.kill_page import kill_table
@@ -51,34 +49,6 @@ def fits(lines):
     """Whether no line is too wide, and no bar is left."""
     wide = [line for line in lines if len(line) > COLUMNS and not line.startswith(COPIED)]
     return wide == [] and not [line for line in lines if BARS.search(line)]
-
-
-def commands(command, *names):
-    """Yield the names of every command, and of those that have others."""
-    yield names
-    for name, inner in getattr(command, "commands", {}).items():
-        yield from commands(inner, *names, name)
-
-
-@pytest.mark.parametrize("names", list(commands(get_command(app))), ids=" ".join)
-def test_every_help_fits(printed, names):
-    status, lines = printed(*names, "--help")
-    assert status == 0
-    assert fits(lines)
-
-
-@pytest.mark.parametrize("kind", [(), *((kind,) for kind in word_commands.KINDS)], ids=str)
-def test_every_list_fits(printed, kind):
-    status, lines = printed("list", *kind)
-    assert status == 0
-    assert fits(lines)
-
-
-def test_every_explanation_fits(printed):
-    for check in CHECKS:
-        status, lines = printed("explain", check.name)
-        assert status == 0
-        assert fits(lines), check.name
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from reference import ALGORITHMS
 from specverify.checks import CHECKS
-from specverify.cli import app, word_commands
+from specverify.cli import app
 from specverify.mutants import CATEGORIES
 from specverify.run import verify
 from specverify.run.explain import explained, glossary
@@ -18,22 +18,6 @@ from specverify.run.verify import verify_subject
 
 def run(*arguments):
     return CliRunner().invoke(app, list(arguments))
-
-
-@pytest.mark.parametrize("kind", word_commands.KINDS)
-def test_in_a_pipe_each_has_one_line(kind):
-    rows = json.loads(run("list", kind, "--json").output)[kind]
-    lines = run("list", kind).output.splitlines()
-    assert [line.split()[0] for line in lines] == [row["name"].split()[0] for row in rows]
-
-
-@pytest.mark.parametrize("width", [80, 120])
-def test_on_a_terminal_lines_are_as_wide_as_it(width, monkeypatch):
-    monkeypatch.setattr(word_commands, "_width", lambda: width)
-    for kind in ("algorithms", "checks", "mutants"):
-        lines = run("list", kind).output.splitlines()
-        assert max(map(len, lines)) <= width
-    assert max(map(len, run("explain", "support_at_boundary_draws").output.splitlines())) <= 120
 
 
 def test_a_word_finds_what_has_it():

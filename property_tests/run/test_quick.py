@@ -20,7 +20,7 @@ from specverify.run.verify import Checklist, run_check
 from specverify.subjects.requests import AT_ONCE, IN_TURN
 from specverify.subjects.verifier import verifier_subject
 from specverify.testing import SpeculationRefuted, check_engine, check_verifier
-from specverify.trust.quick_power import RIGHT, as_toml, page_of, plan_of
+from specverify.trust.quick_power import RIGHT
 
 LAW = check_named("law_is_target")
 
@@ -144,34 +144,3 @@ def test_a_kind_without_a_plan_has_cases_at_even_distances():
 def test_quick_only_ever_asks_for_less():
     conditions = in_quick(Conditions(runs=7, paths=5, apart=9, replays=2))
     assert conditions == Conditions(runs=7, paths=5, apart=9, replays=2)
-
-
-def test_a_plan_is_made_of_the_cases_that_refute_most():
-    names = [["gamma=2", f"generic-v2-p0-h3-s{seed}"] for seed in (0, 1)]
-    kills = lambda *places: [["law_is_target", *names[place], True, 5] for place in places]  # noqa: E731
-    lines = [
-        {"bug": "a", "kind": "row", "kills": kills(0)},
-        {"bug": "b", "kind": "row", "kills": kills(0, 1)},
-        {"bug": "c", "kind": "row", "kills": kills(1)},
-        {"bug": "d", "kind": "row", "kills": kills(1)},
-    ]
-    pool = {"row": {"law_is_target": {tuple(name): 5 for name in names}}}
-    plan = plan_of(lines, pool.get)
-    assert plan == {"row": {"law_is_target": [tuple(names[1]), tuple(names[0])]}}
-    twice = [*lines, {"bug": "e", "kind": "row", "kills": [["law_is_target", "gamma=2", "later", True, 50]]}]
-    twice[0]["kills"] += [["law_is_target", "gamma=2", "later", True, 50]]
-    plan = plan_of(twice, pool.get)
-    assert plan == {"row": {"law_is_target": [tuple(names[1]), tuple(names[0]), ("gamma=2", "later")]}}
-    assert '["row"]\nlaw_is_target = [\n    ["gamma=2", "generic-v2-p0-h3-s1"],' in as_toml(plan)
-
-
-def test_the_page_names_what_quick_misses():
-    said = [
-        {"bug": name, "kind": "row", "quick": by_quick, "full": by_full}
-        for name, by_quick, by_full in (("a", "x", "x"), ("b", "", "call_law"), ("c", "", ""), ("d", "", None))
-    ]
-    page = page_of(said)
-    assert "| row | 4 | 2 | 1 | 1 |" in page
-    assert "Quick refutes 1: at least 33.3% of what full refutes." in page
-    assert "* b (row), by call law" in page
-    assert "* d (row)\n" in page

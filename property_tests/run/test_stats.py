@@ -9,9 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from reference import ALGORITHMS
-from specverify.checks.samples_fit_law import FitRow
 from specverify.cli import app
-from specverify.report.statistics_plot import write_plot
 from specverify.run import stats
 from specverify.run.stats import CONTROLS, DENSE, QUICK, THOROUGH, USUAL, in_order, plan_statistics, run_statistics
 from specverify.subjects.subject import Method, UnusableSubject
@@ -172,18 +170,6 @@ def test_what_cannot_be_done_is_said_in_one_sentence(arguments, sentence):
 
 
 # The picture
-
-ROW = FitRow("reference:a", "V=8", "target", 100, 3, 0, 1.0, 0.5, 0.0, 0.1, "fits", True, 0, "divided")
-
-
-def test_the_picture_shows_every_row(tmp_path):
-    pytest.importorskip("matplotlib", reason="the extra plot is not installed")
-    file = tmp_path / "rows.svg"
-    write_plot([ROW, ROW._replace(subject="reference:b", verdict="refuted", as_expected=False)], file)
-    text = file.read_text("utf-8")
-    assert all(f"<!-- {name} target, divided -->" in text for name in ("reference:a", "reference:b"))
-    with pytest.raises(ValueError, match="is not supported"):
-        write_plot([ROW], tmp_path / "rows.nothing")
 
 
 def test_a_picture_without_matplotlib_names_the_extra(monkeypatch, tmp_path):

@@ -9,15 +9,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from specverify.base.verdict import Status, Verdict
-from specverify.checks import CHECKS, check_named
 from specverify.cli import app
-from specverify.cli.subject_commands import exit_status
-from specverify.report.progress import Progress
 from specverify.run import worker
-from specverify.run.several import Worker, Workers
 from specverify.run.verify import Checklist
-from specverify.run.worker import Began, Stopped, examine
+from specverify.run.worker import Began, examine
 
 HOLDS, REFUTED, UNUSABLE, UNKNOWN = 0, 1, 2, 3
 FIRST, LAW = "program_is_its_draws", "law_is_target"
@@ -134,33 +129,6 @@ def test_a_failure_of_a_foreign_subject_is_replayed_in_a_process_of_its_own(tmp_
 # The processes themselves
 
 
-def test_a_process_that_is_killed_is_named_whatever_it_examined():
-    worker = Worker()
-    names = tuple(check.name for check in CHECKS)
-    given = ("reference:speculative-sampling", names, Checklist(()).conditions, None)
-    answers = worker.ask(examine, *given, seconds=600.0)
-    assert isinstance(next(answers), Began)
-    worker.kill()
-    last = list(answers)[-1]
-    worker.end()
-    assert last == Stopped(Status.UNUSABLE, "its process was ended by SIGKILL, as the system does when memory runs out")
-
-
-def test_a_process_is_used_again_for_subjects_of_ours_and_never_for_foreign_ones():
-    with Workers(1, 600.0) as workers:
-        checklist = Checklist((check_named("horizon_is_respected"),))
-        ours = workers.listed(["reference:autoregressive", "reference:egag"])
-        assert [mine[0].status for mine in workers.examined(ours, checklist, Progress("verify", None))] == [
-            Status.HOLDS
-        ] * 2
-        (kept,) = workers._idle
-        foreign = workers.listed(["misbehaving:right"])
-        assert [mine[0].status for mine in workers.examined(foreign, checklist, Progress("verify", None))] == [
-            Status.HOLDS
-        ]
-        assert workers._all == [kept]
-
-
 def test_a_check_under_way_is_told_with_its_cases(monkeypatch):
     monkeypatch.setattr("specverify.run.cases.SECONDS_BETWEEN_CASES", 0.0)
     told = []
@@ -184,18 +152,6 @@ def test_quick_examines_some_cases_of_each_exact_check_and_says_so(tmp_path, sub
     several = [found for found in examined if found["check"] != "long_law_is_target"]  # it has two cases a variant
     assert all(found["figures"]["left_out"] > 0 for found in several)
     assert len(examined) >= (len(checks) // 2 or 4)
-
-
-def test_the_exit_status_is_0_only_where_something_was_examined():
-    def status(*found):
-        return exit_status([Verdict("a", "b", status, "") for status in found])
-
-    assert status(Status.HOLDS, Status.NOT_APPLICABLE, Status.DECLARED_BIAS) == HOLDS
-    assert status(Status.HOLDS, Status.UNKNOWN) == UNKNOWN
-    assert status(Status.REFUTED, Status.UNKNOWN) == REFUTED
-    assert status(Status.REFUTED, Status.UNUSABLE, Status.HOLDS) == UNUSABLE
-    for nothing in ((), (Status.NOT_APPLICABLE,), (Status.REFUSED, Status.NOT_APPLICABLE)):
-        assert status(*nothing) == UNKNOWN
 
 
 def test_what_a_subject_prints_is_kept_apart(tmp_path, monkeypatch):

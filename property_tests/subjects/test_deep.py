@@ -13,7 +13,6 @@ from specverify.checks import check_named
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.batched_logits import batched_logits_subject
 from specverify.subjects.batched_verifier import batched_subject
-from specverify.subjects.drafter import drafter_subject
 from specverify.subjects.logits_verifier import logits_subject
 from specverify.subjects.made_engine import made_subject
 from specverify.subjects.tree_verifier import tree_subject
@@ -244,14 +243,3 @@ def test_an_engine_whose_cache_goes_wrong_late_is_refuted(crop):
     late = [program for program in subject.programs if "certain" in program.name]
     found = run_check(subject._replace(programs=tuple(late)), check_named("law_is_target"), Checklist(()))
     assert found.status is Status.REFUTED
-
-
-def test_a_drafter_is_asked_for_eight_drafts_where_that_is_in_reach():
-    def propose(tokens, gamma):
-        q = np.array([[0.25, 0.75]] * gamma)
-        drafts = [drawn(row) for row in q]
-        return [*drafts[:4], *[0] * len(drafts[4:])], q
-
-    subject = drafter_subject(propose, "a drafter", [(0,)])
-    assert [program.source.gamma for program in subject.programs] == [1, 2, 3, 5, 6, 8]
-    assert [program.source.gamma for program in drafter_subject(propose, "it", [(0,)], (2,)).programs] == [2]

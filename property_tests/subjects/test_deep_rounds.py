@@ -7,12 +7,11 @@ from functools import partial
 import pytest
 
 from reference import accept_probability, flip, residual
-from specverify.base.verdict import Evidence, Status, Verdict
+from specverify.base.verdict import Status
 from specverify.checks import check_named
 from specverify.checks.check import Case, beyond_reach
 from specverify.laws.certain_tables import is_certain
 from specverify.laws.scenarios import scenario_named
-from specverify.report.prose import scope
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.external import decode_subject
 from specverify.subjects.subject import InScenario
@@ -70,9 +69,3 @@ def test_what_is_certain_is_never_left_out():
     [variant, scenario] = subject.deep()[0]
     assert is_certain(scenario.shape)
     assert not beyond_reach(Case(subject, InScenario(variant, scenario, rational=True), partial(pytest.fail, "")))
-
-
-def test_the_line_of_a_verdict_says_how_much_was_drafted_and_left_out():
-    figures = {"cases": 3, "skipped": 2, "gamma": 8, "runs": 5}
-    said = scope(Verdict("it", "law_is_target", Status.HOLDS, "", None, Evidence.EXACT, figures=figures))
-    assert said == "3 cases, 2 larger ones out of reach, up to 8 drafts a round, 5 runs"

@@ -16,14 +16,6 @@ OTHERWISE: list[tuple[Callable[..., Any], str]] = [
     (lambda draft_tokens, draft_probs, target_probs: [0], "verify(draft_tokens, q, p)"),
     (lambda drafted_ids, target_logits, draft_logits, temperature: [0], "verify(draft_tokens, p, q)"),
 ]
-AS_GIVEN: list[Callable[..., Any]] = [
-    lambda p, q, draft_tokens: [0],
-    lambda target_probs, draft_probs, draft_token_ids: [0],
-    lambda target_logits, draft_logits, draft_tokens, temperature: [0],
-    lambda q_target, p_draft, x: [0],
-    lambda a, b, c: [0],
-    lambda target, draft, tokens: [0],
-]
 
 
 @pytest.mark.parametrize(("verify", "call"), OTHERWISE)
@@ -36,8 +28,3 @@ def test_another_order_is_refused_with_what_to_hand_over(verify: Callable[..., A
 def test_a_subject_of_the_command_line_is_refused_too() -> None:
     with pytest.raises(UnusableSubject, match="in this order"):
         decode_subject(OTHERWISE[0][0], "mine:verify")
-
-
-@pytest.mark.parametrize("verify", AS_GIVEN)
-def test_the_order_that_is_expected_and_names_that_say_nothing_are_taken(verify: Callable[..., Any]) -> None:
-    assert verifier_subject_of(verify, "mine:verify").name == "mine:verify"

@@ -13,7 +13,6 @@ from specverify.checks import check_named
 from specverify.run.verify import Checklist, run_check
 from specverify.subjects.batched_logits import batched_logits_subject
 from specverify.subjects.batched_verifier import batched_subject
-from specverify.subjects.drafter import drafter_subject
 from specverify.subjects.external import decode_subject
 from specverify.subjects.logits_verifier import logits_subject
 from specverify.subjects.made_engine import made_subject
@@ -270,16 +269,6 @@ def of_engine(**parts):
 def test_every_form_is_shown_rows_that_are_a_little_apart(form):
     assert status_of(form()) is Status.HOLDS
     assert status_of(form(**WRONG["the residual"])) is Status.REFUTED
-
-
-def test_a_sixth_draft_of_three_tokens_is_followed():
-    def propose(tokens, gamma):
-        q = np.array([[0.5, 0.3, 0.2]] * gamma)
-        return [drawn(row if i < 5 else [1, 1, 1]) for i, row in enumerate(q)], q
-
-    subject = drafter_subject(propose, "a drafter", [(0,)])
-    assert subject.programs[-1].source.gamma == 8
-    assert subject.programs[-2].source.gamma == 6
 
 
 def test_who_puts_all_tokens_in_order_is_looked_at_where_the_orders_are_few():

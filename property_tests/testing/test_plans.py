@@ -23,8 +23,7 @@ from specverify.testing import (
     check_verifier,
     parametrize_with_checks,
 )
-from specverify.testing.judged import examined, offered
-from specverify.testing.plans import DEFAULTS, Plan
+from specverify.testing.plans import DEFAULTS
 
 EVERY = (
     check_cache,
@@ -53,21 +52,6 @@ def test_every_check_function_shows_the_common_options(check):
     parameters = inspect.signature(check).parameters
     assert set(DEFAULTS) <= set(parameters)
     assert {name: parameters[name].default for name in DEFAULTS} == DEFAULTS
-
-
-@pytest.mark.parametrize(
-    ("how", "share", "seconds"),
-    [({"timeout": 900.0}, {}, 900.0), ({}, {}, 600.0), ({"timeout": 900.0}, {"timeout": 700.0}, 700.0)],
-)
-def test_a_limit_longer_than_the_usual_one_is_kept_where_no_share_of_a_run_is_shorter(how, share, seconds):
-    given = []
-    plan = Plan("a plan", (), lambda names, limit, known: [given.append(limit)][:0], how)
-    token = offered.set(share)
-    try:
-        assert not list(examined(plan, (), {}))
-    finally:
-        offered.reset(token)
-    assert given == [seconds]
 
 
 def test_only_the_checks_that_are_named_are_run():

@@ -24,7 +24,7 @@ NAMES = sorted(testing.__all__)
 CHECKS = [name for name in NAMES if name.startswith("check_")]
 FUNCTIONS = [name for name in NAMES if inspect.isfunction(getattr(testing, name))]
 WITH_EXAMPLES = [*FUNCTIONS, "CacheOperations", "KernelConvention", "Sizes"]
-STANDARD = set(vars(builtins)) | set(vars(typing)) | set(vars(collections.abc)) | set(vars(contextlib)) | {"pytest"}
+STANDARD = {"pytest", "Path"}.union(*map(vars, (builtins, typing, collections.abc, contextlib)))
 """Names that a reader of a signature knows: of Python, and of pytest."""
 PAGE = Path(__file__).parents[2] / "docs" / "public-api.md"
 

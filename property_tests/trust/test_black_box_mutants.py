@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +10,7 @@ import pytest
 from specverify.base.verdict import Status
 from specverify.testing import check_sampler
 from specverify.trust.black_box_mutants import MUTANTS, OF_ACCEPTANCE, P, acceptance, decode, told
-from specverify.trust.black_box_page import law, until_refuted, with_tables
+from specverify.trust.black_box_page import law, until_refuted
 
 RIGHT = MUTANTS["none: a correct decoder"]
 SHARED = MUTANTS["two rows share a stream"]
@@ -59,14 +58,3 @@ def test_a_bug_of_acceptance_alone_is_refuted_by_its_check_alone(name):
 def test_its_texts_alone_hold(name):
     verdicts = check_sampler(partial(decode, OF_ACCEPTANCE[name]), law=law(), tv=0.1, on_fail=None)
     assert {verdict.status for verdict in verdicts} == {Status.HOLDS}
-
-
-@pytest.mark.thorough
-def test_the_page_is_current():
-    page = (Path(__file__).parents[2] / "docs" / "black-boxes.md").read_text("utf-8")
-    assert with_tables(page) == page
-
-
-def test_a_page_without_a_place_for_a_table_is_refused():
-    with pytest.raises(ValueError, match="the page has no place for the table 'bugs'"):
-        with_tables("# Black boxes\n")

@@ -12,13 +12,11 @@ from typer.testing import CliRunner
 from specverify.base.verdict import Status
 from specverify.checks import CHECKS, Conditions, check_named
 from specverify.cli import app
-from specverify.mutants import left_out, mutants, suspects
+from specverify.mutants import mutants, suspects
 from specverify.run.catalogue import find_subject
 from specverify.run.verify import Checklist, run_check, warmed_up
 from specverify.trust import kills, peer_rounds
-from specverify.trust.alarms_page import alarms_page
-from specverify.trust.false_alarms import CountedAlarms, exact_alarms, statistical_alarms
-from specverify.trust.kill_page import OF_PEERS, SYMBOLS, kill_page, peer_heads
+from specverify.trust.kill_page import OF_PEERS, SYMBOLS, peer_heads
 from specverify.trust.kills import (
     KILLED,
     NOT_EXPRESSED,
@@ -77,28 +75,6 @@ def test_a_lossless_mutant_survives_the_check_of_the_law(rows):
     assert cells["acceptance_is_optimal"] == KILLED
 
 
-def test_the_page_tells_of_every_row_and_of_what_no_check_kills(rows):
-    page = kill_page(KillMatrix((rows[0]._replace(killed_by="eos_is_final"), *rows[1:]), ()), {"a record": "a reason"})
-    assert "2 of 3 planted bugs are killed by the check they name" in page
-    assert "SURVIVES eos is final" in page
-    assert "**acceptance is optimal**" in page
-    assert "* a record: a reason" in page
-
-
-def test_the_committed_page_holds_every_bug_and_says_of_a_few_what_is_computed_now(rows):
-    """The whole of it is `nox -s pages -- kills`, which must leave no difference."""
-    page = PAGE.read_text("utf-8")
-    found = {line.split(" | ")[0].removeprefix("| ") for line in page.splitlines() if line.startswith("| ")}
-    assert {item.name for item in (*mutants(), *suspects())} <= found
-    told = [line for line in kill_page(KillMatrix(rows, ()), {}).splitlines() if line.startswith("| ")]
-    told = [line for line in told if line.split(" | ")[0].removeprefix("| ") in FEW]
-    assert len(told) == len(FEW)
-    assert all(line in page for line in told)
-    assert all(f"* {citation}: {why}" in page for citation, why in left_out().items())
-    assert f"{len(mutants())} of {len(mutants())} planted bugs are killed by the check they name" in page
-    assert "SURVIVES" not in page
-
-
 def test_enough_bugs_are_planted_and_each_says_where_it_was_seen():
     assert len(mutants()) >= 120
     assert all(mutant.citation for mutant in mutants())
@@ -135,34 +111,12 @@ def test_the_matrix_in_two_processes_is_the_one_in_one():
 QUICK = [peer for peer in PEERS if peer.vocabulary < 100]
 
 
-@pytest.mark.parametrize("peer", QUICK, ids=lambda peer: peer.name)
-def test_a_peer_accepts_the_correct_rule_and_refuses_an_inverted_ratio(peer):
-    assert judged(peer, find_subject("reference:speculative-sampling"))
-    assert not judged(peer, find_subject("mutant:inverted-ratio"))
-
-
-def test_the_order_of_four_counts_does_not_see_the_missing_residual():
-    order = next(peer for peer in PEERS if peer.name == "transformers")
-    assert judged(order, find_subject("mutant:residual-from-target"))
-
-
-def test_no_peer_sees_a_row_off_by_one_because_their_pmfs_do_not_depend_on_the_context():
-    assert all(judged(peer, find_subject("mutant:row-off-by-one")) for peer in QUICK)
-
-
 def test_a_peer_that_refuses_the_correct_method_as_well_has_not_killed_the_bug(monkeypatch):
     """Lenience is biased by design, and says so; a test that asks for p refuses it with the bug and without."""
     monkeypatch.setattr(kills, "PEERS", QUICK)
     row = mutant_row("lenient-residual", (), Conditions(), peers=True)
     assert dict(row.peers)["vLLM V2 narrow"] == REFUSES_BOTH
     assert KILLED not in dict(row.peers).values()
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("name", ["hidden-randomness", "counted-calls"])
-def test_a_bug_that_is_no_function_of_its_draws_is_sampled_all_the_same(name):
-    """Its law is right, which a count that is divided would not show."""
-    assert all(judged(peer, find_subject(f"mutant:{name}")) for peer in QUICK)
 
 
 @pytest.mark.thorough
@@ -194,25 +148,6 @@ def test_the_committed_page_says_of_the_quick_peers_what_they_say_now(name, monk
     told = dict(zip([peer.name for peer in PEERS], next(row for row in table if row[0] == name)[2:], strict=True))
     said = dict(mutant_row(name, (), Conditions(), peers=True).peers)
     assert {peer.name: told[peer.name] for peer in QUICK} == {peer: SYMBOLS[word] for peer, word in said.items()}
-
-
-# False alarms
-
-
-def test_correct_subjects_are_accused_as_declared():
-    stages = statistical_alarms(60, false_alarm=1e-2, seed=1)
-    assert [item.runs for item in stages] == [60, 60]
-    assert all(item.as_declared for item in stages)
-
-
-def test_more_alarms_than_declared_are_seen():
-    assert not CountedAlarms("", 1000, 0.01, 50, low=0.034, high=0.07).as_declared
-
-
-def test_no_exact_check_accuses_a_random_correct_configuration():
-    counted = exact_alarms(40, seed=2)
-    assert (counted.accused, counted.examples) == (0, ())
-    assert "| an exact check refutes | 40 | 0 | 0 | 0 |" in alarms_page([], counted, 1e-2, 2)
 
 
 # Commands

@@ -7,15 +7,12 @@ from fractions import Fraction
 from pathlib import Path
 
 import jsonschema
-import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from specverify.cli import app
 from specverify.vectors.all_vectors import all_vectors, kind_of
 from specverify.vectors.grading import grade
-from specverify.vectors.judging import equal_laws
-from specverify.vectors.sample_counts import judged_counts
 from specverify.vectors.vector import Outcome, VectorResult
 from test_support.vectors.answering import in_group, results, right
 
@@ -181,43 +178,3 @@ def test_an_unknown_group_and_a_missing_file_get_one_sentence(check, tmp_path):
     (tmp_path / "file").write_text("", "utf-8")
     blocked = CliRunner().invoke(app, ["vectors", "export", str(tmp_path / "file")])
     assert (blocked.exit_code, "is a file" in blocked.output) == (UNUSABLE, True)
-
-
-@pytest.mark.parametrize("vector", ["law_of_round/text/generic-v2-p010-h4"])
-def test_counts_of_samples_are_judged(vector):
-    answer = all_vectors()[vector].expected[0].answer
-    law = {tuple(item["tokens"]): Fraction(item["probability"]) for item in answer["law"]}
-    rng = np.random.default_rng(0)
-
-    def counts(masses, number):
-        drawn = rng.multinomial(number, np.array(masses, dtype=float))
-        return [{"tokens": list(text), "count": int(n)} for text, n in zip(law, drawn, strict=True)]
-
-    masses = list(map(float, law.values()))
-    moved = [
-        mass + (0.1 if place == 0 else -0.1 if place == int(np.argmax(masses)) else 0)
-        for place, mass in enumerate(masses)
-    ]
-    assert judged_counts(law, counts(masses, 100_000)).outcome is Outcome.PASSED
-    assert judged_counts(law, counts(masses, 200)).outcome is Outcome.UNDECIDED
-    assert judged_counts(law, counts(moved, 100_000)).outcome is Outcome.FAILED
-    assert judged_counts(law, [{"tokens": [9], "count": 1}]).outcome is Outcome.FAILED
-    assert judged_counts(law, []).outcome is Outcome.NOT_ANSWERED
-    assert judged_counts(law, [{"tokens": [0], "count": -1}]).outcome is Outcome.FAILED
-
-
-def test_numbers_may_be_rounded_and_no_more():
-    law = {(0,): "1/3", (1,): "2/3"}
-    for shift, outcome in (
-        (0, Outcome.PASSED),
-        (1e-16, Outcome.PASSED),
-        (1e-8, Outcome.UNDECIDED),
-        (1e-3, Outcome.FAILED),
-    ):
-        found = {(0,): 1 / 3 + shift, (1,): 2 / 3 - shift}
-        assert equal_laws(law, found, 2).outcome is outcome
-    assert equal_laws(law, {(0,): "333333333/1000000000", (1,): "2/3"}, 2).outcome is Outcome.FAILED
-    assert equal_laws(law, {(0,): "1/3", (1,): "two thirds"}, 2).outcome is Outcome.FAILED
-    assert equal_laws(law, {(0,): -1 / 3, (1,): 4 / 3}, 2).outcome is Outcome.FAILED
-    for strange in ("1e999999999", "1/0", "-1/3", "nan", "9" * 5000, "1_0", "", 10**400, True, None, [], "\u0663"):
-        assert equal_laws(law, {(0,): strange, (1,): "2/3"}, 2).outcome is Outcome.FAILED

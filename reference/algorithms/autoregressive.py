@@ -1,4 +1,4 @@
-"""Decoding without speculation: one draw from the target per round. What every lossless row is compared with."""
+"""Decoding without speculation: one draw from the target per round. The reference for every lossless row."""
 
 from __future__ import annotations
 

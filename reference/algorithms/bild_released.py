@@ -3,11 +3,11 @@
 Four things differ from the paper (``bild``), all in that function of ``modeling_t5.py``:
 
 * ``init_iters(..., init_with='large')``: the first token is the large model's, not the small one's.
-* Only the earliest draft with a cross-entropy above the threshold is looked at. If the large argmax there is the draft
+* Only the earliest draft with a cross-entropy above the threshold is examined. If the large argmax there is the draft
   itself (the comment calls it a minor optimization), all drafts stay, also later ones of target probability 0.
 * A rollback ends in ``continue``, before ``schedule_iters``: the large model keeps its turn and writes one more token.
-* The length and the end of sequence are asked for after every token, so a text may end on small tokens that the large
-  model never saw.
+* Length and end of sequence are tested after every token, so a text may end with tokens of the small model that the
+  large model never verified.
 
 So it is not greedy decoding of the large model even for one-hot targets, and nothing is claimed of it. A prompt stands
 for the encoder's input: the release compares the tokens behind it alone. An end of sequence that a rollback writes is

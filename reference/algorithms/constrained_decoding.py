@@ -55,7 +55,7 @@ def masked(target: LanguageModel, grammar: Grammar) -> LanguageModel:
 
 @from_parts
 def build(task: Task, grammar: Grammar = (), gamma: int = 4) -> Parts:
-    """Draft gamma tokens from q, which knows no grammar, and verify them against the masked target."""
+    """Draft gamma tokens from the unmasked q, and verify them against the masked target."""
     model = masked(checked_model(task.target, "target"), grammar)
     return Parts(model_drafter(draft_model(task)), constant(gamma), speculative_sampling, target=model)
 

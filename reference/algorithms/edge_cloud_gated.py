@@ -29,7 +29,7 @@ def build(
     margin: Any = 0.2,
     most: Any = Fraction(3, 10),
 ) -> Decoder:
-    """Draft gamma tokens from q on the edge; ask the cloud where more than the share ``most`` of them is hard."""
+    """Draft gamma tokens from q on the edge; query the cloud if more than the share ``most`` of them is hard."""
     return gated_decoder(task, "sparse-q", Gate(nll, entropy, margin), most, gamma)
 
 

@@ -1,7 +1,7 @@
 """Edge and cloud in two phases: the accept coins need q(y_i) alone, so one row of q travels, and only on a rejection.
 
-The second exchange costs a round trip with probability 1 - P(all accepted). The coins are drawn before the row is asked
-for, and asking for it says nothing that the edge could act upon: its draft is fixed.
+The second exchange costs a round trip with probability 1 - P(all accepted). The coins are drawn before the row is
+requested, and the request gives the edge no information to act upon: its draft is fixed.
 """
 
 from __future__ import annotations

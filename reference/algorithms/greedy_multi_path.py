@@ -2,7 +2,7 @@
 
 K paths of L tokens are drawn from q independently. At every place of the text the tokens are ordered by p/q, ties by
 id; among the paths, compared token by token from the first, the highest is selected. With F(x) the mass of all paths
-that are not above x, a selected path begins with x as often as F(x)^K says, so its next token has the law
+that are not above x, a selected path is at most x with probability F(x)^K, so its next token has the law
 
     q'(v) = ((A + y_v + x q(v))^K - (A + y_v)^K) / ((A + x)^K - A^K)
 

@@ -11,8 +11,8 @@ code, all but its last coin: there the ratio is not capped, and the law is not p
 claims the law of p, which the rule has with the cap; how the paper prints that coin was not at hand.
 
 With the cap the rule is ``block-verification``, coin for coin. ``w_k <= 1`` gives ``A_k - B_k = w_k - 1 <= 0``, so
-``h_k = A_k/(A_k + 1 - w_k)``, and both recursions for w have the solution ``r_k / max(1, r_1, .., r_k)``. What the
-release gains over block verification comes from its uncapped coin alone.
+``h_k = A_k/(A_k + 1 - w_k)``, and both recursions for w have the solution ``r_k / max(1, r_1, .., r_k)``. The gain of
+the release over block verification comes from its uncapped coin alone.
 """
 
 from __future__ import annotations

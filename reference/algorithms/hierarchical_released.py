@@ -29,7 +29,7 @@ def build(task: Task, gamma: int = 5) -> Parts:
 
 
 def declared_law(task: Task, prompt: Tokens, gamma: int = 5) -> dict[Tokens, Any]:
-    """Return new tokens -> probability: every block of q, weighted, ends where its coins say."""
+    """Return new tokens -> probability: each block of q is weighted, and its coins decide where it ends."""
 
     def committed(prefix: Tokens, remaining: int) -> Iterator[tuple[Tokens, Any]]:
         for block, mass in drafted_blocks(draft_model(task), prefix, min(gamma, remaining - 1)):

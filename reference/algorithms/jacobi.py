@@ -3,7 +3,8 @@
 ``rule="prefix"``: a round is a sweep, which commits its unchanged leading tokens and one more; m tokens take at most m
 sweeps. ``rule="fixed point"``, the paper's ``y' = y``: a round is a block, iterated until nothing changes, which can
 take m + 1 sweeps; the trace counts them. The fixed point is unique, it is the greedy text. Exact at temperature 0
-alone: a sweep that draws its tokens anew has no fixed point. How many sweeps text needs takes a trained model.
+alone: a sweep that draws its tokens anew has no fixed point. Not covered: the number of sweeps for real text, which
+needs a trained model.
 """
 
 from __future__ import annotations

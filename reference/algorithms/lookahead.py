@@ -2,8 +2,8 @@
 
 Candidates are past-measurable point masses, so drawing from the target and looking the draw up among them is lossless,
 and greedy where the target is. Between 1 and N tokens a step; the released code emits no bonus token after a whole
-match, this does. Not Jacobi decoding at N = 2: at most two tokens a step, and guesses are not tied to a position. How
-often trajectories repeat needs a trained model.
+match, this does. Not Jacobi decoding at N = 2: at most two tokens a step, and guesses are not tied to a position. Not
+covered: how often trajectories repeat, which needs a trained model.
 """
 
 from __future__ import annotations

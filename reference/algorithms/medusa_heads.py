@@ -2,7 +2,7 @@
 
 Heads are independent: head i reads the state that predicted the last token, and sees neither it nor any draft. The tree
 of their top tokens is ``medusa``; the paper's typical acceptance is ``typical-acceptance``. The parallel heads of
-multi-token prediction (2404.19737) are drafted so too. What heads learn needs training; laws do not.
+multi-token prediction (2404.19737) are drafted so too. Trained heads are not covered; laws do not.
 """
 
 from __future__ import annotations

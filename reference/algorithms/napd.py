@@ -2,7 +2,7 @@
 
 Same table as NASD with filler 1: every committed token counts once. Ties go to the token first seen last, as in the
 released code (see ``drafters.ngram``), so the outputs of the two agree at temperature 0 and the drafts need not. The
-release tells an unknown context by a token id of its own and counts a prompt twice; here the draft ends there, and a
+release marks an unknown context by a special token id and counts a prompt twice; here the draft ends there, and a
 prompt is counted once.
 """
 

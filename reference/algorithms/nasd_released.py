@@ -1,11 +1,12 @@
 """NASD as released: a guess is compared with one draw from p, and what follows a miss is another. Declared bias.
 
 romsto/Speculative-Decoding at db7db67. ``ngram_assisted.py``: a sample of p is compared with every guess, and after the
-last match the token is sampled anew, so a guess d comes out with probability ``p(d) (2 - p(d))``. A context nobody has
-seen drafts a token drawn evenly from the vocabulary and goes on (``stop_if_unknown`` is off). ``ngram_storage.py``,
-``NGramStorage``: contexts have 2 to n - 1 tokens, never one, although its comment says 2-grams, so n = 2 stores
-nothing; ties stay with the token that first had so many. The theory document's rule is ``nasd-seed-rule``, the lossless
-one ``nasd``. The first token may be the target's alone there (``first_target``), which is left out.
+last match the token is sampled anew, so a guess d comes out with probability ``p(d) (2 - p(d))``. In an unseen context
+a token is drafted uniformly from the vocabulary and drafting continues (``stop_if_unknown`` is off).
+``ngram_storage.py``, ``NGramStorage``: contexts have 2 to n - 1 tokens, never one, although its comment says 2-grams,
+so n = 2 stores nothing; a tie goes to the token that reached the count first. The theory document's rule is
+``nasd-seed-rule``, the lossless one ``nasd``. The first token may be the target's alone there (``first_target``), which
+is left out.
 """
 
 from __future__ import annotations

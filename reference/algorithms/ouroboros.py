@@ -2,7 +2,7 @@
 
 Paper and release verify greedily, for any pool. Phrases are past-measurable point masses, so as candidate sets they are
 lossless at every temperature, and this is what is claimed. An empty pool that is never filled would be
-``candidate-set`` with one child everywhere. What phrases are worth takes real text.
+``candidate-set`` with one child everywhere. Not covered: the benefit of phrases on real text.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 Speculative speculative decoding (Saguaro, Kumar et al. 2603.03251) keeps a cache from outcomes of a round, accepted
 drafts and token after them, to drafts that were made meanwhile; PEARL (2408.11850) and DSI (2405.14105) draft on behind
 a block that is assumed to be kept. A hit is used, a miss is drafted anew. Exact because a draft behind a text is drawn
-from q behind that very text, whenever it is drawn: the law must not depend on hits. What is prepared for one outcome
-and used for another was drawn from other rows than it declares.
+from q behind that very text, whenever it is drawn: the law must not depend on hits. A draft that is prepared for one
+outcome and used for another was drawn from other rows than it declares.
 
 Here every number of accepted drafts is prepared for, with the most probable token of q there that is not the draft, and
 ``ahead`` tokens are drafted behind it. A hit brings those ``ahead`` tokens, a miss gamma.
@@ -27,7 +27,7 @@ Prepared = tuple[tuple[Tokens, Tokens], ...]
 
 
 class _Ahead:
-    """Draws of a draft that is made ahead: their sites say for which outcome."""
+    """Draws of a draft that is made ahead: their sites contain the outcome."""
 
     def __init__(self, draws: Draws, outcome: int) -> None:
         self._draws, self._outcome = draws, outcome

@@ -1,4 +1,4 @@
-"""REST: retrieved continuations as a candidate tree, verified as the paper says, by one target draw per position.
+"""REST: retrieved continuations as a candidate tree, verified as in the paper, by one target draw per position.
 
 The released code's nucleus mode draws once per path and again after the last match, which is biased.
 """

@@ -2,8 +2,8 @@
 
 The automaton over the text itself (``drafters.longest_match``); the static one over a corpus would be more text, and
 the tree drafter that the release falls back on below ``len_threshold`` is left out: nothing is drafted there. The
-release pads short drafts with token 0, which a draft that ends says better. Verified by sample and match, exact at
-every temperature; the release matches greedily.
+release pads short drafts with token 0; here a short draft ends instead. Verified by sample and match, exact at every
+temperature; the release matches greedily.
 """
 
 from __future__ import annotations

@@ -2,14 +2,14 @@
 
 A sweep of ``speculative-jacobi`` judges drafts up to the first that does not stay, and draws all places behind it anew.
 Adaptive continuation judges every place of the window: the draft at place i stays with ``min(1, p_i/q_i)`` or is
-replaced from ``norm((p_i - q_i)+)``, where p_i is this sweep's row, which the old drafts before place i condition. What
-is committed ends with the first place that is replaced, as always; what stands behind it, kept or replaced, is the next
+replaced from ``norm((p_i - q_i)+)``, where p_i is this sweep's row, which the old drafts before place i condition. The
+committed text ends with the first replaced place, as always; what stands behind it, kept or replaced, is the next
 sweep's draft, and declares the row p_i that it was just judged by. Kept drafts come back, so more of them agree with
 the sweep that follows.
 
 A rule that commits a token behind a rejection cannot be lossless, whatever it drew; this rule commits none. Whether its
 drafts have the law that they declare is the question, since a kept draft is no fresh draw. They do: place i of a sweep
-looks at its own draft, its coin, and at the places before it, never at those behind. Given all sweeps of the places
+depends on its own draft, its coin, and the places before it, never on later places. Given all sweeps of the places
 before i, the draft at i has the law q_i when a sweep begins, and by speculative sampling the law p_i when it ends.
 Whether the sweep reached place i depends on the places before it alone. So the law is p.
 

@@ -3,7 +3,7 @@
 The input is the last token and k candidates, each followed by k mask tokens: ``group_mask``. The pass verifies the
 candidates greedily, and the group behind the last accepted one holds the next candidates, which therefore do not depend
 on the token that the pass adds. Exact for the fine-tuned model, which is the target here. Of (k + 1)^2 positions k^2
-are masks in vain. What semi-autoregressive tuning is worth takes training.
+are masks in vain. Not covered: the benefit of semi-autoregressive tuning, which needs training.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 The smallest model drafts for q, whose verified tokens are the draft for p. Inner rounds go on until ``least`` tokens
 are there, and all of the last one is kept, the token after its drafts too: how long the block is depends on accepted
-and rejected drafts before, never on a token not yet drawn. A verified token has the law of q, which is what the outer
-rule is told. ``triforce`` cuts its block at a fixed length. The staged method drafts a tree for q; here is a chain, as
-in the polybasic one, of three models. The stand-in for the smallest is q without the first token of the text.
+and rejected drafts before, never on a token not yet drawn. A verified token has the law q, and q is declared to the
+outer rule. ``triforce`` cuts its block at a fixed length. The staged method drafts a tree for q; here is a chain, as in
+the polybasic one, of three models. The stand-in for the smallest is q without the first token of the text.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 
 class _Stage:
-    """Draws of an inner round: their sites say at which place of the block it began."""
+    """Draws of an inner round: their sites contain the place of the block at which the round began."""
 
     def __init__(self, draws: Draws, start: int) -> None:
         self._draws, self._start = draws, start

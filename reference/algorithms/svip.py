@@ -1,7 +1,7 @@
 """SVIP: speculative sampling whose draft ends after a token of high draft entropy (Zhang et al. 2411.18462).
 
 The rule is read in the released code (``lengths.entropy_stopping``); the paper derives it from a lower bound of the
-acceptance by entropies. It looks at q alone, so it is exact whatever the bound is worth.
+acceptance by entropies. The rule depends on q alone, so it is exact for any quality of the bound.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """TokenTiming: another vocabulary's sampled text, aligned with its new spelling by warping (Xiao et al. 2510.15545).
 
 The drafter samples a text, which the target's tokenizer spells anew. Dynamic time warping aligns the two spellings, to
-carry the drafter's probabilities over to the target's tokens. What the release does with the alignment
+carry the drafter's probabilities over to the target's tokens. The use of the alignment in the release
 (SeabirdShore/TokenTiming at 904b301, ``transformers/generation/candidate_generator.py``,
 ``get_target_logits_with_dtw``): the row of each new token holds one finite logit, at that very token, the largest of
 the aligned rows. Its softmax is 1 whatever the alignment is. So the draft declares the point mass on itself and stays
@@ -9,8 +9,8 @@ with probability p(t); where it does not, the next token is drawn from p without
 complete before any of its coins is tossed, and it accepts as often as drawing from p and comparing.
 
 The text of the paper could be read no further than its beginning. A rule that divides p(t) by the aligned probability
-of the drafter's token is not this row: it is exact only where that is the probability with which t was drafted.
-The stand-in for two tokenizers is that of ``drafters.two_vocabularies``.
+of the drafter's token is not this row: it is exact only where that is the probability with which t was drafted. The
+stand-in for two tokenizers is that of ``drafters.two_vocabularies``.
 """
 
 from __future__ import annotations

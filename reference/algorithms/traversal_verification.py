@@ -36,7 +36,7 @@ ALGORITHM = Algorithm(
             "one level",
             {"branching": (2,), "replacement": False},
             {"branching": (2,)},
-            shown_by="test_multi_draft.py::test_traversal_of_one_level_is_recursive_rejection",
+            shown_by="test_traversal.py::test_traversal_of_one_level_is_recursive_rejection",
         ),
     ),
 )

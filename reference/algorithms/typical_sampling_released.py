@@ -6,7 +6,8 @@ draft; what follows the last kept draft is drawn by ``get_typical_one_token``, f
 draft d so comes out with probability ``t(d) + (1 - t(d)) t(d)`` where it was drafted: nothing is exact, not even for t.
 
 It cannot be run as released: ``evaluate_posterior`` passes six arguments to ``get_typical_posterior_mask``, which takes
-five, and ends in a ``TypeError``. This is what it says. Several paths draw their z independently there; here is one.
+five, and ends in a ``TypeError``. This row implements that code. Several paths draw their z independently there; here
+is one.
 """
 
 from __future__ import annotations

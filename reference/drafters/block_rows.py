@@ -1,9 +1,10 @@
 """A block whose rows are made at once, and sampled: each token declares the row it was drawn from.
 
 The rows of a parallel drafter are functions of the text alone (DFlash, 2602.06036). DSpark (2607.05147) adds to each a
-bias of the token before it, its Markov head, and so samples one token after another; a confidence that sees the slot's
-row, and not its draft, says where the block ends. Stand-ins: row i is q after its own i most probable tokens, the bias
-is q after the one token before, multiplied in, the confidence of a slot is the largest entry of its row.
+bias of the token before it, its Markov head, and so samples one token after another; a confidence that depends on the
+row of the slot, and not on its draft, decides where the block ends. Stand-ins: row i is q after its own i most probable
+tokens, the bias is q after the one token before, multiplied in, the confidence of a slot is the largest entry of its
+row.
 """
 
 from __future__ import annotations

@@ -1,14 +1,15 @@
 """A drafter that learns while it drafts (online speculative decoding, Liu et al. 2310.07177).
 
 Where a draft was rejected, the context and the target's row go into a buffer; every ``interval`` rounds the buffer
-teaches the drafter, entry by entry, and is emptied. What was learned is a table of rows by the last ``order`` tokens,
-in front of the model that was there before; it travels, hashable, in the decoder's state. A learned row stands for all
-contexts that end alike, as a small model generalises: where they differ alpha may fall, the law does not care.
+teaches the drafter, entry by entry, and is emptied. The learned part is a table of rows by the last ``order`` tokens,
+which takes precedence over the original model; it is hashable and part of the decoder's state. A learned row is used
+for all contexts with equal last tokens, as a small model generalises: where their targets differ, alpha may fall and
+the law stays exact.
 
-Exact at every moment, whatever an update does: q changes between rounds alone, so the rows that a draft declares are
-the rows it was drawn from. ``mixture_step`` is the update that stays rational, (1 - eta) q + eta p; ``gradient_step``
-is one step of a softmax. The paper updates every few iterations of its serving loop; that it does so between
-requests, and the order of the entries within an update, could not be confirmed. Rounds are the finest grain there is.
+Exact at every moment, for any update: q changes between rounds alone, so the rows that a draft declares are the rows it
+was drawn from. ``mixture_step`` is the update that stays rational, (1 - eta) q + eta p; ``gradient_step`` is one step
+of a softmax. The paper updates every few iterations of its serving loop; that it does so between requests, and the
+order of the entries within an update, could not be confirmed. Rounds are the finest grain there is.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def learned_model(draft: LanguageModel, learned: Learned, order: int) -> Languag
 
 
 def buffered(learned: Learned, context: Tokens, p: Pmf) -> Learned:
-    """Return the state once a draft after ``context`` was rejected where the target said ``p``."""
+    """Return the state after a draft behind ``context`` was rejected, where the target has the row ``p``."""
     return learned._replace(buffer=(*learned.buffer, (context, tuple(p.tolist()))))
 
 

@@ -1,10 +1,10 @@
 """Distilling a drafter towards its target: divergences of pmfs, their gradients in the drafter's logits, and alpha.
 
 DistillSpec (Zhou et al. 2310.08461) and online speculative decoding (Liu et al. 2310.07177) minimise, over the contexts
-of some text, forward KL(p | q), reverse KL(q | p), the beta-weighted Jensen-Shannon divergence or TV(p, q). With
-q = softmax(z) every gradient has one shape: if g(v) is the derivative in q(v), that in z is ``q (g - <q, g>)``. What is
-wanted is alpha, the mean of sum min(p, q) = 1 - TV(p, q) over the contexts of text that the *target* emits, because
-that is where rounds begin.
+of some text, forward KL(p | q), reverse KL(q | p), the beta-weighted Jensen-Shannon divergence or TV(p, q). With q =
+softmax(z) every gradient has one shape: if g(v) is the derivative in q(v), that in z is ``q (g - <q, g>)``. The goal is
+alpha, the mean of sum min(p, q) = 1 - TV(p, q) over the contexts of text that the *target* emits, because rounds begin
+there.
 
 The student here is a table of logits ``[vocabulary, vocabulary]`` with one row for each last token: it can agree with a
 target of longer memory only on average, as a small model does.

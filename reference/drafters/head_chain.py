@@ -1,8 +1,8 @@
 """A chain drafted by heads, each with a pmf of its own (Medusa 2401.10774, Hydra 2402.05109, MTP 2404.19737).
 
-Head i drafts the i-th token. What it may see makes the method: ``head(prefix, drafted)`` gets the text so far and the
-drafts before its own, and an independent head ignores the latter. Either way q_i is fixed before token i is drawn,
-which is all that speculative sampling asks of it. Trained heads are stood in for by tables.
+Head i drafts the i-th token. The methods differ in the inputs of a head: ``head(prefix, drafted)`` gets the text so far
+and the drafts before its own, and an independent head ignores the latter. Either way q_i is fixed before token i is
+drawn, and speculative sampling requires nothing more. Trained heads are stood in for by tables.
 """
 
 from __future__ import annotations

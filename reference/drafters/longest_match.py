@@ -2,9 +2,9 @@
 
 The released suffix automaton (hyx1999/SAM-Decoding at 18c41f0, ``samd/sam/dyn_sam.py``) finds the longest suffix of the
 text that ended anywhere earlier, without a bound on its length, and the first place where it did. If fewer than
-``predict`` tokens follow there, ``to_anc`` goes on to shorter suffixes, whose first place is no later. Here that is
-said without an automaton: suffixes from the longest down, each with its first place. The release looks up before the
-last token is in the automaton, so that token can be matched and never copied.
+``predict`` tokens follow there, ``to_anc`` goes on to shorter suffixes, whose first place is no later. This
+implementation has no automaton: suffixes from the longest down, each with its first place. The release looks up before
+the last token is in the automaton, so that token can be matched and never copied.
 """
 
 from __future__ import annotations

@@ -2,13 +2,13 @@
 
 An n-gram is a context of n-1 tokens and the token that follows it: a bigram has a context of one token. The table
 counts in contexts of the lengths it is made for, from the prompt and from what is committed. It backs off per context:
-the longest context that has been seen at all decides. A context nobody has seen proposes nothing, so the draft ends
-there and gamma shrinks.
+the longest context that has been seen at all decides. An unseen context proposes nothing, so the draft ends there and
+is shorter than gamma.
 
 Ties go where the released codes let them go. NASD keeps the token that first reached the count that is the largest now
 (romsto/Speculative-Decoding at db7db67, ``ngram_storage.py``, lines 127 and 220: replaced by a larger count alone).
-NAPD takes the last entry of an argsort of the counts, in the order in which the tokens were first seen
-(oujieww/ANPD at 19b2e5a, ``base_ngram.py``, ``NGramModel.forward``), so the one first seen last.
+NAPD takes the last entry of an argsort of the counts, in the order in which the tokens were first seen (oujieww/ANPD at
+19b2e5a, ``base_ngram.py``, ``NGramModel.forward``), so the one first seen last.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ class NgramTable(NamedTuple):
 def ngram_table(order: int, backoff: bool = True, newest: bool = False) -> NgramTable:
     """Return an empty table of n-grams up to ``order`` (2 = bigrams): all orders down to 2, or that one alone.
 
-    ``newest`` lets ties go to the token first seen last; else they stay with the one that first had so many. Raises
-    ``ValueError`` for an order below 2: a unigram has no context to look up.
+    With ``newest`` a tie goes to the token whose first occurrence is the latest; otherwise to the token that reached
+    the count first. Raises ``ValueError`` for an order below 2: a unigram has no context to look up.
     """
     if order < 2:
         raise ValueError(f"n-gram order is {order}, expected at least 2 (a context of one token and its successor)")

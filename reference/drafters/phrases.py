@@ -1,14 +1,14 @@
 """Ouroboros: a greedy draft, made longer by phrases that begin with its last token (Zhao et al. 2402.13720, Section 3).
 
 The pool holds phrases, at most ``most`` for each first token; all the phrases found hang below the draft's last token
-and are verified in the same pass. What that pass says refines the pool as in the released code (thunlp/Ouroboros at
+and are verified in the same pass. The result of that pass refines the pool as in the released code (thunlp/Ouroboros at
 7dac65b, ``cache_engine.py`` and ``ouroboros.py``), in this order:
 
 * ``add_extra_ngram``, after a miss: every draft from the missed one on is the key of a phrase, whether the target
-  agrees with it or not. What follows is what the target says behind it, as long as the next draft says so too; the last
-  token may differ from the draft's. Only phrases of full length are kept.
-* ``update_in_place``: the newest phrases of the draft's last token, as many as were tried, are replaced by what the
-  target says in their places, under the same key.
+  agrees with it or not. The phrase continues with the target's argmax after the key, as long as the next draft equals
+  it; the last token may differ from the draft's. Only phrases of full length are kept.
+* ``update_in_place``: the newest phrases of the draft's last token, as many as were tried, are replaced by the target's
+  argmaxes at their places, under the same key.
 
 The release fills the pool by lookahead decoding of the drafter besides; here each committed n-gram stands for that.
 Whatever the pool holds, candidates depend on the past alone.
@@ -71,9 +71,9 @@ def said_behind(target: LanguageModel, prefix: Tokens, drafted: Tokens) -> Token
 
 
 def extra_phrases(drafted: Tokens, behind: Tokens, length: int) -> list[Tokens]:
-    """Return the phrases of ``length`` tokens that a pass yields: a draft, then what the target says behind it.
+    """Return the phrases of ``length`` tokens that a pass yields: a draft, then the target's argmax after it.
 
-    ``behind[i]`` is what it says behind ``drafted[i]``. All but the last of a phrase's tokens are drafts.
+    ``behind[i]`` is the target's argmax after ``drafted[i]``. All but the last of a phrase's tokens are drafts.
     """
     phrases = []
     for i in range(len(drafted) - length + 2):

@@ -1,4 +1,4 @@
-"""A matrix of the tokens that the target last thought of next (Token Recycling, Luo et al. 2408.08696).
+"""A matrix of the target's latest most probable next tokens (Token Recycling, Luo et al. 2408.08696).
 
 As in the released code (Luowaterbi/TokenRecycling at 1b4c05c, ``evaluation/inference_recycling.py``): row t of the
 matrix holds the ``width`` most probable tokens of the target at the last place where t was fed, be it accepted or not;

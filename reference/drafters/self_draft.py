@@ -1,8 +1,8 @@
 """A model that drafts for itself with some of its layers left out: Draft&Verify (2309.08168), LayerSkip (2404.16710).
 
-Which layers run is the method's own: a searched subset, or the first E and the head (early exit). Tables have no
-layers, so a stand-in interpolates: with ``run`` of ``layers`` layers the pmf is ``(run p + (layers - run) q)/layers``.
-All layers run give p itself, none give q.
+Each method selects its layers: a searched subset, or the first E and the head (early exit). Tables have no layers, so a
+stand-in interpolates: with ``run`` of ``layers`` layers the pmf is ``(run p + (layers - run) q)/layers``. All layers
+run give p itself, none give q.
 """
 
 from __future__ import annotations

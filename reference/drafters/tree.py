@@ -1,7 +1,7 @@
-"""A draft model grows a tree of fixed shape, node by node; how the children of a node are picked is the method's own.
+"""A draft model grows a tree of fixed shape, node by node; each method picks the children of a node in its own way.
 
-The shape is fixed before anything is drawn (or a function of the text so far), which is what the stopping theorem of
-adaptive lengths asks for siblings too: how many children a node has may not depend on what they are.
+The shape is fixed before any draw (or a function of the text so far). The stopping theorem of adaptive lengths requires
+this for siblings too: the number of children may not depend on their tokens.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Drafters with a vocabulary of their own (Timor et al. 2502.05202).
 
-A drafter's token is a string. What the target is asked about are its own tokens, so a draft is spelled in them. The
-stand-in for two tokenizers: ``pieces`` says which tokens of the drafter spell several of the target's, such as
-``((0, (0, 1)),)``; every other token spells itself. Pieces that share a beginning make one text of several drafts.
+A drafter's token is a string. The target takes its own tokens, so a draft is spelled in them. The stand-in for two
+tokenizers: ``pieces`` lists the tokens of the drafter that spell several tokens of the target, such as ``((0, (0,
+1)),)``; every other token spells itself. Pieces that share a beginning make one text of several drafts.
 """
 
 from __future__ import annotations

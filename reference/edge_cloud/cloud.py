@@ -2,12 +2,12 @@
 
 ``decide`` draws the reply, ``state_after`` draws nothing and gives the state that follows. So a request that was
 answered is answered again in the same words, whatever became of the first reply, and a cloud that lost its memory is
-rebuilt from a record of requests and replies. Drawing again is exact only where what was lost did
-not depend on what was drawn.
+rebuilt from a record of requests and replies. Drawing again is exact only where what was lost did not depend on what
+was drawn.
 
-The cache is the tokens whose entries are held. The target is asked about cache and fed tokens, nothing else, so a wrong
-crop shows in the law. The token after the accepted drafts has no entry until it is fed in the next round (the
-edge-cloud guide writes it at once, which is not possible).
+The cache is the tokens whose entries are held. The target depends on the cache and the fed tokens alone, so a wrong
+crop changes the law. The token after the accepted drafts has no entry until it is fed in the next round (the edge-cloud
+guide writes it at once, which is not possible).
 """
 
 from __future__ import annotations

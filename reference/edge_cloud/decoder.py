@@ -22,7 +22,7 @@ from .shared_noise import DrawnNoise, SharedNoise
 
 
 class BothSides(NamedTuple):
-    """What edge and cloud each remember between rounds."""
+    """The states of edge and cloud between rounds."""
 
     edge: EdgeState
     cloud: CloudState | None = None

@@ -31,7 +31,7 @@ from .wire import decode, encode
 
 
 class Edge(NamedTuple):
-    """What stays the same during a session."""
+    """The constants of a session."""
 
     draft: LanguageModel
     length: LengthRule
@@ -74,7 +74,7 @@ class EdgeState(NamedTuple):
 def drafted(edge: Edge, draws: Draws, state: EdgeState) -> tuple[DraftedBlock, tuple[Pmf, ...], Tokens]:
     """Draft within the plan and ``remaining - 1``; return the block, its pmfs ``[vocabulary]`` and the cache.
 
-    The model is asked about cache and fed tokens alone: a wrong crop would show in the law.
+    The model depends on the cache and the fed tokens alone: a wrong crop would show in the law.
     """
     plan = edge.length.plan(state.length, state.tokens)
     draws = decisions(draws, edge.noise, edge.seed, len(state.tokens))
@@ -111,7 +111,7 @@ def prepared(edge: Edge, draws: Draws, state: EdgeState) -> EdgeState:
 def received(edge: Edge, state: EdgeState, text: str) -> tuple[EdgeState, Round | None]:
     """Return the state after ``text`` arrived, and what the round did if it ends with it.
 
-    A session that the cloud does not know is opened again under the next epoch, with the same draft and the reported
+    A session that is unknown to the cloud is opened again under the next epoch, with the same draft and the reported
     rejection: a row is requested after a rejection alone, so to draw that coin again would be biased. ``ValueError``: a
     text that is no message, an impossible answer, any other refusal.
     """

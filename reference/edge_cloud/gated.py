@@ -24,7 +24,7 @@ from .modes import check_session_seed
 
 
 class _OfBlock:
-    """Draws of one of a round's blocks: their sites say which."""
+    """Draws of one of a round's blocks: their sites contain its number."""
 
     def __init__(self, draws: Draws, block: int) -> None:
         self._draws, self._block = draws, block

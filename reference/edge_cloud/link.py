@@ -20,7 +20,7 @@ Link: TypeAlias = Callable[[str], Sequence[str]]
 
 
 class Traffic(NamedTuple):
-    """What one round moved: messages sent, and bytes of message bodies (UTF-8) each way."""
+    """The traffic of one round: messages sent, and bytes of message bodies (UTF-8) each way."""
 
     sent: int = 0
     bytes_up: int = 0

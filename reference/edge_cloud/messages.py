@@ -1,9 +1,9 @@
-"""What edge and cloud say to each other (``wire`` turns it into JSON, ``schema.json`` describes that).
+"""The messages between edge and cloud (``wire`` converts them to JSON, ``schema.json`` describes the format).
 
 The fields are those of the edge-cloud guide, Section 5, with what makes them exact and safe to repeat. Every message
 carries ``session``, ``epoch`` (raised when the edge opens its session again) and ``known``, the number of tokens both
 sides have committed. Each round commits at least one token, so (epoch, known) orders the rounds: it is the sequence
-number, and it says in every message that the two contexts are equally long.
+number, and every message asserts with it that the two contexts have equal lengths.
 
 The upload brings what the mode sends of q; a pmf travels as its support (``SparsePmf``).
 """

@@ -1,4 +1,4 @@
-"""What the edge sends of q, and how the cloud verifies with it.
+"""The part of q that the edge sends, and the rule by which the cloud verifies.
 
 Exact: ``sparse-q`` (every row of q, its support only), ``two-phase`` (q(y_i) alone, then the one row at the first
 rejection), ``match``, ``gumbel`` and ``greedy`` (nothing). Biased, as the edge-cloud guide has them (Sections 3.1, 3.2,
@@ -88,11 +88,11 @@ def mass_of(row: SparsePmf, token: int) -> Any:
 
 
 def received_draft(mode: Mode, request: Verify, p: Pmf) -> Draft:
-    """Return the draft as the cloud knows it; ``p`` gives the vocabulary and the arithmetic.
+    """Return the draft as the cloud receives it; ``p`` gives the vocabulary and the arithmetic.
 
-    A scalar q(y) stands for the row that is q(y) at y and 0 elsewhere: speculative sampling with that row emits
-    from ``norm((p - 1[y] q(y))+)`` after a rejection, the clamped residual of ``scalar-q``. Raises ``ValueError`` if
-    the request does not bring what the mode needs, or for a drafted token outside the vocabulary.
+    A scalar q(y) stands for the row that is q(y) at y and 0 elsewhere: speculative sampling with that row emits from
+    ``norm((p - 1[y] q(y))+)`` after a rejection, the clamped residual of ``scalar-q``. Raises ``ValueError`` if the
+    request does not bring what the mode needs, or for a drafted token outside the vocabulary.
     """
     counts = {"masses": len(request.masses), "rows": len(request.rows)}
     if counts != dict.fromkeys(counts, 0) | ({mode.sends: len(request.draft)} if mode.sends != "nothing" else {}):

@@ -74,7 +74,7 @@ class HttpLink:
     """A link to a server: nothing comes back where it is silent for ``timeout`` seconds, or not there."""
 
     def __init__(self, address: Callable[[], Address], timeout: float = 2.0) -> None:
-        """``address`` is asked at every connection: a restarted server may have another address."""
+        """``address`` is called at every connection: a restarted server may have another address."""
         self._address, self._timeout = address, timeout
         self._connection: http.client.HTTPConnection | None = None
 

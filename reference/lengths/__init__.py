@@ -1,1 +1,1 @@
-"""How long a draft is. Every rule here is exact: a token that was drawn is never taken back."""
+"""Rules for the length of a draft. Every rule here is exact: a token that was drawn is never taken back."""

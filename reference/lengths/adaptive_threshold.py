@@ -28,7 +28,7 @@ class Threshold(NamedTuple):
 
 
 class Schedule(NamedTuple):
-    """How the threshold moves: b1, the accepted share aimed at, eps, b2."""
+    """The update of the threshold: b1, the accepted share aimed at, eps, b2."""
 
     keep_rate: Any = 0.5
     aim: Any = 0.9

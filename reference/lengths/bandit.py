@@ -18,7 +18,7 @@ from .constant import check_gamma
 
 
 class Arms(NamedTuple):
-    """What each length has earned so far, and the one that is being tried."""
+    """The reward of each length so far, and the length of the current round."""
 
     calls: tuple[int, ...]
     earned: tuple[Fraction, ...]

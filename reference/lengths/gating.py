@@ -1,4 +1,4 @@
-"""Gates: signals of the drafter's own that say where it is unsure (the edge-cloud guide, gating).
+"""Gates: signals of the drafter for its own uncertainty (the edge-cloud guide, gating).
 
 A drafted token is hard if its negative log-likelihood -ln q(token) or the entropy of q, both in nats, is above a
 threshold, or if the margin between the two most probable tokens is below one. As rules for the draft's length gates are

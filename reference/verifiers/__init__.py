@@ -1,1 +1,1 @@
-"""How a draft is accepted. One verification is one call of the target; row i is its pmf after i drafted tokens."""
+"""Rules that accept drafts. One verification is one call of the target; row i is its pmf after i drafted tokens."""

@@ -1,7 +1,7 @@
 """Drop drafts that the drafter itself finds unlikely, and stay lossless.
 
-Dropping d where q(d) < threshold and then sampling p is biased: the draft is kept only because of what it is. The
-repair treats what may be kept, ``q 1[q >= threshold]``, as a proposal of mass below 1. Whether a draft was dropped or
+Dropping d where q(d) < threshold and then sampling p is biased: the token itself decides whether it is kept. The repair
+treats what may be kept, ``q 1[q >= threshold]``, as a proposal of mass below 1. Whether a draft was dropped or
 rejected, the token comes from ``norm((p - q 1[q >= threshold])+)``, so the whole of q is needed, not the kept drafts
 alone. Lossless for all p and q; a draft stays with probability ``sum min(p, q)`` over the tokens not dropped.
 """
@@ -17,7 +17,7 @@ from ..types import Draft, Draws, LanguageModel, Tokens, Verified, Verifier
 
 
 def drop_unlikely(threshold: Any) -> Verifier:
-    """Return the verifier that drops every draft d with q(d) < ``threshold``, whatever p says of it."""
+    """Return the verifier that drops every draft d with q(d) < ``threshold``, for any p."""
 
     def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
         for i, token in enumerate(draft.tokens):

@@ -46,6 +46,7 @@ FIGURES: Mapping[str, Figure] = {
     "followed": _counted("outcomes of draws among many that were looked at, drawn and followed"),
     "replays": _counted("runs with the same draws in another state of the world"),
     "coupled_runs": _counted("runs as the program is, each beside an examined one with the same random numbers"),
+    "fed_runs": _counted("paths whose numbers were given to the program as it is"),
     "coupled_ties": _counted("such pairs that ended differently where rounding may decide either way"),
     "probe": _counted("calls that draw, seen from outside: a list"),
     "rows": _counted("the tests of a sample: a list"),

@@ -43,6 +43,8 @@ class Counterexample(NamedTuple):
     """The first sentence of the message: what is wrong, in the words of decoding."""
     rows: tuple[str, ...] = ()
     """The few lines that decide, such as the texts whose probabilities differ."""
+    named: bool = True
+    """Whether ``fault`` names a cause, and not the difference alone."""
 
 
 class Examination(NamedTuple):

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from specverify.certificates.checker import CertificateRefused, Polynomial, Ratio, Tables, check_place, key, require
 from specverify.certificates.enumerations import ENUMERATION, check_enumerations
+from specverify.certificates.replay import replay
 from specverify.certificates.runs import check_refutation, run_beside
 
 FORMAT = "specverify certificate of a proof, 1"
@@ -30,7 +31,7 @@ class Checked(NamedTuple):
     figures: Mapping[str, int]
 
 
-def check_certificate(file: Path, tables: int = RANDOM_TABLES) -> Checked:
+def check_certificate(file: Path, tables: int = RANDOM_TABLES, *, replayed: bool = False) -> Checked:
     """Return the content of the certificate in ``file`` after checking it.
 
     A proof is accepted if the tree of every place is complete and its paths add up to the target's law for all p and q,
@@ -40,6 +41,8 @@ def check_certificate(file: Path, tables: int = RANDOM_TABLES) -> Checked:
     Args:
         file: The file written by ``specverify prove`` or ``specverify verify`` with ``--certificate FILE``.
         tables: Random tables per place on which the algorithm is compared with the tree; 0 leaves the algorithm out.
+        replayed: Run the subject of enumerations on the numbers of the paths that the file lists. A proof's algorithm
+            is run on random tables instead.
 
     Returns:
         The statement, and the number of places, paths, outcomes, cells and runs.
@@ -57,7 +60,8 @@ def check_certificate(file: Path, tables: int = RANDOM_TABLES) -> Checked:
     try:
         if data["format"] == ENUMERATION:
             statement, figures = check_enumerations(data)
-            return Checked(statement, dict(figures))
+            runs = {"replays": replay(data)} if replayed else {}
+            return Checked(statement, {**figures, **runs})
         return _check(data, tables)
     except (KeyError, IndexError, TypeError, ValueError, ZeroDivisionError, AttributeError, RecursionError) as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())

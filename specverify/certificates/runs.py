@@ -17,7 +17,7 @@ Chosen = Callable[[Tokens], bool]
 Row = tuple[Fraction, ...]
 
 
-class Step(NamedTuple):
+class RunStep(NamedTuple):
     """One draw of a run."""
 
     site: Site
@@ -30,7 +30,7 @@ class Scripted:
 
     def __init__(self, script: Sequence[int]) -> None:
         """``script`` holds the outcomes of the first draws."""
-        self._script, self.steps, self.others = script, list[Step](), list[list[int]]()
+        self._script, self.steps, self.others = script, list[RunStep](), list[list[int]]()
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
         """Return the outcome of this run."""
@@ -41,11 +41,11 @@ class Scripted:
         else:
             outcome, *others = (index for index, mass in enumerate(row) if mass > 0)
             self.others += [[*taken, other] for other in others]
-        self.steps.append(Step(site, row, outcome))
+        self.steps.append(RunStep(site, row, outcome))
         return outcome
 
 
-def every_run(program: Callable[[Scripted], Tokens]) -> Iterator[tuple[Tokens, list[Step]]]:
+def every_run(program: Callable[[Scripted], Tokens]) -> Iterator[tuple[Tokens, list[RunStep]]]:
     """Yield every run of a program: what it returns, and its draws."""
     left: list[list[int]] = [[]]
     while left:
@@ -77,7 +77,7 @@ def run_beside(
 def _follow(
     node: Any,
     tokens: Tokens,
-    steps: Sequence[Step],
+    steps: Sequence[RunStep],
     point: Mapping[int, Fraction],
     known: Tables,
     where: str,

@@ -6,6 +6,10 @@ first i drafts are all accepted with probability at most E prod min(1, p/q) over
 verification, 2403.10444): no lossless rule keeps a text of i drafts more often than the smaller of its probabilities
 under target and draft. A verifier of trees is compared with the best known rule for trees drawn in the same way
 (``tree_acceptance``).
+
+A verifier of arrays returns tokens and no acceptances, so its acceptances are inferred: all tokens but the last are
+accepted drafts, and an answer equal to the drafts counts as accepted in full. If the last draft is rejected and its
+replacement is the same token, the inferred acceptance is above that of the rule; the messages state the inference.
 """
 
 from __future__ import annotations
@@ -26,6 +30,9 @@ from specverify.laws.paths import paths
 from specverify.reference import Claim, Draft, Tokens, accept_probability, one_hot
 from specverify.reference.models import draft_model
 from specverify.subjects.subject import InScenario
+
+EQUAL_REPLACEMENT = "; a rejected draft whose replacement is the same token counts as accepted"
+"""Ends the message if the inferred acceptance is above the optimum."""
 
 
 def examine(drafting: Drafting, conditions: Conditions) -> Examination:
@@ -84,7 +91,10 @@ def _not_optimal(
     drafts = "first draft is" if i == 1 else f"first {i} drafts are"
     does, ought = apart(actual, best)
     named = or_none(fault_of_rounds, here)
-    fault = f"{'draft 1 is' if i == 1 else f'drafts 1 to {i} are'} accepted with probability {does}, expected {ought}"
+    inferred = here.variant.intercepted is not None
+    source = " (inferred from the emitted tokens)" if inferred else ""
+    which = "draft 1 is" if i == 1 else f"drafts 1 to {i} are"
+    fault = f"{which} accepted with probability {does}{source}, expected {ought}"
     if i == 1 and here.variant.best is None:
         fault += " = sum of min(p, q)"
     equal = or_none(_chance_of_equal, here, tokens) if i == 1 else None
@@ -94,7 +104,10 @@ def _not_optimal(
         fault = named.sentence
     p, q = here.task.target(tokens).tolist(), draft_model(here.task)(tokens).tolist()
     rows = f"after {tokens}: p = {short_row(p)}   q = {short_row(q)}"
-    statement = f"the {drafts} accepted with probability {readable(actual)}, optimal is {readable(best)}"
+    statement = f"the {drafts} accepted with probability {readable(actual)}{source}, optimal is {readable(best)}"
+    if inferred and actual > best:
+        fault += EQUAL_REPLACEMENT
+        statement += EQUAL_REPLACEMENT
     return Examination(
         statement,
         failed=True,

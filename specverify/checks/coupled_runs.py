@@ -63,7 +63,7 @@ def coupled(program: Callable[[Draws], Any], runs: int = RUNS, seed: int = 0) ->
         recorder, plain = _plain_run(program, place)
         examined = Coupled(recorder, Tape(place), np.random.default_rng(place))
         try:
-            ended = _ended(program, examined)
+            ended = end_of(program, examined)
         except NotRecorded as reason:
             return CoupledRuns(done, ties=tuple(ties), unrecorded=str(reason))
         if isinstance(ended, NeedsValue) or isinstance(plain, NeedsValue):
@@ -88,10 +88,10 @@ def _plain_run(program: Callable[[Draws], Any], place: int) -> tuple[Recorder, A
     """Return the record of a run with seeds of its own, and what it ends with."""
     recorder = Recorder(Tape(place))
     with seeded(place), generators_moved(place):
-        return recorder, _ended(program, recorder)
+        return recorder, end_of(program, recorder)
 
 
-def _ended(program: Callable[[Draws], Any], draws: Draws) -> Any:
+def end_of(program: Callable[[Draws], Any], draws: Draws) -> Any:
     """Return what a run ends with, an exception that it raises included."""
     try:
         return program(draws)
@@ -103,25 +103,26 @@ def _ended(program: Callable[[Draws], Any], draws: Draws) -> Any:
 
 def _keeps_state(program: Callable[[Draws], Any], place: int, plain: Any) -> bool:
     """Return whether plain runs with the same seeds end differently."""
-    return any(_named(_plain_run(program, place)[1]) != _named(plain) for _ in range(AGAIN))
+    return any(name_of(_plain_run(program, place)[1]) != name_of(plain) for _ in range(AGAIN))
 
 
 def _difference(plain: Any, ended: Any, examined: Coupled) -> str:
-    alike = _named(plain) == _named(ended) if isinstance(plain, Exception) else _is_among(plain, ended)
+    alike = name_of(plain) == name_of(ended) if isinstance(plain, Exception) else may_be(plain, ended)
     first = (*examined.parted, *([] if isinstance(ended, Exception) else [examined.left()]))
     if alike and not any(first):
         return ""
-    ends = "both end alike" if alike else f"it ended with {_named(plain)}, and examined with {_named(ended)}"
+    ends = "both end alike" if alike else f"it ended with {name_of(plain)}, and examined with {name_of(ended)}"
     return "; ".join(filter(None, (ends, next(filter(None, first), ""))))
 
 
-def _is_among(plain: Any, ended: Any) -> bool:
+def may_be(plain: Any, ended: Any) -> bool:
     """Return whether the plain run ended as the examined one may, of which some draws may not have been read."""
     return any(bool(plain == outcome) and share > 0 for outcome, share in outcomes_of(ended))
 
 
-def _named(ended: Any) -> str:
+def name_of(ended: Any) -> str:
+    """Return what a run ends with in words."""
     return f"{type(ended).__name__}: {ended}".rstrip(": ") if isinstance(ended, Exception) else str(ended)
 
 
-__all__ = ["CoupledRuns", "coupled"]
+__all__ = ["SEED", "CoupledRuns", "coupled", "end_of", "may_be", "name_of"]

@@ -24,7 +24,8 @@ from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.check import Case, Check, Conditions, in_scenarios
 from specverify.checks.compared_laws import Comparison, OpenProgram, Promise, compare_laws, law_of_opened, overheard_of
 from specverify.checks.explaining.counterexamples import described, or_none
-from specverify.checks.explaining.round_faults import fault_of_rounds, rounds_given_drafts
+from specverify.checks.explaining.given_drafts import rounds_given_drafts
+from specverify.checks.explaining.round_faults import fault_of_rounds
 from specverify.checks.open_ends import step_with_open_end
 from specverify.intercept.audit import Reuse, audited
 from specverify.intercept.refusals import NeedsValue

@@ -7,7 +7,7 @@ search of ``intercept.outside.look_around`` would visit them again for each of h
 from __future__ import annotations
 
 from specverify.checks import check, compared_laws, round_laws, verifier_calls
-from specverify.checks.explaining import round_faults
+from specverify.checks.explaining import given_drafts
 
 _KEPT = (
     check.law_in,
@@ -19,8 +19,8 @@ _KEPT = (
     compared_laws.law_of_opened,
     compared_laws.overheard_of,
     round_laws.first_rounds,
-    round_faults.rounds_given_drafts,
-    round_faults.given_from_state,
+    given_drafts.rounds_given_drafts,
+    given_drafts.given_from_state,
 )
 
 

@@ -18,6 +18,7 @@ from specverify.checks.calls_at_size import small_calls
 from specverify.checks.check import Case, Check, Conditions, cases_of, in_scenarios, needs_variants, only_sampled
 from specverify.checks.coupled_runs import RUNS, CoupledRuns, coupled
 from specverify.checks.explaining.counterexamples import described
+from specverify.checks.fed_runs import FEW, FedRuns, fed
 from specverify.checks.moved_replays import (
     BY_ENGINES,
     BY_VERIFIERS,
@@ -43,6 +44,7 @@ PATHS = 40
 TAPES = 4
 REPLAYS_IN_A_SCENARIO = 4
 COUPLED_IN_A_SCENARIO = 4
+FED_IN_A_SCENARIO = 1
 PATHS_WITH_VALUES = 2
 PATHS_THAT_RAISE = 8
 UNLIKE = "it does something else with random numbers that have values than with the unknown ones that they stand for"
@@ -55,6 +57,11 @@ SEEDED = (
 PARTED = (
     "run as it is and examined with the same random numbers, it does not do the same ({where}): {parted}. Either it "
     "does something else when it is examined, or a rule of interception is wrong: let samples decide (sampled=True)"
+)
+FED_PARTED = (
+    "given numbers of a path of the enumeration, the program as it is does not end as the path ({where}): {parted}. "
+    "Either it does something else when it is examined, or a rule of interception is wrong: let samples decide "
+    "(sampled=True)"
 )
 OF_ITSELF = (
     "let it not ask what its numbers are made of (their type, say), nor keep any from call to call; or let samples "
@@ -119,6 +126,8 @@ def examine_foreign(subject: Subject, here: InScenario, conditions: Conditions) 
     examination = _said(subject, *result, described(here))
     if not examination.unknown:
         examination = _said_of_couples(examination, coupled(run, COUPLED_IN_A_SCENARIO, seed), described(here))
+    if not examination.unknown:
+        examination = _said_of_fed(examination, fed(run, FED_IN_A_SCENARIO, seed, few=0), described(here))
     if examination.unknown or valued is None:
         return examination
     try:
@@ -147,6 +156,9 @@ def examine_program(subject: Subject, program: EngineProgram, conditions: Condit
                 if not examination.unknown:
                     couples = coupled(run, min(RUNS, program.replays // 2, conditions.replays), conditions.seed)
                     examination = _said_of_couples(examination, couples, where)
+                if not examination.unknown:
+                    number = min(FEW, program.replays // 4, conditions.replays)
+                    examination = _said_of_fed(examination, fed(run, number, conditions.seed), where)
             examinations.append(examination)
             if examinations[-1].unknown:
                 return examinations[-1]
@@ -156,6 +168,7 @@ def examine_program(subject: Subject, program: EngineProgram, conditions: Condit
         "miss": MISS,
         "coupled_runs": min(item.figures["coupled_runs"] for item in examinations),
         "coupled_ties": sum(item.figures["coupled_ties"] for item in examinations),
+        "fed_runs": min(item.figures["fed_runs"] for item in examinations),
     }
     return examinations[0]._replace(figures=figures)
 
@@ -209,6 +222,15 @@ def _said_of_couples(held: Examination, couples: CoupledRuns, where: str) -> Exa
     if not couples.parted:
         return held._replace(figures=figures)
     said = PARTED.format(where=where, parted=couples.parted)
+    return Examination(said, unknown=True, rational=False, figures={**figures, "function_of_draws": False})
+
+
+def _said_of_fed(held: Examination, runs: FedRuns, where: str) -> Examination:
+    """Return the statement about a program that was given the numbers of paths."""
+    figures = {**held.figures, "fed_runs": runs.runs}
+    if not runs.parted:
+        return held._replace(figures=figures)
+    said = FED_PARTED.format(where=where, parted=runs.parted)
     return Examination(said, unknown=True, rational=False, figures={**figures, "function_of_draws": False})
 
 

@@ -10,7 +10,7 @@ A fault refutes if its probability per draft is at least ``Conditions.edge`` (``
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import lru_cache, partial
 from itertools import chain, islice, product
@@ -42,6 +42,7 @@ from specverify.laws.scenarios import ROUNDING_SCENARIOS
 from specverify.reference import Claim, Task, Tokens
 from specverify.reference.models import draft_model
 from specverify.subjects.emitted import no_token
+from specverify.subjects.logits_verifier import with_true_zeros
 from specverify.subjects.subject import EngineProgram, GivenCall, OpenedCall, Subject, UnusableSubject
 
 BOUNDARIES = {0.0: "exactly 0", 1.0: "the largest float below 1"}
@@ -171,7 +172,8 @@ def examine_calls_at_ends(called: CalledVerifier, conditions: Conditions) -> Exa
         rows = BoundaryCalls(called, start, end)
         seen = [(came, fault) for came, fault in _rounds(rows)]
         runs += len(seen)
-        faulty = [came for came, fault in seen if fault]
+        rows, faults = _of_true_zeros(rows, {fault for _, fault in seen if fault})
+        faulty = [came for came, fault in seen if fault in faults]
         if not faulty:
             continue
         numbers = max(came.boundary.drawn for came in faulty)
@@ -180,6 +182,8 @@ def examine_calls_at_ends(called: CalledVerifier, conditions: Conditions) -> Exa
         if rare and end in edges:
             continue  # one such edge is reported for each end
         for place, came, fault in _by_one_number(rows, max(1, numbers), each_place_once=rare):
+            if fault not in faults:
+                continue
             look = partial(_look, rows, place, came.choices[: came.drafted])
             if end in edges and is_below(edge, look, came.boundary.together, came.boundary.coarsest):
                 continue
@@ -231,6 +235,23 @@ def _rounds(
         if fault and came.error is not None and _is_ordinary(called, start):
             fault = ""
         yield came, fault
+
+
+def _of_true_zeros(rows: BoundaryCalls, faults: set[str]) -> tuple[BoundaryCalls, set[str]]:
+    """Return the rows with logits of -inf in the place of those that underflow, and the faults that are left with them.
+
+    A verifier that compares logarithms accepts a token of probability e^-2000 at u = 0, as it should.
+    """
+    variant = rows.called.here.variant
+    if not faults or variant.process is None:
+        return rows, faults
+    masked = variant._replace(process=partial(_masked, variant.process))
+    other = rows._replace(called=rows.called._replace(here=rows.called.here._replace(variant=masked)))
+    return other, faults & {fault for _, fault in _rounds(other)}
+
+
+def _masked(process: Callable[[Task], Task], task: Task) -> Task:
+    return with_true_zeros(process(task))
 
 
 def _look(rows: BoundaryCalls, only: int | None, drafts: tuple[int, ...], apart: float) -> Look:

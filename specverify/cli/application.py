@@ -105,12 +105,15 @@ def check_certificate_command(
     tables: Annotated[
         int, option("Random tables per place to run the algorithm on.", "--tables", check_count, "the tables", 0)
     ] = 50,
+    replay: Annotated[
+        bool, typer.Option("--replay", help="Run the subject of enumerations on numbers of the listed paths.")
+    ] = False,
 ) -> None:
     """Check a certificate of a proof or of enumerations by exact arithmetic, and run the algorithm of a proof."""
     from specverify.certificates import CertificateRefused, check_certificate
 
     try:
-        checked = check_certificate(file, tables)
+        checked = check_certificate(file, tables, replayed=replay)
     except CertificateRefused as reason:
         say(console, f"refused: {reason}")
         raise typer.Exit(REFUTED) from reason

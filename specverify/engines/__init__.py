@@ -1,7 +1,8 @@
-"""Engines: libraries that decode, examined as they are. Each is a folder that ends in one ``ENGINE``: what it is.
+"""Engines: libraries that decode, examined unmodified. Each is a folder that defines one ``ENGINE``.
 
-Other packages bring theirs by an entry point in the group ``specverify.engines``, named by the prefix. Nothing outside
-a folder knows what is inside, and saying what an engine is imports nothing of it: the command line asks all of them.
+Other packages register an engine by an entry point in the group ``specverify.engines``; the name of the entry point is
+the prefix. No module outside a folder imports from it. An ``ENGINE`` can be read without importing the library, because
+the command line lists all engines.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ OF_THE_CORE = ("reference", "mutant")
 
 
 class Table(NamedTuple):
-    """A name that stands for many subjects, ``TABLE/NAME`` each."""
+    """A name for many subjects, ``TABLE/NAME`` each."""
 
     summary: str
     names: Callable[[], Iterable[str]]
@@ -34,7 +35,7 @@ class Table(NamedTuple):
 
 
 class Reproducer(NamedTuple):
-    """What writes a failure of an engine's call as a script that needs the engine alone."""
+    """Functions that write a failing call of an engine as a script that needs the engine alone."""
 
     script: Callable[[Any, Fault], str]
     """``script(source, fault)``, of an ``EngineProgram.source``: the script; raises ``fault.NoScript``. It prints what
@@ -46,12 +47,12 @@ class Reproducer(NamedTuple):
 
 
 def no_passes(_: Any) -> Passes | None:
-    """Know no model: what an engine says that hands out no models whose passes could be remembered."""
+    """Return None: the default of ``Engine.passes`` for an engine whose forward passes cannot be cached."""
     return None
 
 
 class Engine(NamedTuple):
-    """One engine: what it is called, what of it can be examined, and what only it knows."""
+    """One engine: its name, its subjects, the function that loads them, and its optional services."""
 
     name: str
     """As its documentation calls it."""
@@ -73,10 +74,11 @@ class Engine(NamedTuple):
 
 
 def sampled_engine(package: str, *, name: str, requirement: str, call: str) -> Engine:
-    """Return the engine of a folder whose draws nobody can answer; ``package`` is the folder's ``__name__``.
+    """Return the engine of a folder whose draws cannot be answered, so it is only sampled.
 
-    Its module ``rows`` has a function ``rows() -> {NAME: subjects.decoding.Row}``, and may import the engine. ``call``
-    says what is sampled, as its documentation calls it.
+    ``package`` is the ``__name__`` of the folder. Its module ``rows`` has a function ``rows() -> {NAME:
+    subjects.decoding.Row}``, and may import the engine. ``call`` is the sampled call, by the name in the documentation
+    of the library.
     """
     prefix = package.rpartition(".")[2]
     summary = f"every way in which it speculates, in every situation: {prefix}:all/NAME each"
@@ -97,7 +99,7 @@ def _sampled_row(rows: Callable[[], Mapping[str, Any]], call: str, name: str) ->
 
 
 class FoundEngines(NamedTuple):
-    """Every engine there is."""
+    """All engines: the usable ones, and the reason for each one that cannot be used."""
 
     engines: Mapping[str, Engine]
     """Prefix -> engine."""
@@ -107,7 +109,10 @@ class FoundEngines(NamedTuple):
 
 @cache
 def found_engines() -> FoundEngines:
-    """Return the engines of this package and of all installed ones; what is wrong with one concerns no other."""
+    """Return the engines of this package and of all installed packages.
+
+    An error in one engine does not affect the others.
+    """
     engines, unusable = dict[str, Engine](), dict[str, str]()
     for prefix, places in sorted(_places().items()):
         try:
@@ -119,7 +124,10 @@ def found_engines() -> FoundEngines:
 
 
 def engine_subjects() -> dict[str, str]:
-    """Return the subjects of all engines and what they are. They are loaded when asked for: they need their engine."""
+    """Return subject name -> summary for all engines.
+
+    Subjects are loaded on request, because they import their engine.
+    """
     return {
         f"{prefix}:{name}": summary
         for prefix, engine in found_engines().engines.items()
@@ -128,7 +136,7 @@ def engine_subjects() -> dict[str, str]:
 
 
 def tables() -> dict[str, str]:
-    """Return the names that stand for many subjects, and what for."""
+    """Return table name -> summary for all engines."""
     return {
         f"{prefix}:{name}": table.summary
         for prefix, engine in found_engines().engines.items()
@@ -137,7 +145,7 @@ def tables() -> dict[str, str]:
 
 
 class _Wrong(Exception):  # noqa: N818 - reads as the sentence it is
-    """What was found is no engine, and why."""
+    """An entry point is not a valid engine; the message is the reason."""
 
 
 def _engine(prefix: str, places: list[str]) -> Engine:
@@ -155,7 +163,7 @@ def _engine(prefix: str, places: list[str]) -> Engine:
 
 
 def _places() -> dict[str, list[str]]:
-    """Return prefix -> where its engine is, ``module:attribute``; one place, unless packages are at odds."""
+    """Return prefix -> places of its engine, ``module:attribute``; more than one if packages conflict."""
     result: dict[str, list[str]] = {}
     for prefix, place in (*((point.name, point.value) for point in entry_points(group=GROUP)), *_own_places()):
         listed = result.setdefault(prefix, [])
@@ -165,10 +173,10 @@ def _places() -> dict[str, list[str]]:
 
 
 def _own_places() -> Iterator[tuple[str, str]]:
-    """Yield our own folders as they are.
+    """Yield (prefix, place) of the engines in this folder.
 
-    Entry points are read from what is installed, which may be of another day than this code: a checkout on PYTHONPATH,
-    or one that was installed in place before it had this folder. An engine of ours is there if its folder is.
+    Entry points describe the installed version, which may differ from this code: a checkout on PYTHONPATH, or an
+    editable install from before the folder existed. Therefore our own engines are found by their folders.
     """
     for item in pkgutil.iter_modules(__path__, f"{__name__}."):
         engine: Engine = import_module(item.name).ENGINE

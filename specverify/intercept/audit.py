@@ -193,7 +193,7 @@ def asked(
         questions.append(AnsweredQuestion(draw, where, cell))
 
 
-def asked_together(names: tuple[str, ...], before: Sequence[bool], *, others: bool, drawn: bool, where: str) -> str:
+def asked_together(names: tuple[str, ...], before: Sequence[bool], *, others: bool, drawn: bool, place: str) -> str:
     """Record a comparison of a quantity made of several draws. Return why reuse cannot be decided, or "".
 
     ``before`` are the earlier answers about the same quantity; ``others`` states that its draws have answered about
@@ -203,7 +203,7 @@ def asked_together(names: tuple[str, ...], before: Sequence[bool], *, others: bo
     audit: Audit | None = mode().audit
     if audit is None:
         return ""
-    sides = [audit.sides.setdefault((names, where or caller(), answer), set()) for answer in before]
+    sides = [audit.sides.setdefault((names, place or caller(), answer), set()) for answer in before]
     for each in sides:
         each.add(drawn)
     if others or any(len(each) == 2 for each in sides):

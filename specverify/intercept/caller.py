@@ -15,11 +15,50 @@ from typing import Any
 
 import numpy as np
 
-from specverify.intercept.run import RUNS
+from specverify.intercept.run import PROCESS, RUNS
 
 NOWHERE = "unknown place"
 _COMPILED = "<string>"
 """The file of code that was compiled from a string."""
+_INSIDE = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
+"""Functions that belong to the function around them."""
+
+
+class DrawLine(str):
+    """File and line of a draw. It equals and hashes as this text; the line that called its function comes with it."""
+
+    __slots__ = ("called_from",)
+    called_from: str
+    """Empty where no other foreign code called the function that draws."""
+
+    def in_full(self) -> str:
+        """Return the line, with that of its caller where several lines call the function that draws."""
+        several = len(PROCESS.callers.get(self, ())) > 1 and self.called_from
+        return f"{self} called from {self.called_from}" if several else str(self)
+
+
+def draw_line() -> DrawLine:
+    """Return the line of the foreign code that draws, and the line that called its function."""
+    traced = RUNS.lines[-1]() if RUNS.lines else ""
+    frame, name = (None, "") if traced else _foreign_frame_and_name()
+    result = DrawLine(traced or (NOWHERE if frame is None else f"{name}:{frame.f_lineno}"))
+    result.called_from = "" if frame is None else _line_of_call(frame)
+    PROCESS.callers.setdefault(result, set()).add(result.called_from)
+    return result
+
+
+def _line_of_call(frame: FrameType) -> str:
+    """Return the line of the foreign code that called the function of a frame, or nothing where others called it."""
+    answered, outer = jax_is_answered(), frame
+    while outer.f_code.co_name in _INSIDE and outer.f_back is not None:
+        outer = outer.f_back
+    back = outer.f_back
+    while back is not None and not is_own(back.f_code.co_filename):
+        name = _name_if_foreign(file_of(back), answered)
+        if name:
+            return f"{name}:{back.f_lineno}"
+        back = back.f_back
+    return ""
 
 
 def file_of(frame: FrameType) -> str:

@@ -22,6 +22,8 @@ from specverify.intercept.recorded_numbers import Item, NotRecorded, items_of
 from specverify.intercept.recorder import Record, Recorder
 from specverify.intercept.run import RUNS, nobody_answers
 from specverify.intercept.symbolic.continuous import Continuous, Extreme, Joined
+from specverify.intercept.symbolic.steps import FLOOR
+from specverify.intercept.symbolic.together import VALUE_OF
 from specverify.laws.rounding import FLOAT32
 from specverify.reference import Draws, Pmf, Site
 
@@ -123,9 +125,9 @@ class Coupled:
                 raise self._part(f"{name} asks with weights {masses.tolist()}, drawn from {weights.tolist()}")
         return item.outcome
 
-    def agree(self, one: int, other: int, name: str) -> None:
+    def agree(self, outcome: int, pmf: Any, item: Item, name: str) -> None:
         """Raise ``Parted`` if two recorded draws are examined as one."""
-        if one != other:
+        if outcome != self.outcome(pmf, item, name):
             raise self._part(f"{name} is examined as a draw made before, which gave another outcome")
 
     def cell(self, uniform: Any, pmf: Any, lies: Callable[[float], int]) -> int:
@@ -191,7 +193,7 @@ class Coupled:
         """Return the recorded integer: with many outcomes a share in float64 does not determine it."""
         outcome, steps = self._numbers[id(of.uniform)].item.outcome, of.steps
         added = int(steps[2].number) if len(steps) == 3 and steps[2].name == "plus" else 0
-        plainly = [step.name for step in steps] in (["times", "floor"], ["times", "floor", "plus"])
+        plainly = [step.name for step in steps] in (["times", FLOOR.name], ["times", FLOOR.name, "plus"])
         return int(otherwise) if outcome is None or not plainly else outcome + added
 
     def evaluate(self, of: Any) -> float:
@@ -203,7 +205,7 @@ class Coupled:
             result = self.value(of.uniform)
         elif isinstance(of, Joined):
             one, other = map(self.evaluate, of.operands)
-            result = float({"add": one + other, "multiply": one * other, "maximum": max(one, other)}[of.name])
+            result = float(VALUE_OF[of.name](one, other))
         else:
             return float(of)
         for step in of.steps:
@@ -225,7 +227,8 @@ class Coupled:
 
     def left(self) -> str:
         """Return the first call of the plain run that was not made again; nothing if all were."""
-        return f"{self._records[0]} was not made again" if self._records else ""
+        drawing = (record for record in self._records if _draws(record))
+        return next((f"{record} was not made again" for record in drawing), "")
 
     # What it finds
 
@@ -276,6 +279,14 @@ class Coupled:
     def _part(self, what: str) -> Parted:
         self.parted.append(what)
         return Parted(what)
+
+
+def _draws(record: Record) -> bool:
+    """Return whether a call drew a number: of a shape without elements none is drawn."""
+    try:
+        return bool(items_of(record))
+    except NotRecorded:
+        return True
 
 
 __all__ = ["Coupled", "NotRecorded", "Parted"]

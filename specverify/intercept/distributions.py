@@ -29,7 +29,7 @@ from specverify.intercept.caller import caller
 from specverify.intercept.cpython.patches import full
 from specverify.intercept.refusals import NeedsValue
 from specverify.intercept.symbolic.continuous import MOST_OUTCOMES
-from specverify.intercept.symbolic.primitives import applied, result
+from specverify.intercept.symbolic.primitives import OF_SCALARS, Operations, result
 from specverify.intercept.symbolic.uniform import refusal
 from specverify.laws import rounding
 from specverify.reference import Draws, Site
@@ -65,6 +65,8 @@ class Boundary:
         With ``apart`` a number that would be at the end is that far from it, measured in probability.
         """
         self._values = values
+        self.has_values = values is not None
+        """Whether every number has a value of its own, as in a run without symbolic numbers."""
         self._end, self._only, self._apart = end, only, apart
         self.coarsest = 0.0
         """The largest probability that one of the numbers at the end has exactly that value."""
@@ -180,10 +182,6 @@ def boundary_of(forced: Forced) -> Boundary | None:
 
 
 # Laws
-
-
-Apply: TypeAlias = Callable[..., Any]
-"""``apply(name, *operands)`` computes an operation of the table: of numbers and random ones, or of noise vectors."""
 REQUIRED = object()
 """In the place of the default of a parameter that has none."""
 Parameters: TypeAlias = Mapping[str, Any]
@@ -194,7 +192,7 @@ class Distribution(NamedTuple):
     """A law that is a monotone function of one uniform or exponential number, for every library."""
 
     image: Callable[..., Any]
-    """``image(apply, noise, *parameters)``."""
+    """``image(x, noise, *parameters)``, in operations ``x`` of the table."""
     exponential: bool = False
     """Whether the noise is an exponential of rate 1, else uniform."""
     standard: tuple[float, ...] | None = None
@@ -214,23 +212,23 @@ MOST_WHOLE = 2.0**62
 """The largest whole number at an end."""
 
 
-def _logit(apply: Apply, u: Any) -> Any:
+def _logit(x: Operations, u: Any) -> Any:
     """Return ``log(u / (1 - u))``; its extreme values are those of u."""
-    odds = apply("subtract", apply("reciprocal", apply("maximum", u, SMALLEST)), 1.0)
-    return apply("negative", apply("log", odds))
+    odds = x.subtract(x.reciprocal(x.maximum(u, SMALLEST)), 1.0)
+    return x.negative(x.log(odds))
 
 
-def _moved(apply: Apply, noise: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
+def _moved(x: Operations, noise: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
     if np.ndim(scale) == 0 and scale == 0:
         return loc
-    return apply("add", apply("multiply", noise, scale), loc)
+    return x.add(x.multiply(noise, scale), loc)
 
 
 def _of_logistic(law: str) -> Callable[..., Any]:
     """Return the image of a law that is made of a logistic number: see ``steps.RULES``."""
 
-    def image(apply: Apply, u: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
-        return _moved(apply, apply(f"{law}_of_logistic", _logit(apply, u)), loc, scale)
+    def image(x: Operations, u: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
+        return _moved(x, getattr(x, f"{law}_of_logistic")(_logit(x, u)), loc, scale)
 
     return image
 
@@ -238,33 +236,33 @@ def _of_logistic(law: str) -> Callable[..., Any]:
 _normal = _of_logistic("normal")
 
 
-def _beta(apply: Apply, u: Any, a: Any, b: Any) -> Any:
+def _beta(x: Operations, u: Any, a: Any, b: Any) -> Any:
     """Return a power of a uniform: one of the parameters is 1."""
     if 1 not in (a, b):
         raise refusal("parameters", "a beta law is answered where one of its parameters is 1 and both are numbers")
-    return apply("power", u, 1 / a) if b == 1 else apply("subtract", 1.0, apply("power", u, 1 / b))
+    return x.power(u, 1 / a) if b == 1 else x.subtract(1.0, x.power(u, 1 / b))
 
 
-def _trials(apply: Apply, drawn: Any, chance: Any) -> Any:
+def _trials(x: Operations, drawn: Any, chance: Any) -> Any:
     with np.errstate(divide="ignore"):
-        waits = apply("divide", drawn, -np.log1p(-chance))
-    return apply("add", apply("floor", waits), 1.0)
+        waits = x.divide(drawn, -np.log1p(-chance))
+    return x.add(x.floor(waits), 1.0)
 
 
-def _triangular(apply: Apply, u: Any, left: Any, mode: Any, right: Any) -> Any:
+def _triangular(x: Operations, u: Any, left: Any, mode: Any, right: Any) -> Any:
     """Return one of two roots; on which side of the mode it is, is drawn."""
-    if apply is not applied or not left <= mode <= right or left == right:
+    if x is not OF_SCALARS or not left <= mode <= right or left == right:
         raise refusal("parameters", "a triangular law is answered one by one, and where left <= mode <= right")
     width = right - left
     if result("less", u, (mode - left) / width):
-        return _moved(apply, apply("sqrt", u), left, math.sqrt(width * (mode - left)))
-    return _moved(apply, apply("sqrt", apply("subtract", 1.0, u)), right, -math.sqrt(width * (right - mode)))
+        return _moved(x, x.sqrt(u), left, math.sqrt(width * (mode - left)))
+    return _moved(x, x.sqrt(x.subtract(1.0, u)), right, -math.sqrt(width * (right - mode)))
 
 
 _LOC: Parameters = {"loc": 0.0, "scale": 1.0}
 DISTRIBUTIONS: dict[str, Distribution] = {
     "logistic": Distribution(
-        lambda apply, u, loc, scale: _moved(apply, _logit(apply, u), loc, scale),
+        lambda x, u, loc, scale: _moved(x, _logit(x, u), loc, scale),
         standard=(0.0, 1.0),
         numpy={"logistic": _LOC},
     ),
@@ -285,7 +283,7 @@ DISTRIBUTIONS: dict[str, Distribution] = {
         python={"gauss": {"mu": 0.0, "sigma": 1.0}, "normalvariate": {"mu": 0.0, "sigma": 1.0}},
     ),
     "lognormal": Distribution(
-        lambda apply, u, mean, sigma: apply("exp", _normal(apply, u, mean, sigma)),
+        lambda x, u, mean, sigma: x.exp(_normal(x, u, mean, sigma)),
         standard=(0.0, 1.0),
         in_pairs=True,
         numpy={"lognormal": {"mean": 0.0, "sigma": 1.0}},
@@ -310,22 +308,22 @@ DISTRIBUTIONS: dict[str, Distribution] = {
         torch={"geometric_": {"p": REQUIRED}},
     ),
     "pareto": Distribution(
-        lambda apply, drawn, a: apply("expm1", apply("divide", drawn, a)),
+        lambda x, drawn, a: x.expm1(x.divide(drawn, a)),
         exponential=True,
         numpy={"pareto": {"a": REQUIRED}},
     ),
     "power": Distribution(
-        lambda apply, drawn, a: apply("exp", apply("divide", apply("negative", drawn), a)),
+        lambda x, drawn, a: x.exp(x.divide(x.negative(drawn), a)),
         exponential=True,
         numpy={"power": {"a": REQUIRED}},
     ),
     "rayleigh": Distribution(
-        lambda apply, drawn, scale: apply("multiply", apply("sqrt", apply("multiply", drawn, 2.0)), scale),
+        lambda x, drawn, scale: x.multiply(x.sqrt(x.multiply(drawn, 2.0)), scale),
         exponential=True,
         numpy={"rayleigh": {"scale": 1.0}},
     ),
     "weibull": Distribution(
-        lambda apply, drawn, a: apply("power", drawn, 1 / a), exponential=True, numpy={"weibull": {"a": REQUIRED}}
+        lambda x, drawn, a: x.power(drawn, 1 / a), exponential=True, numpy={"weibull": {"a": REQUIRED}}
     ),
 }
 """By name. The names of parameters, and their defaults, are those of each library."""

@@ -13,6 +13,7 @@ from specverify.intercept.coupled import Coupled
 from specverify.intercept.cpython.aliases import aliases_answered
 from specverify.intercept.cpython.patches import threads_enter, threads_replaced
 from specverify.intercept.distributions import Boundary, Forced, boundary_of
+from specverify.intercept.gathered import Gathered
 from specverify.intercept.numpy import numpy_answered_by, numpy_replaced
 from specverify.intercept.python import math_answers, random_answered_by, random_replaced
 from specverify.intercept.recorder import Recorder, records_in
@@ -23,7 +24,7 @@ from specverify.intercept.symbolic.buffers import arrays_answer
 from specverify.laws.draws import NotAFunctionOfItsDraws
 from specverify.reference import Draws, Pmf, Site
 
-_WANTS = ("SymbolicFloat", "SymbolicInt", "SeedSequence expects int", "dtype('O')", "holds references",
+_WANTS = ("SymbolicFloat", "SymbolicInt", "OutcomeNumber", "SeedSequence expects int", "dtype('O')", "holds references",
           "array of references",
           "format O not supported", "Object of type float is not", "Object of type int is not",
           "could not convert string to float: '?'", "its data is not allocated yet")  # fmt: skip
@@ -48,7 +49,7 @@ def answered_everywhere(draws: Draws, forced_uniform: Forced = None) -> Iterator
         import sympy  # noqa: F401, PLC0415 - torch imports it in the middle of a call, and it calls random as it loads
     with (
         open_block() as block,
-        mode_with(coupled=draws) if isinstance(draws, Coupled) else nullcontext(),
+        mode_with(coupled=draws) if isinstance(draws, Coupled | Gathered) else nullcontext(),
         nullcontext(Unanswered(draws, block)) as asked,
         random_answered_by(asked, boundary),
         numpy_answered_by(asked, boundary),

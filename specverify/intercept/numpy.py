@@ -14,6 +14,7 @@ and the file and line that called it.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
@@ -22,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from specverify.intercept.caller import caller
+from specverify.intercept.caller import draw_line
 from specverify.intercept.cpython.patches import count_nonzero, methods_replaced, once, own_methods, replaced
 from specverify.intercept.distributions import (
     FINITE,
@@ -53,13 +54,14 @@ from specverify.intercept.distributions import (
 from specverify.intercept.recorder import Recorder
 from specverify.intercept.refusals import RuleDeclined, in_housekeeping
 from specverify.intercept.run import PROCESS, answering, nobody_answers
-from specverify.intercept.streams import Answers, AnswersOf, Call
+from specverify.intercept.streams import AnsweredCall, Answers, AnswersOf
 from specverify.intercept.symbolic.arrays import SymbolicArray, VectorArray, as_array, taken_out
 from specverify.intercept.symbolic.buffers import Buffer
 from specverify.intercept.symbolic.continuous import MOST_OUTCOMES, Continuous
-from specverify.intercept.symbolic.large import MANY, check_numbers, check_outcomes, large
+from specverify.intercept.symbolic.large import MANY, at_large_now, check_numbers, check_outcomes, large
 from specverify.intercept.symbolic.numbers import SymbolicFloat, SymbolicInt, asked, opened, settled, wrapped
-from specverify.intercept.symbolic.primitives import applied, applied_to_many
+from specverify.intercept.symbolic.outcome_numbers import OutcomeNumber
+from specverify.intercept.symbolic.primitives import OF_SCALARS, OF_VECTORS
 from specverify.intercept.symbolic.uniform import refusal
 from specverify.intercept.symbolic.vectors import uniforms
 from specverify.reference import Draws, Site
@@ -101,7 +103,7 @@ def _image(law: Distribution, noise: Any, given: list[Any]) -> Any:
     """Return the numbers of a law, made of noise: one number, an array, or very many."""
     if isinstance(noise, VectorArray) and noise.many is not None:
         with suppress(RuleDeclined):
-            return as_array(asked(law.image, applied_to_many, noise.many, *given))
+            return as_array(asked(law.image, OF_VECTORS, noise.many, *given))
     noise = taken_out(noise)
     if not isinstance(noise, np.ndarray):
         return _number(law, noise, given)
@@ -115,7 +117,7 @@ def _image(law: Distribution, noise: Any, given: list[Any]) -> Any:
 
 
 def _number(law: Distribution, noise: Any, given: list[Any]) -> Any:
-    result = asked(law.image, applied, opened(noise), *given)
+    result = asked(law.image, OF_SCALARS, opened(noise), *given)
     if not isinstance(result, float | int):
         return wrapped(result)
     return np.int64(min(result, MOST_WHOLE)) if law.whole else np.float64(result)
@@ -143,8 +145,8 @@ class NumpyGenerator:
 
     def _asked(
         self, function: str, advance: Callable[[], Any], parameters: Any = None, *, in_pairs: bool = False
-    ) -> tuple[Call, Site]:
-        site: Site = (f"{self._name}.{function}", caller())
+    ) -> tuple[AnsweredCall, Site]:
+        site: Site = (f"{self._name}.{function}", draw_line())
         in_pairs = in_pairs and self._kind is np.random.RandomState
         return self._answers.asked(self._real, site, f"{function}{parameters or ''}", advance, in_pairs=in_pairs), site
 
@@ -269,7 +271,10 @@ class NumpyGenerator:
         if replace and dimensions == 1 and number > _POOL and np.asarray(a).dtype != object:  # which may have no order
             a, which = np.unique(a, return_inverse=True)
             number, pmf = len(a), np.bincount(which, pmf)
-        _check_enumerated(name, int(count_nonzero(pmf)))
+        possible = int(count_nonzero(pmf))
+        _check_enumerated(name, possible)
+        if size is None and dimensions == 0 and possible > 1 and may_stand() and not self._has_values():
+            return OutcomeNumber(draws.outcome(pmf, (*site, 0)))
         count = 1 if size is None else math.prod(np.atleast_1d(size).tolist())
         if replace:
             result = [draws.categorical(pmf, (*site, position)) for position in range(count)]
@@ -280,9 +285,13 @@ class NumpyGenerator:
         else:
             result = one_by_one(draws, site, pmf, count)
         if size is None and dimensions == 0:
-            return np.int64(result[0])
+            return int(result[0])
         places = result[0] if size is None else np.array(result, dtype=np.int64).reshape(size)
         return np.take(np.arange(number) if dimensions == 0 else np.asarray(a), places, axis)
+
+    def _has_values(self) -> bool:
+        """Return whether random numbers have values, as in a run without symbolic ones."""
+        return self._answers.boundary is not None and self._answers.boundary.has_values
 
     def binomial(self, n: Any, p: Any, size: Any = None) -> Any:
         check_numbers(f"{self._name}.binomial", size)
@@ -391,6 +400,14 @@ def _check_enumerated(call: str, number: int) -> None:
     """Refuse more outcomes than are followed one by one, unless they are kept together."""
     if number > MOST_OUTCOMES and not large(number):
         raise refusal("too-many-outcomes", f"{call} has {number} outcomes, more than can be enumerated")
+
+
+def may_stand() -> bool:
+    """Return whether code of this process can be given an ``OutcomeNumber``.
+
+    torch and JAX pass integers to C++, which takes them by their type.
+    """
+    return not ("torch" in sys.modules or "jax" in sys.modules or at_large_now())
 
 
 def _followed(number: int, size: Any) -> bool:

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from specverify.intercept.caller import caller
+from specverify.intercept.caller import caller, draw_line
 from specverify.intercept.cpython import patches
 from specverify.intercept.cpython.patches import once, replaced
 from specverify.intercept.distributions import (
@@ -42,12 +42,12 @@ from specverify.intercept.distributions import (
 from specverify.intercept.recorder import Recorder
 from specverify.intercept.refusals import NeedsValue, give, in_housekeeping
 from specverify.intercept.run import PROCESS, answering
-from specverify.intercept.streams import Answers, AnswersOf, Call
+from specverify.intercept.streams import AnsweredCall, Answers, AnswersOf
 from specverify.intercept.symbolic.arrays import narrowed_elements
 from specverify.intercept.symbolic.continuous import Continuous
 from specverify.intercept.symbolic.large import check_numbers, check_outcomes, large
 from specverify.intercept.symbolic.numbers import SymbolicFloat, SymbolicInt, of_operands, wrapped
-from specverify.intercept.symbolic.primitives import OF_MATH, applied
+from specverify.intercept.symbolic.primitives import OF_MATH, OF_PYTHON, OF_SCALARS
 from specverify.intercept.symbolic.uniform import refusal
 from specverify.reference import Draws, Site
 
@@ -69,9 +69,9 @@ _SYSTEM_BYTES = random.SystemRandom.randbytes
 
 def _asked(
     generator: Any, function: str, advance: Callable[[], Any], parameters: Any = "", *, in_pairs: bool = False
-) -> tuple[Call, Site]:
+) -> tuple[AnsweredCall, Site]:
     answers = _answers()
-    site: Site = (f"random.{function}{answers.name(generator, '')}", caller())
+    site: Site = (f"random.{function}{answers.name(generator, '')}", draw_line())
     return answers.asked(generator, site, f"{function}{parameters}", advance, in_pairs=in_pairs), site
 
 
@@ -138,7 +138,7 @@ def _drawn_from(method: str, law: Distribution, parameters: Parameters) -> Calla
             low, high, mode = given
             given = [low, (low + high) / 2 if mode is None else mode, high]
         try:
-            return wrapped(law.image(applied, noise, *given))
+            return wrapped(law.image(OF_SCALARS, noise, *given))
         except NeedsValue as refused:
             raise refused.during(f"random.{method}", caller()) from None
 
@@ -279,10 +279,11 @@ def random_answered_by(draws: Draws, forced_uniform: Forced = None) -> Iterator[
 
 
 def _modf(value: SymbolicFloat) -> Any:
-    whole = of_operands("trunc", value)
+    whole = of_operands(OF_PYTHON["int"].name, value)
     return of_operands("subtract", value, whole), whole
 
 
+_LOGARITHM = math.log
 _OWN: dict[str, Callable[..., Any]] = {"modf": _modf}
 
 
@@ -295,8 +296,8 @@ def _of_math(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
         try:
             if name in _OWN:
                 return _OWN[name](*args)
-            if name == "log" and len(args) == 2:
-                return of_operands("log", args[0]) / real(args[1])
+            if len(args) == 2 and real is _LOGARITHM:
+                return of_operands(known, args[0]) / real(args[1])
             return of_operands(known, *args)
         except NeedsValue as refused:
             raise refused.during(f"math.{name}", caller()) from None

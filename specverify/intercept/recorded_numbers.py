@@ -284,13 +284,14 @@ def _torch_integers_like(result: Any, _: Any, *ends: int) -> Iterator[Item]:
     yield from _torch_integers(result, *ends)
 
 
-_ENDS = {"float64": 2**53 + 1, "float32": 2**24 + 1, "float16": 2**11 + 1, "bfloat16": 2**8 + 1, "int64": 2**63 - 1,
+ENDS = {"float64": 2**53 + 1, "float32": 2**24 + 1, "float16": 2**11 + 1, "bfloat16": 2**8 + 1, "int64": 2**63 - 1,
          "int32": 2**31, "int16": 2**15, "int8": 2**7, "uint8": 2**8, "bool": 2}  # fmt: skip
+"""By dtype, how many whole numbers ``random_`` draws from."""
 
 
 def _torch_random(result: Any, _: Any, *ends: int | None) -> Iterator[Item]:
     given = tuple(end for end in ends if end is not None)
-    begin, end = given if len(given) == 2 else (0, given[0] if given else _ENDS[_dtype(result)])
+    begin, end = given if len(given) == 2 else (0, given[0] if given else ENDS[_dtype(result)])
     yield from _whole(result.cpu().long().numpy(), begin, end - begin)
 
 

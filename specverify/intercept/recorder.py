@@ -65,13 +65,27 @@ class Recorder:
         """Return what the method of a library returns, and record it unless it draws nothing."""
         if name in NOT_DRAWING or name in PASSED_THROUGH:
             return real(generator, *given, **named)
+        place = caller()
+
+        def draw(drawing: Any, *arguments: Any, **options: Any) -> Any:
+            result = real(drawing, *arguments, **options)
+            drawn = arguments[0] if name == "shuffle" else result
+            record = Record(library, name, given, named, copy(drawn), place)
+            values = self.given_for(record)
+            if values is not None:
+                drawn = _filled(drawn, values)
+                record = record._replace(result=copy(drawn))
+            self.keep(record)
+            return None if name == "shuffle" else drawn
+
         with nobody_answers():
             if name in IN_PLACES:
-                places, result = _in_places(name, real, generator, given, named)
-            else:
-                result = places = real(generator, *given, **named)
-        self.keep(Record(library, name, given, named, copy(places), caller()))
-        return result
+                return _in_places(name, draw, generator, given, named)[1]
+            return draw(generator, *given, **named)
+
+    def given_for(self, _record: Record) -> Any:
+        """Return values in the place of those that a call drew; None leaves them."""
+        return None
 
     def keep(self, record: Record) -> None:
         """Add a record."""
@@ -90,6 +104,15 @@ class Recorder:
             seed = int(np.random.randint(2**31))  # noqa: NPY002 - it is what ``seeded`` seeds
         self.keys.append(sys.modules["jax"].random.PRNGKey(seed))
         return self.keys[-1]
+
+
+def _filled(result: Any, values: Any) -> Any:
+    """Return values in the shape and type of a result, in its own array if it is one."""
+    if isinstance(result, np.ndarray):
+        result[...] = np.reshape(values, result.shape)
+        return result
+    listed = values if isinstance(values, list) else np.ravel(values).tolist()
+    return listed if isinstance(result, list) else type(result)(listed[0])
 
 
 def _in_places(name: str, real: Callable[..., Any], generator: Any, given: Any, named: Any) -> tuple[Any, Any]:

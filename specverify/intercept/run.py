@@ -2,8 +2,8 @@
 
 ``RUNS`` holds what is open: blocks, the answers of each library, patches. Threads that existed before a block read it,
 so it belongs to the process and not to a context. When no block is open every field is empty, however the last one
-ended (``left_behind``). Options of a block (an audit, a real vocabulary) are a ``Mode``, which belongs to a context, so
-that a thread started inside has that of its block.
+ended (``left_behind``). Options of a block (an audit, a real vocabulary) are a ``RunMode``, which belongs to a context,
+so that a thread started inside has that of its block.
 
 ``PROCESS`` holds facts about this process that remain valid until they are searched again: where foreign code keeps
 generators and clocks, which of its functions need the value of a random number, what libraries computed.
@@ -100,6 +100,8 @@ class Process:
         """How many modules there were when the clocks were looked for."""
         self.requests, self.seeded = 0, False
         """Requests that were served, and whether the caller of the last one chooses its seed."""
+        self.callers: dict[str, set[str]] = {}
+        """Lines that draw, and the lines that call the functions they are in."""
         self.float_modules: dict[int, Any] = {}
         """Modules whose code has asked for the value of a random number."""
         self.float_code: dict[tuple[int, int], Any] = {}
@@ -152,7 +154,7 @@ def answering(library: str) -> Any:
     return answers[-1] if answers and not (silent and silent[-1] >= len(RUNS.blocks)) else None
 
 
-class Mode(NamedTuple):
+class RunMode(NamedTuple):
     """The options with which code runs."""
 
     audit: Any = None
@@ -167,8 +169,8 @@ class Mode(NamedTuple):
     """What gives every random number the value that a plain run recorded."""
 
 
-_ORDINARY = Mode()
-_MODE: ContextVar[Mode] = ContextVar("mode", default=_ORDINARY)
+_ORDINARY = RunMode()
+_MODE: ContextVar[RunMode] = ContextVar("mode", default=_ORDINARY)
 mode = _MODE.get
 
 

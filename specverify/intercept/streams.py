@@ -136,7 +136,7 @@ class Answers:
 
     def asked(
         self, generator: Any, site: Site, function: str, advance: Callable[[], Any], *, in_pairs: bool = False
-    ) -> Call:
+    ) -> AnsweredCall:
         """Return what answers one call of ``function``, and move the real generator on by ``advance``.
 
         ``in_pairs``: the function may return a number that the generator has kept from the call before.
@@ -156,7 +156,7 @@ class Answers:
                 state = None
         if pending is not None:
             state = "kept", pending
-        return Call(self._streams, self.draws, state and (type(generator).__name__, state), site, function)
+        return AnsweredCall(self._streams, self.draws, state and (type(generator).__name__, state), site, function)
 
     def set_by_program(self, generator: Any, change: Callable[[], Any]) -> Any:
         """Let the program seed a generator or restore a state; nothing is drawn."""
@@ -215,7 +215,7 @@ def _of_numpy(generator: Any) -> bool:
     return isinstance(generator, (np.random.Generator, np.random.RandomState))
 
 
-class Call:
+class AnsweredCall:
     """One call of a generator, answered: as ``Draws`` for outcomes, or by one uniform number."""
 
     def __init__(self, streams: Streams, draws: Draws, state: Hashable | None, site: Site, function: str) -> None:
@@ -242,9 +242,13 @@ class Call:
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
         """Return the next outcome that the call gives."""
-        draw = self._draw(site, (self._function, asarray(pmf).tobytes()))
-        outcome: int = Categorical(self._draws, pmf, site, draw=draw).value()
+        outcome: int = self.outcome(pmf, site).value()
         return outcome
+
+    def outcome(self, pmf: Pmf, site: Site) -> Categorical:
+        """Return the next outcome that the call gives, to be drawn when it is read."""
+        draw = self._draw(site, (self._function, asarray(pmf).tobytes()))
+        return Categorical(self._draws, pmf, site, draw=draw)
 
     def _draw(self, site: Site, way: Hashable) -> Draw:
         place = next(self._places)

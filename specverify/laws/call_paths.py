@@ -57,7 +57,7 @@ class CallPath(NamedTuple):
     rounding: Rounding
 
 
-class _Answered:
+class _OneRun:
     """Interpreter of one run. Coins follow ``choices``, then take their first outcome; wide draws take ``outcomes``."""
 
     def __init__(self, choices: tuple[int, ...], questions: tuple[Question, ...], outcomes: Mapping[int, int]) -> None:
@@ -115,7 +115,7 @@ def call_paths(program: Program) -> Iterator[CallPath]:
     choices: tuple[int, ...] = ()
     questions: tuple[Question, ...] = ()
     for _ in range(MOST_PATHS + 1):
-        answered = _Answered(choices, questions, {})
+        answered = _OneRun(choices, questions, {})
         try:
             result: CallPath | None = _ran(program, answered)
         except Exception:
@@ -135,7 +135,7 @@ def again(program: Program, path: CallPath, outcomes: Mapping[int, int]) -> Call
     Raises ``NotAFunctionOfItsDraws`` if the program then asks another question.
     """
     kept = {number: draw.outcome for number, draw in enumerate(path.wide)}
-    answered = _Answered(path.choices, path.questions, {**kept, **outcomes})
+    answered = _OneRun(path.choices, path.questions, {**kept, **outcomes})
     result = _ran(program, answered)
     if len(result.questions) > len(path.questions) or [draw.site for draw in result.wide] != [
         d.site for d in path.wide
@@ -144,7 +144,7 @@ def again(program: Program, path: CallPath, outcomes: Mapping[int, int]) -> Call
     return result
 
 
-def _ran(program: Program, answered: _Answered) -> CallPath:
+def _ran(program: Program, answered: _OneRun) -> CallPath:
     with collected() as seen:
         ending = program(answered)
     answered.finished()
@@ -152,7 +152,7 @@ def _ran(program: Program, answered: _Answered) -> CallPath:
     return CallPath(ending, _weight(answered), choices, questions, wide, seen.rounding())
 
 
-def _weight(answered: _Answered) -> float:
+def _weight(answered: _OneRun) -> float:
     weight = 1.0
     for question, choice in zip(answered.questions, answered.choices, strict=True):
         weight *= float(question.weights[choice])

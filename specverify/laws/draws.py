@@ -32,6 +32,8 @@ __all__ = [
 ]
 
 MOST_DECISIONS = 10_000
+MOST_OF_SITE = 100_000
+"""Draws that one line makes in a run of a tape; a program that makes more draws without end."""
 
 
 class NotAFunctionOfItsDraws(Exception):  # noqa: N818 - named for what it says of the subject
@@ -164,8 +166,10 @@ class Tape:
         return sum(self._seen.values())
 
     def uniform(self, site: Site) -> float:
-        """Return the uniform of the next occurrence of ``site``."""
+        """Return the uniform of the next occurrence of ``site``; raises ``NotAFunctionOfItsDraws`` behind the last."""
         occurrence = self._seen.get(site, 0)
+        if occurrence == MOST_OF_SITE:
+            raise NotAFunctionOfItsDraws(f"more than {MOST_OF_SITE} draws in one run at {site}: it draws without end")
         self._seen[site] = occurrence + 1
         key = (site, occurrence)
         if key not in self._uniforms:

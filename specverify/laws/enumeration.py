@@ -17,16 +17,18 @@ from typing import Any, NamedTuple
 
 from specverify.base.arguments import argument_error, check_integer
 from specverify.laws.law import Coverage, Law
-from specverify.laws.paths import PROBES, Path, estimated_paths, outcomes_of, paths
+from specverify.laws.paths import Path, estimated_paths, outcomes_of, paths
 from specverify.laws.rounding import FLOAT64, Rounding, worst
 from specverify.laws.rounding import after as one_after
 from specverify.reference import Decoder, Draws, State, Tokens
 
 DEFAULT_RUNS = 200_000
+FIRST_PATHS = 256
+"""Paths of a first round after which the number of the others is estimated, by a few more runs."""
 
 
 class EnumerationTooLarge(Exception):  # noqa: N818 - reads as the sentence it is
-    """The enumeration would need far more runs than the budget. Raised before it starts."""
+    """The enumeration would need far more runs than the budget. Raised after the first few runs, if at all."""
 
 
 class _Reached(NamedTuple):
@@ -97,13 +99,13 @@ def decoder_law(decoder: Decoder, prompt: Tokens, budget: int = DEFAULT_RUNS) ->
 
     States are expanded in the order of their length: a round adds at least one token, so the probability of a state is
     complete before its expansion. Raises ``EnumerationTooLarge`` if the first round alone is estimated beyond ten times
-    the budget; only a first round of more paths than the estimate needs is estimated.
+    the budget; only a first round of more than ``FIRST_PATHS`` paths is estimated.
     """
     if not isinstance(decoder, Decoder):
         raise argument_error("the decoder", decoder, "a Decoder, as an algorithm's build makes it")
     check_integer(budget, "the budget")
     start = decoder.init(prompt)
-    few = min(PROBES, budget)
+    few = min(FIRST_PATHS, budget)
     waiting: dict[int, dict[State, _Reached]] = defaultdict(dict)
     waiting[len(start.tokens)][start] = _Reached(1)
     law: dict[Tokens, Any] = {}

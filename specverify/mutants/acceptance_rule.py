@@ -151,7 +151,7 @@ block_matched_then_drawn = planted(
 
 
 def block_mode_token_formulas_verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Ask from the longest prefix down, by min(1, p/q) of its last token alone; the residual is (p - q)+."""
+    """Test prefixes from the longest down, by min(1, p/q) of the last token alone; the residual is (p - q)+."""
     for length in range(len(draft.tokens), -1, -1):
         p = target(prefix + draft.tokens[:length])
         owed = p if length == len(draft.tokens) else residual(p, draft.pmfs[length])
@@ -267,7 +267,7 @@ def block_ratio_token_residual(draws: Draws, target: LanguageModel, prefix: Toke
 def cascade_defers_the_wrong_way(task: Task, rule: str = "opt", alpha: Any = Fraction(1, 2), gamma: int = 4) -> Decoder:
     """The cascade of (q, p) in place of (p, q), still drafted from q.
 
-    A speculative cascade whose deferral rule is asked with the two models exchanged.
+    A speculative cascade whose deferral rule gets the two models exchanged.
     """
     exchanged = cascade(task._replace(target=draft_model(task), draft=task.target), rule, alpha)
     return with_verifier(speculative_sampling)(task._replace(target=exchanged), gamma)
@@ -606,9 +606,9 @@ def inverted_ratio(draws: Draws, target: LanguageModel, prefix: Tokens, draft: D
     killed_by="law_is_declared",
 )
 def judge_sees_the_prompt(task: Task, correct: Pairs = (), gamma: int = 4) -> Decoder:
-    """Judge decoding whose judge is not told the drafts before.
+    """Judge decoding whose judge does not get the previous drafts.
 
-    The judge is asked about the last committed token instead of the token before the draft: wrong inside a block.
+    The judge gets the last committed token instead of the token before the draft: wrong inside a block.
     """
 
     def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
@@ -683,7 +683,7 @@ def match_then_fresh_sample(draws: Draws, target: LanguageModel, prefix: Tokens,
 )
 @from_parts
 def predicted_rejection_dropped(task: Task, threshold: Any = 0, gamma: int = 20) -> Parts:
-    """Look at the last token too, and drop it.
+    """Test the last token too, and drop it.
 
     SpecDec++ takes back a last token that its head would have rejected.
     """

@@ -258,7 +258,7 @@ def packed_by_another_rule(p: Any, q: Any, draft_tokens: Any, lengths: Any) -> l
 def padding_rows_written(row: int) -> int | None:
     """Return the first slots of the memory.
 
-    Rows that only fill up the pass are copied as if they belonged to somebody, over the first request's entries.
+    Padding rows of the pass are copied as if they belonged to a request, over the first request's entries.
     """
     return row
 
@@ -326,7 +326,7 @@ def placeholder_verified(p: Any, q: Any, draft_tokens: Any, lengths: Any) -> lis
 def residual_of_the_first_row(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
     """Speculative sampling with one residual for the batch.
 
-    What replaces a rejected draft comes from the residual of the batch's first row.
+    The replacement of a rejected draft comes from the residual of the batch's first row.
     """
     rng, result = np.random.default_rng(), []
     for row, drafts in enumerate(draft_tokens.tolist()):

@@ -202,7 +202,7 @@ def stops_on_the_target_verify(draws: Draws, target: LanguageModel, prefix: Toke
 
 
 def stops_on_the_target_build(task: Task, gamma: int = 4) -> Decoder:
-    """Speculative sampling that looks at p while it drafts."""
+    """Speculative sampling that reads p while it drafts."""
     return with_verifier(stops_on_the_target_verify)(task, gamma)
 
 
@@ -235,7 +235,7 @@ target_drawn_in_both_branches = Control(
 
 
 def tokens_in_floats_verify(p: Any, q: Any, draft_tokens: Any, lengths: Any) -> Any:
-    """Speculative sampling of rows into an array of zeros, whose type nobody chose."""
+    """Speculative sampling of rows into an array of zeros with the default dtype."""
     emitted = np.zeros((len(p), p.shape[1])) - 1
     for row, tokens in enumerate(ragged(p, q, draft_tokens, lengths)):
         emitted[row, : len(tokens)] = tokens

@@ -113,7 +113,7 @@ def last_token_matched_repeatedly(grammar: Grammar, matcher: Matcher, new: Token
 def mask_of_finished(grammar: Grammar, matcher: Matcher) -> bool:
     """Return whether the grammar is on.
 
-    Drafts run past the end of the grammar, and a mask is asked of the matcher that has finished.
+    Drafts run past the end of the grammar, and the finished matcher is queried for a mask.
     """
     return matcher.active[-1]
 

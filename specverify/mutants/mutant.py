@@ -1,4 +1,4 @@
-"""The shape of a planted bug: a subject with one thing wrong, where it was seen, and the check that must see it."""
+"""The type of a planted bug: a subject with one fault, the record of the fault, and the check that must detect it."""
 
 from __future__ import annotations
 

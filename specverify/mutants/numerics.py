@@ -105,7 +105,7 @@ def replacement(rng: Any, p: Any, q: Any) -> int:
 def empty_residual_divided(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
     """Speculative sampling row by row, with nothing in place of an empty residual.
 
-    A residual is divided by its sum without a look at it: of two kernels' rows of one softmax it may be empty.
+    A residual is divided by its sum without a test for 0: of two kernels' rows of one softmax it may be empty.
     """
     rng, result = np.random.default_rng(), []
     for row, drafts in enumerate(draft_tokens.tolist()):
@@ -242,7 +242,7 @@ def nan_swallowed(p: Any, q: Any, draft_tokens: Any) -> list[int]:
 
     NaN of 0/0 and 0 times infinity is taken for no excess: tokens that q excludes are never recovered.
 
-    Where nothing else is left the first index wins, whatever p says of it.
+    If nothing else is left, the first index is chosen, for any p.
     """
     return decided(np.random.default_rng(), p, q, draft_tokens.tolist(), weights=excess_by_ratio)
 

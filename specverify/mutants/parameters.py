@@ -118,7 +118,7 @@ def candidates_cut_at_1024_likeliest(p: Any, q: Any) -> Any:
 def candidates_cut_at_1024(p: Any, q: Any, draft_tokens: Any) -> list[int]:
     """Speculative sampling that replaces by one of 1024 candidates.
 
-    A kernel sorts no more than 1024 candidates, and draws among those whatever top-k says.
+    A kernel sorts at most 1024 candidates, and draws among these for every top-k.
     """
     return decided(np.random.default_rng(), p, q, draft_tokens.tolist(), weights=candidates_cut_at_1024_likeliest)
 

@@ -74,7 +74,7 @@ class _Emitted(NamedTuple):
 
 
 class Engine:
-    """Decodes one request after another, and returns what it is asked for beside the tokens."""
+    """Decodes one request after another, and returns the requested values beside the tokens."""
 
     def __init__(self, scenario: EngineScenario, fault: str = "", rng: Any = np.random) -> None:
         """``rng`` has ``random()``."""

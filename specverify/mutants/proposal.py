@@ -59,7 +59,7 @@ def declaring(
     declared: Callable[[Tokens], Pmf | None],
     verify: Verifier = speculative_sampling,
 ) -> Decoder:
-    """Return the decoder that drafts from ``sampled`` and says it was ``declared``."""
+    """Return the decoder that drafts from ``sampled`` and declares ``declared``."""
     drafter = model_drafter(sampled)
 
     def propose(draws: Draws, state: Any, prefix: Tokens, count: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
@@ -276,7 +276,7 @@ def q_row_off_by_one(task: Task, gamma: int = 4) -> Decoder:
     examples=SHORT,
 )
 def raw_draft_declared(task: Task, gamma: int = 4) -> Decoder:
-    """Speculative sampling whose drafter samples its top token set only and does not say so.
+    """Speculative sampling whose drafter samples only its top token set and declares the whole q.
 
     Tokens are drawn from a truncated q while the raw q is declared: the ratio is off by the truncated mass.
     """

@@ -1,15 +1,21 @@
-"""Planted bugs of the agreement between ranks."""
+"""Class P: several ranks of an engine do not agree.
+
+Planted bugs of the serving engine, and ``ranked(fault, scenario)``: a small engine on one of the ranks of
+``scenario.group``. Without a fault rank 0 decides each round and the ranks agree. ``RANKS`` are its faults, each with
+the record of the defect or "plausible".
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
 import numpy as np
 
 from specverify.mutants.numpy_verifiers import decided, drawn, planted_verifier
 from specverify.mutants.serving.planted import engine_part
 from specverify.reference import Draws, Tokens
+from specverify.subjects.made_engine import EngineScenario
 
 
 def earliest(corpus: Tokens, tokens: Tokens, count: int) -> Tokens:
@@ -66,15 +72,15 @@ def scheduled_while_in_flight(ready: Sequence[int], step: int, rotates: bool) ->
     return (*ready, *ready)
 
 
-RANKS = 2
+SHARDS = 2
 
 
 def sharded(weights: Any) -> float:
     """Return a drawn token: the shard that holds it, and its place there behind the shard's begin."""
     token, size = drawn(np.random.default_rng(), weights), len(weights)
-    begins = [-(-rank * size // RANKS) for rank in range(RANKS)]
-    rank = max(rank for rank in range(RANKS) if begins[rank] <= token)
-    return token - begins[rank] + rank * size / RANKS
+    begins = [-(-rank * size // SHARDS) for rank in range(SHARDS)]
+    rank = max(rank for rank in range(SHARDS) if begins[rank] <= token)
+    return token - begins[rank] + rank * size / SHARDS
 
 
 @planted_verifier(
@@ -93,3 +99,80 @@ def shards_begin_at_fractions(p: Any, q: Any, draft_tokens: Any) -> list[float]:
     kept = result[:-1]
     bonus = len(kept) == len(draft_tokens)
     return [*kept, sharded(p[-1])] if bonus else [*kept, float(result[-1])]
+
+
+RANKS: Final[Mapping[str, tuple[str, str]]] = {
+    "a generator on each rank": ("ranks", "vLLM issue #17498, PR #17509"),
+    "one seed, and rows of each rank": ("ranks", "plausible"),
+    "bonus drawn on each rank": ("ranks", "plausible"),
+    "drafts of each rank": ("ranks", "vLLM issue #31154, PRs #31288, #31307"),
+    "a collective call for each token of a rank": ("ranks", "plausible"),
+}
+"""Fault -> (the promise that it breaks, its record)."""
+Draw = Callable[[], float]
+RNG: Any = np.random
+"""The generator of the library, which is in another state on each rank."""
+
+
+def inverse(pmf: Any, uniform: float) -> int:
+    """Return the token at a uniform."""
+    return min(int(np.searchsorted(np.cumsum(pmf), uniform, side="right")), len(pmf) - 1)
+
+
+def one_round(models: EngineScenario, text: Tokens, draw: Draw) -> Tokens:
+    """Return one draft and its verification, on one rank."""
+    q, p = models.draft(text), models.target(text)
+    draft = inverse(q, draw())
+    if draw() < p[draft] / q[draft]:
+        return draft, inverse(models.target((*text, draft)), draw())
+    return (inverse(_owed(p, q), draw()),)
+
+
+def decoded(models: EngineScenario, new_of: Callable[[Tokens], Tokens]) -> Tokens:
+    """Return the new tokens; ``new_of(text)`` are those of one round."""
+    new: Tokens = ()
+    while len(new) < models.horizon:
+        new += tuple(new_of(models.prompt + new))
+    return new[: models.horizon]
+
+
+def ranked(fault: str, models: EngineScenario) -> Callable[..., Tokens]:
+    """Return the engine of one rank, with a fault or with none."""
+    group: Any = models.group
+
+    def of_one_seed(seed: int) -> Tokens:
+        draw = np.random.default_rng(seed).random
+        return decoded(models, lambda text: one_round(models, text, draw))
+
+    if fault == "one seed, and rows of each rank":
+        return of_one_seed
+
+    def new_of(text: Tokens) -> Tokens:
+        if fault == "drafts of each rank":
+            return _of_own_draft(models, text)
+        new = one_round(models, text, RNG.random)
+        if fault == "a generator on each rank":
+            return new
+        if fault == "bonus drawn on each rank":
+            kept = tuple(group.broadcast(new[:1]))
+            return (*kept, inverse(models.target(text + kept), RNG.random()))
+        if fault == "a collective call for each token of a rank":
+            return tuple(group.broadcast(token) for token in new)
+        return tuple(group.broadcast(new))
+
+    return lambda: decoded(models, new_of)
+
+
+def _of_own_draft(models: EngineScenario, text: Tokens) -> Tokens:
+    """Return a token: each rank drafts for itself, and the verdict of rank 0 is of its own draft."""
+    group: Any = models.group
+    q, p = models.draft(text), models.target(text)
+    draft = inverse(q, RNG.random())
+    if group.broadcast(bool(RNG.random() < p[draft] / q[draft])):
+        return (draft,)
+    return (int(group.broadcast(inverse(_owed(p, q), RNG.random()))),)
+
+
+def _owed(p: Any, q: Any) -> Any:
+    left = np.maximum(p - q, 0)
+    return left / left.sum() if left.sum() > 0 else p

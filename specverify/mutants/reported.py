@@ -59,7 +59,7 @@ def discarded_samples_not_counted(
 ) -> Fraction:
     """Return the probability by a row as much too early as there were chunks.
 
-    Each chunk of a prompt yields a sample that is thrown away, and the offsets of the probabilities do not know it.
+    Each chunk of a prompt yields a sample that is thrown away, and the offsets of the probabilities are not adjusted.
     """
     return rows[max(index - chunks, 0)][token]
 
@@ -128,6 +128,6 @@ def prompt_rows_shifted_by_drafts(rows: Sequence[ExactPmf], prompt: Tokens, draf
 def prompt_rows_uninitialised(rows: Sequence[ExactPmf], prompt: Tokens, drafts: int) -> tuple[Fraction, ...]:
     """Return what an array holds before anything is written.
 
-    The prompt's probabilities are asked for, and come from rows that nothing was written to.
+    The requested probabilities of the prompt come from rows that were never written.
     """
     return (ZERO,) * len(prompt)

@@ -360,7 +360,7 @@ def residual_of_last_row(draws: Draws, target: LanguageModel, prefix: Tokens, dr
 def row_of_another_position(task: Task, gamma: int = 4) -> Decoder:
     """Two phases; the row that is supplied is always that of position 0.
 
-    The cloud asks for the row of q at the rejection and is sent the block's first one.
+    The cloud requests the row of q at the rejection and receives the first row of the block.
     """
     q = draft_model(task)
 

@@ -1,7 +1,7 @@
 """An engine of a few lines, for bugs that span rounds: it draws its drafts itself, and can be looked into.
 
 Its models are order-1 tables of dyadic numbers, so float64 is exact; after token 2 both are equal. ``TableEngine``
-decodes ``HORIZON`` tokens after ``PROMPT``. ``forwards`` is told every pass of the target, as if there were a cache.
+decodes ``HORIZON`` tokens after ``PROMPT``. ``forwards`` records every pass of the target, as if there were a cache.
 """
 
 from __future__ import annotations

@@ -259,7 +259,7 @@ def state_after_last_draft(before: Tokens, states: tuple[Tokens, ...], drafts: i
 def state_carried_between_requests(before: Tokens, rejected: int) -> Tokens:
     """Return the state of the request before.
 
-    What the last request left in its slot is neither rewound nor cleared when the next one begins.
+    The data of the previous request in its slot are neither rewound nor cleared when the next request begins.
     """
     return before
 
@@ -287,7 +287,7 @@ class _Forgotten:
 def state_forgets_its_round(task: Task, gamma: int = 4) -> Decoder:
     """Speculative sampling with a flag outside the state's equality.
 
-    What the next round does depends on something the state does not hold: whether the last round rejected a draft.
+    The next round depends on data outside the state: whether the last round rejected a draft.
 
     After a rejection the next token is the target's argmax. The flag travels in an object that equals every other, so
     equal looking states have different futures; merging them would compute a wrong law.

@@ -78,7 +78,8 @@ def block_kept_whole(ends: Callable[[int], bool], new: Tokens, accepted: int, mo
 def block_left_in_slot(held: int, block: int) -> int:
     """Return the entries of the accepted block before its cut.
 
-    The accepted block is put into the slot first and never trimmed: the next turn begins behind tokens nobody saw.
+    The accepted block is put into the slot first and never trimmed: the next turn begins after tokens that were never
+    returned.
     """
     return block
 
@@ -118,7 +119,7 @@ def budget_without_the_prompt(task: Task, gamma: int = 4) -> Decoder:
 def cap_before_stop(ends: Callable[[int], bool], new: Tokens, accepted: int, most: int) -> tuple[int, bool]:
     """Return the block up to the cap if it reaches it.
 
-    If a stop and the cap on new tokens fall into one block, the cap is looked at first and the stop never.
+    If a stop and the cap on new tokens fall into one block, the cap is tested first and the stop is never tested.
     """
     return (most, True) if len(new) >= most else cut(ends, new, accepted, most)
 
@@ -150,7 +151,7 @@ def clipped_by_free_space(gamma: int, left: int) -> int:
 def drafts_beyond_context(gamma: int, left: int) -> int:
     """Return the number asked for.
 
-    The lookup drafter does not know how long the context may be and proposes past its end.
+    The lookup drafter ignores the maximal length of the context and proposes tokens past its end.
     """
     return gamma
 
@@ -223,7 +224,7 @@ def first_token_not_checked(
 ) -> Decoder:
     """NASD whose first token comes from a plain draw without a stop.
 
-    The token of the prefill is not looked at: a text that ends at once goes on.
+    The token of the prefill is not tested: a text that ends at once goes on.
     """
     inner = correct("nasd").build(task, order, gamma, filler_top_k, backoff)
 
@@ -288,7 +289,7 @@ def one_token_too_many(task: Task, gamma: int = 4) -> Decoder:
 def only_last_token_stops(ends: Callable[[int], bool], new: Tokens, accepted: int, most: int) -> tuple[int, bool]:
     """Return the whole block, finished if its last token ends the text.
 
-    The stopping criterion looks at the last committed token: an end of sequence inside a block is passed over.
+    The stopping criterion reads only the last committed token: an end of sequence inside a block is passed over.
     """
     count = min(len(new), most)
     return count, ends(count) or count >= most
@@ -325,7 +326,7 @@ def several_ends_by_id(ends: Callable[[int], bool], new: Tokens, accepted: int, 
 def stop_of_the_target_ignored(ends: Callable[[int], bool], new: Tokens, accepted: int, most: int) -> tuple[int, bool]:
     """Return the block up to a draft that ends the text.
 
-    Accepted drafts are searched for the end of sequence; the token that the target adds is not looked at.
+    Accepted drafts are searched for the end of sequence; the token that the target adds is not tested.
     """
     return cut(lambda count: count <= accepted and ends(count), new, accepted, most)
 

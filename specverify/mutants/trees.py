@@ -356,7 +356,7 @@ def k_seq_without_rho(task: Task, sequences: int = 4, depth: int = 4, bits: Any 
 
 
 def likeliest_first(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
-    """Try the siblings in the order of p: the order then tells what was drawn."""
+    """Try the siblings in the order of p: the order then depends on the drawn tokens."""
     order = sorted(range(len(tokens)), key=lambda k: -p[tokens[k]])
     return try_in_turn(draws, p, tuple(tokens[k] for k in order), tuple(pmfs[k] for k in order), depth)
 
@@ -519,7 +519,7 @@ def padding_is_a_token(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
 
     Short paths are padded with token 0: where the target wants 0 behind a leaf, the padding is accepted as a draft.
 
-    The token is right by luck. What follows it is read at row -1, which is the last node's.
+    The token is right by luck. The next token is read at row -1, which belongs to the last node.
     """
     indices, candidates = along_paths(parents, tokens, padding=0)
     wanted = p[indices].argmax(-1)
@@ -886,7 +886,7 @@ def ties_to_the_first_path_verify(draws: Draws, target: LanguageModel, prefix: T
     examples=({"paths": 2, "depth": 1},),
 )
 def ties_to_the_first_path(task: Task, paths: int = 3, depth: int = 1) -> Decoder:
-    """GBV of one level, whatever depth is asked for.
+    """GBV of one level, at every requested depth.
 
     GBV caps p/q at 1, takes the first drafted of equal paths, and declares an order in which the id decides.
     """
@@ -896,7 +896,7 @@ def ties_to_the_first_path(task: Task, paths: int = 3, depth: int = 1) -> Decode
 
 
 def top_k_tree_soft_q_pick(draws: Draws, q: Pmf, earlier: Tokens, width: int, site: Site) -> Child | None:
-    """Take the most probable token and say that it was drawn."""
+    """Take the most probable token and declare it as drawn."""
     child = most_likely(draws, q, earlier, width, site)
     return None if child is None else Child(child.token, q)
 

@@ -306,7 +306,7 @@ def known(pmf: Pmf) -> Pmf:
 def residual_within_the_subset(task: Task, gamma: int = 4) -> Parts:
     """Speculative sampling of a drafter without the last token.
 
-    The drafter knows fewer tokens, and the residual is taken over those: the others are never recovered.
+    The drafter has fewer tokens, and the residual is taken over these: the others are never recovered.
     """
     draft = draft_model(task)
     verify = accept_or_replace(

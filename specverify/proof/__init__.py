@@ -1,16 +1,16 @@
-"""Proofs for all p and q of what the exact checks show for some: the reference functions run on unknown reals.
+"""Proofs for all p and q: the reference functions run on unknown reals. The exact checks cover some p and q.
 
-For every text that can come out, its mass is a sum over paths of quotients of polynomials, each counted where its
-conditions are met; ``sums.decide_sign`` shows that it is the expected one wherever the pmfs are pmfs. A refutation is a
-set of rational rows, and counts only after the ordinary enumeration, with fractions, has found the same two masses.
+The mass of every possible text is a sum over paths of quotients of polynomials, each with conditions.
+``sums.decide_sign`` shows that the sum equals the expected mass for all valid pmfs. A refutation is a set of rational
+rows. It counts only after the ordinary enumeration, with fractions, gives the same two masses.
 
-One round is proved, for every number of remaining tokens from 1 to gamma + 1; more of them change nothing for a decoder
-that drafts at most gamma deep. Where its rounds depend on the text only through the rows of its models, the text the
-round begins with does not matter, since all rows are free: its joint law over any number of rounds is then the target's
-by induction on the round. Where a drafter reads the text itself (n-grams), every text up to three tokens is taken, and
-the statement says so. What a decoder remembers between rounds, such as a cache, one round from a fresh state does not
-show: ``joint`` proves whole decodes of up to gamma + 3 tokens, several rounds of them. End-of-sequence tokens, which
-cut what is committed, are left to the exact checks.
+The proof covers one round, for every number of remaining tokens from 1 to gamma + 1; a larger number changes nothing
+for a decoder that drafts at most gamma tokens. If the rounds depend on the text only through the rows of the models,
+the first text does not matter, since all rows are free. The joint law over any number of rounds is then the target's,
+by induction on the round. If a drafter reads the text itself (n-grams), every text of up to three tokens is covered,
+and the statement mentions this limit. One round from a fresh state does not cover data that a decoder keeps between
+rounds, such as a cache. ``joint`` proves whole decodes of up to gamma + 3 tokens in several rounds. Not covered:
+end-of-sequence tokens, which cut the committed text; the exact checks cover them.
 """
 
 from __future__ import annotations

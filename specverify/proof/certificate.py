@@ -2,8 +2,8 @@
 
 ``specverify.certificates`` checks them and shares no code with this module but the shape of the file. A place is a text
 and a number of tokens left. Its tree is the one that ``search`` walks: draws with their weights, comparisons with both
-answers. What z3 only asserts is written down as a sum that anybody can multiply out (``contradiction``): a branch that
-no p and q takes, a weight that is never negative, a cell in which both masses agree.
+answers. Each claim of z3 is written as a sum that can be multiplied out (``contradiction``): a branch that no p and q
+takes, a weight that is never negative, a cell in which both masses agree.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Writer:
         self._contradictions = Contradictions(self._number)
 
     def places(self, progress: Callable[[str], None]) -> list[Node]:
-        """Return every place that the statement speaks of."""
+        """Return every place that the statement covers."""
         places, reads_draft = self._after((0,), progress)
         if reads_draft:
             return places
@@ -141,7 +141,7 @@ class Writer:
         known: list[SignCondition],
         paths: list[_ProofPath],
     ) -> Node:
-        """Return the node as the certificate has it, its branches that are left out with their reasons."""
+        """Return the node of the certificate; branches that are left out have their reasons."""
 
         def shown(condition: SignCondition) -> Any:
             return self._contradiction([*axioms, *known, condition])
@@ -195,7 +195,7 @@ class Writer:
         axioms: list[SignCondition],
         solver: Feasibility,
     ) -> Node:
-        """Return why the paths with this outcome add up to the target's probability of it."""
+        """Return the evidence that the paths with this outcome add up to the target's probability."""
         terms, written = [], []
         for end, path in enumerate(paths):
             if path.tokens != outcome[: len(path.tokens)]:
@@ -291,7 +291,7 @@ class Writer:
 
 
 def _insert(root: Node, steps: Sequence[Any], tokens: Tokens) -> None:
-    """Add one path to a tree whose branches are found by their answers."""
+    """Add one path to a tree whose branches are indexed by their answers."""
     node = root
     for question, weights, answer, answers in steps:
         if not node:

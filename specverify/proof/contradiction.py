@@ -1,9 +1,8 @@
-"""Reasons that no point meets some conditions, as sums that anybody can multiply out.
+"""Proofs that no point satisfies some conditions, as sums that can be multiplied out.
 
-Each condition is written as g > 0, g >= 0 or e = 0. Linear arithmetic over the rationals looks for
-``sum of c * product of g's + sum of h * e = 0`` with c >= 0 and a positive term: then the conditions contradict each
-other. Products of one condition are tried first, then of two, then of three. A contradiction that needs a higher degree
-is not found.
+Each condition is written as g > 0, g >= 0 or e = 0. Linear arithmetic over the rationals looks for ``sum of c * product
+of g's + sum of h * e = 0`` with c >= 0 and a positive term: then the conditions contradict each other. Products of one
+condition are tried first, then of two, then of three. A contradiction that needs a higher degree is not found.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ class Contradictions:
     """Finds contradictions among conditions; ``number_of`` gives a cofactor its number in the certificate."""
 
     def __init__(self, number_of: Callable[[Polynomial], int]) -> None:
-        """Answers are remembered, since the same few conditions contradict each other in many places."""
+        """Results are cached, since the same few conditions contradict each other in many places."""
         self._number_of = number_of
         self._known: dict[frozenset[SignCondition], tuple[Written, list[SignCondition]] | None] = {}
 

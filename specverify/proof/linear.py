@@ -1,6 +1,6 @@
 """Statements about every rule at once: the rule itself is unknown, and the conditions on it are linear.
 
-What a rule does with one drafted token is a matrix of masses, ``k[d][v]`` for d drafted and v emitted. Losslessness,
+The effect of a rule on one drafted token is a matrix of masses, ``k[d][v]`` for d drafted and v emitted. Losslessness,
 acceptance and total variation are linear in it, so the best rule is bounded by linear arithmetic, for all p and q.
 """
 
@@ -21,7 +21,7 @@ GRID = 4
 
 
 class Sought(NamedTuple):
-    """What a counterexample meets, and the q it is about where that is known."""
+    """The conditions of a counterexample, and its q if q is known."""
 
     conditions: list[Any]
     q: tuple[Fraction, ...] = ()
@@ -33,7 +33,7 @@ def _pmf(name: str, vocabulary: int) -> tuple[list[Any], list[Any]]:
 
 
 def _rule(q: list[Any]) -> tuple[list[list[Any]], list[Any]]:
-    """Return the masses of an unknown rule for drafts from q, and what they meet."""
+    """Return the masses of an unknown rule for drafts from q, and their conditions."""
     tokens = range(len(q))
     masses = [[z3.Real(f"k{drafted}_{emitted}") for emitted in tokens] for drafted in tokens]
     return masses, [z3.Sum(row) == mass for row, mass in zip(masses, q, strict=True)] + [
@@ -110,7 +110,10 @@ LINEAR: dict[str, tuple[Callable[[int], Iterator[Sought]], str]] = {
 
 
 def prove_linear(what: str, vocabulary: int, seconds: float) -> Proof:
-    """Ask for a rule against the statement; none means that it is proved. Refuted, ``figures`` hold the rule."""
+    """Search for a rule that violates the statement.
+
+    If there is none, the statement is proved; otherwise ``figures`` contain the rule.
+    """
     started = time.perf_counter()
     questions, says = LINEAR[what]
     said = " ".join(says.format(vocabulary=vocabulary).split())

@@ -1,4 +1,4 @@
-"""What a proof is about: a registry row or a planted bug, built for a gamma, also with any length rule in its place."""
+"""The subject of a proof: a registry row or a planted bug, for a gamma and optionally with any length rule."""
 
 from __future__ import annotations
 
@@ -114,11 +114,11 @@ def _first_variant(subject: Subject, name: str) -> Variant:
 
 
 def any_length(world: World, most: int) -> LengthRule:
-    """Return the length rule that asks an open question before each token: continue after this text, or not?
+    """Return a length rule whose answer before each token is open: continue after this text, or not?
 
     The answer may be any function of the text so far and of all pmfs, so a proof holds for every rule that decides
-    before a token is drawn, including random ones, as mixtures. Rules that read a token after it was drawn and keep it
-    decide about the next one.
+    before a token is drawn, including random ones, as mixtures. A rule that reads a drawn token and keeps it decides
+    about the next token.
     """
     text: list[Tokens] = [()]
 
@@ -134,7 +134,7 @@ def any_length(world: World, most: int) -> LengthRule:
 
 
 def _dropping(drafter: Drafter, world: World) -> Drafter:
-    """Return the drafter that takes its last token back where an open question about that token is answered yes."""
+    """Return a drafter that removes its last token if an open question about that token has the answer yes."""
 
     def propose(draws: Draws, state: Any, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
         draft = drafter.propose(draws, state, prefix, gamma, stop_after)

@@ -1,4 +1,4 @@
-"""What became of a statement about all p and q."""
+"""The result of an attempt to prove a statement about all p and q."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ProofStatus(StrEnum):
 
 
 class Proof(NamedTuple):
-    """A statement about all p and q, and what became of it."""
+    """A statement about all p and q, and its result."""
 
     subject: str
     what: str

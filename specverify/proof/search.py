@@ -40,7 +40,7 @@ LONGEST_TEXT = 3
 
 
 class ProofSearch:
-    """One attempt at one statement: what it has covered so far, and the clock."""
+    """One attempt at one statement: the part covered so far, and the time limit."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class ProofSearch:
         self._text = "the text (0,)"
 
     def run(self, what: str) -> Proof:
-        """Return the proof, the refutation, or what was covered and why no more."""
+        """Return the proof, the refutation, or the covered part and the reason for stopping."""
         try:
             reason, model = self._everywhere()
         except ProofOutOfTime:
@@ -116,7 +116,7 @@ class ProofSearch:
         return reason, model
 
     def _from(self, prompt: Tokens) -> tuple[str, Model | None, bool]:
-        """Return why the statement fails or stays open after ``prompt``, and whether the draft model was asked."""
+        """Return why the statement fails or stays open after ``prompt``, and whether the draft model was queried."""
         reads_draft = False
         longest = self._gamma + 1 + self._statement.beyond
         for horizon in range(longest if self._statement.one_place else 1, longest + 1):

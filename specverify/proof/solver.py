@@ -1,7 +1,7 @@
-"""Signs of polynomials under conditions: z3, asked for feasibility and for rational points.
+"""Signs of polynomials under conditions: z3 decides feasibility and returns rational points.
 
-Linear conditions go to an incremental solver of linear arithmetic. Where there are others, the linear part is asked
-first and its point is tried on them, so that the expensive solver is left with the rest.
+Linear conditions go to an incremental solver of linear arithmetic. If there are other conditions, the linear part is
+solved first and its point is tried on them; the expensive solver gets only the remaining cases.
 """
 
 from __future__ import annotations
@@ -81,15 +81,15 @@ class Feasibility:
         self._linear.pop()
 
     def mentioned(self) -> set[int]:
-        """Return the unknowns of all rows that a present condition speaks of."""
+        """Return the unknowns of all rows that occur in a current condition."""
         return {number for row in self._known for number in row.unknowns}
 
     def feasible(self, *conditions: SignCondition) -> bool:
-        """Return whether some point meets everything; True also where the solver cannot say."""
+        """Return whether some point satisfies all conditions; True also if the solver cannot decide."""
         return self._asked(conditions, feasible_only=True) is not None
 
     def point(self, *conditions: SignCondition) -> dict[int, Fraction] | str | None:
-        """Return a rational point that meets everything, None if none does, or why there is no answer of these two."""
+        """Return a rational point that satisfies all conditions, None if there is none, or why neither is known."""
         return self._asked(conditions)
 
     def _asked(

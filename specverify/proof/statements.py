@@ -1,4 +1,4 @@
-"""The statements: each says that two programs give every outcome the same mass, in every world.
+"""The statements: two programs give every outcome the same mass, in every world.
 
 A program runs once for every path and yields (outcome, share) pairs: the mass of an outcome is the sum over paths of
 weight times share. The same two programs run under unknown tables and, to replay a failure, under known ones.

@@ -23,7 +23,7 @@ LARGEST_DENOMINATOR = 16
 
 
 class ConditionalWeight(NamedTuple):
-    """A weight and when it counts; the conditions in ``drawn`` say no more than that a draw was possible."""
+    """A weight and its conditions; the conditions in ``drawn`` only state that a draw was possible."""
 
     weight: Any
     conditions: tuple[SignCondition, ...] = ()
@@ -31,7 +31,7 @@ class ConditionalWeight(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """A point at which the statement is false, or None and why there is no answer."""
+    """A point at which the statement is false, or None and the reason why it is undecided."""
 
     point: dict[int, Fraction] | None
     reason: str = ""

@@ -1,8 +1,8 @@
-"""Real numbers that are not known: quotients of polynomials that pass through NumPy object arrays.
+"""Symbolic real numbers: quotients of polynomials that pass through NumPy object arrays.
 
-Arithmetic is exact and builds larger quotients. A comparison has no answer, so it asks the run that the number belongs
-to; the run follows one answer now and the other in a later run, and remembers the condition. A denominator is always
-positive on the path of its run: dividing asks for its sign first, and dividing by zero raises as it does for fractions.
+Arithmetic is exact and builds larger quotients. A comparison has no fixed answer, so it queries the run of the number.
+The run follows one answer now and the other in a later run, and records the condition. A denominator is always positive
+on the path of its run: a division first determines its sign, and a division by zero raises, as with fractions.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ NEGATIVE, ZERO, POSITIVE = -1, 0, 1
 
 
 class NeedsNumber(Exception):  # noqa: N818 - reads as the sentence it is
-    """The program asked for the value of a probability, which a proof for all probabilities does not have."""
+    """The program needs the value of a probability, which does not exist in a proof for all probabilities."""
 
 
 class Oracle(Protocol):
-    """Who answers comparisons."""
+    """The interface that answers comparisons."""
 
     def holds(self, polynomial: Polynomial, signs: frozenset[int]) -> bool:
         """Return whether the sign of ``polynomial`` is one of ``signs`` on the path that is followed."""
@@ -99,7 +99,7 @@ class Real:
         return math.prod((self,) * exponent, start=Fraction(1))
 
     def inverse(self) -> Any:
-        """Return 1 divided by the number; asks for its sign, and raises ``ZeroDivisionError`` where it is 0."""
+        """Return 1 divided by the number; determines its sign, and raises ``ZeroDivisionError`` if it is 0."""
         if self._sign_in(ZERO):
             raise ZeroDivisionError("division by a probability that is 0 on this path")
         content, rest = primitive(self.numerator)

@@ -22,7 +22,7 @@ Outcome = TypeVar("Outcome")
 
 
 class NotAPmf(Exception):  # noqa: N818 - named for what it says of the subject
-    """A program drew from something that is no probability vector; ``point`` says where."""
+    """A program drew from weights that are no probability vector at ``point``."""
 
     def __init__(self, sentence: str, point: dict[int, Fraction]) -> None:
         """``point`` gives unknowns the values at which it happens."""
@@ -31,7 +31,7 @@ class NotAPmf(Exception):  # noqa: N818 - named for what it says of the subject
 
 
 class GuardedPath(NamedTuple, Generic[Outcome]):
-    """What came out, the weight, and when the path exists; ``drawn`` are the conditions that come from draws."""
+    """The outcome, weight and conditions of a path; ``drawn`` are the conditions that come from draws."""
 
     outcome: Outcome
     weight: Any
@@ -55,7 +55,7 @@ class PathStep:
 
     @property
     def condition(self) -> SignCondition | None:
-        """What holds where this is the answer; None if it always is."""
+        """The condition under which this is the answer; None if it always is."""
         return self.answers[self.index][1]
 
 
@@ -63,7 +63,7 @@ class PathDraws:
     """One path: the draws and the oracle of its numbers. Replays the steps it is given, then opens new ones."""
 
     def __init__(self, tables: UnknownTables, solver: Feasibility, steps: list[PathStep]) -> None:
-        """``steps`` is shared with the enumeration and grows as the program asks."""
+        """``steps`` is shared with the enumeration and grows with each query of the program."""
         self.tables, self._solver, self._steps = tables, solver, steps
         self.depth = 0
         self._signs: dict[Polynomial, frozenset[int]] = {}
@@ -202,6 +202,6 @@ def enter(solver: Feasibility, step: PathStep) -> None:
 
 
 def leave(solver: Feasibility, step: PathStep) -> None:
-    """Take it back."""
+    """Remove this condition again."""
     if step.condition is not None:
         solver.pop()

@@ -18,7 +18,7 @@ TARGET, DRAFT, CHOICE = "target", "draft", "choice"
 
 
 class UnknownRow(NamedTuple):
-    """Which pmf (or free choice) the unknowns ``first, first + 1, ...`` belong to, and what they always meet."""
+    """The pmf (or free choice) of the unknowns ``first, first + 1, ...``, and the conditions on them."""
 
     kind: str
     text: Tokens
@@ -48,7 +48,7 @@ class UnknownTables:
         return np.array([Real(run, entry) for entry in self.row(kind, text).entries], dtype=object)
 
     def axioms(self, number: int) -> tuple[UnknownRow, tuple[SignCondition, ...]]:
-        """Return the row of an unknown and what the entries of the row always meet."""
+        """Return the row of an unknown and the conditions that always hold for its entries."""
         return self._owners[number], self._owners[number].axioms
 
     def _made(self, kind: str, text: Tokens) -> UnknownRow:
@@ -67,7 +67,7 @@ class UnknownTables:
 
 
 class World(Protocol):
-    """What a statement is about: two models, and answers to questions that are left open."""
+    """The arguments of a statement: two models, and the answers to open questions."""
 
     @property
     def vocabulary(self) -> int:
@@ -87,7 +87,7 @@ class UnknownWorld:
     """All worlds at once, on one path: the rows of ``tables`` as numbers of ``run``."""
 
     def __init__(self, tables: UnknownTables, run: Oracle) -> None:
-        """A new one is made for every path, so that nothing a decoder remembers outlives its conditions."""
+        """A new one is created for every path, so that data stored by a decoder do not outlive its conditions."""
         self._tables, self._run, self.vocabulary = tables, run, tables.vocabulary
 
     def task(self, horizon: int, greedy: bool = False) -> Task:
@@ -134,7 +134,7 @@ def _one_hot(world: World) -> LanguageModel:
 
 
 def model_at(tables: UnknownTables, point: Mapping[int, Fraction]) -> Model:
-    """Return the tables at a point; rows of which it fixes nothing are left out."""
+    """Return the tables at a point, without rows that the point does not determine."""
     target: dict[Tokens, tuple[Fraction, ...]] = {}
     draft: dict[Tokens, tuple[Fraction, ...]] = {}
     choices: dict[tuple[Any, ...], bool] = {}
@@ -151,7 +151,7 @@ def model_at(tables: UnknownTables, point: Mapping[int, Fraction]) -> Model:
 
 
 def any_model(tables: UnknownTables, rng: random.Random) -> Model:
-    """Return tables with all the rows that were asked for, at random, about a quarter of the entries 0."""
+    """Return random tables with all queried rows; about a quarter of the entries are 0."""
     point: dict[int, Fraction] = {}
     for row in tables.rows.values():
         weights = [rng.choice((0, 1, 2, 3)) for _ in row.entries]

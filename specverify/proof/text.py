@@ -1,4 +1,4 @@
-"""A proof as text: what is proved, or the rows at which it fails and what comes out there."""
+"""A proof as text: the statement, or the rows at which it fails and the outcome there."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from specverify.proof.symbolic_tables import Model
 
 
 def proof_text(proof: Proof) -> str:
-    """Return the proof in a few lines: status, statement, model, and what it took."""
+    """Return the proof in a few lines: status, statement, model, and cost."""
     head = f"{proof.status}: {proof.what} of {proof.subject}, V = {proof.vocabulary}, gamma = {proof.gamma}"
     lines = [head, f"  {proof.statement}"]
     if proof.model is not None:

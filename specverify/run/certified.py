@@ -19,6 +19,7 @@ from specverify.laws.paths import Path as OnePath
 from specverify.laws.paths import outcomes_of, paths
 from specverify.laws.rounding import LARGEST, worst
 from specverify.reference import Draws, Tokens
+from specverify.run.certified_replays import DRAWN_BY_NAME, Replayable, replayable, replays_of
 from specverify.subjects.subject import EngineProgram, InScenario, Subject
 
 MOST_PATHS = 2_000
@@ -59,28 +60,37 @@ def write_certificates(
     check_integer(scenarios, "the number of scenarios")
     check_integer(most_paths, "the number of paths")
     result: list[dict[str, Any]] = []
-    for certificate in _certificates(subject, most_paths):
+    function = replayable(subject.name)
+    for certificate in _certificates(subject, most_paths, function):
         result.append(certificate)
         if len(result) == scenarios:
             break
     if not result:
         raise NothingToCertify(f"{subject.name} has no scenario that is enumerated within {most_paths} paths")
-    data = {"format": ENUMERATION, "subject": subject.name, "certificates": result}
+    head = function.head if function and any(each["replays"] for each in result) else {"no_replay": DRAWN_BY_NAME}
+    data = {"format": ENUMERATION, "subject": subject.name, **head, "certificates": result}
     file.write_text(json.dumps(data), encoding="utf-8")
     return len(result)
 
 
-def _certificates(subject: Subject, most_paths: int) -> Iterable[dict[str, Any]]:
+def _certificates(subject: Subject, most_paths: int, function: Replayable | None) -> Iterable[dict[str, Any]]:
     for variant in subject.variants:
         for scenario in sorted(subject.scenarios, key=lambda scenario: scenario.horizon < DRAFTING):
             here = InScenario(variant, scenario, subject.rational)
-            followed = _followed(whole_run(here.decoder, here.prompt), most_paths)
+            run = whole_run(here.decoder, here.prompt)
+            followed = _followed(run, most_paths)
             if followed:
-                yield _in_scenario(here, followed)
+                yield _with_replays(_in_scenario(here, followed), run, function)
     for program in subject.programs:
         certificate = _of_program(program, most_paths)
         if certificate:
-            yield certificate
+            with program.open() as run:
+                yield _with_replays(certificate, run, function)
+
+
+def _with_replays(certificate: dict[str, Any], run: Callable[[Draws], Any], function: Replayable | None) -> Any:
+    law = [tokens for tokens, _ in certificate["law"]]
+    return {**certificate, "replays": replays_of(run, function, law, _plain) if function else []}
 
 
 def _followed(program: Callable[[Draws], Any], most_paths: int) -> list[OnePath[Any]]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from enum import Enum
 from functools import partial
-from itertools import chain, takewhile
+from itertools import chain, islice, takewhile
 from typing import Any, NamedTuple
 
 from specverify.base.default_limits import SECONDS
@@ -32,8 +32,10 @@ from specverify.reference import Claim
 from specverify.run.cases import CaseTold, counted_cases, number_of_cases
 from specverify.run.quick import ChosenCases, in_quick, name_of_case, quick_cases
 from specverify.run.replays import identifier_of
-from specverify.subjects.subject import SettingRefused, Subject
+from specverify.subjects.subject import EngineProgram, SettingRefused, Subject
 
+OTHERS_FOR_CAUSE = 3
+"""Further cases of an engine that are examined for the cause, where the refuting one shows the difference alone."""
 FOR_SAMPLES = 0.25
 """The share of a subject's time that its exact checks leave to those that sample an engine."""
 
@@ -267,6 +269,8 @@ def _over_cases(subject: Subject, check: Check, checklist: Checklist, told: Case
             continue
         examined.append((case, examination))
         if examination.failed:
+            if _lacks_cause(examination):
+                examined += _with_cause(case, chosen.cases, conditions, quick=checklist.quick)
             break
     too_long = ", ".join(map(_words_of, passed[_NotExamined.OUT_OF_RUNS]))
     if too_long and not examined:
@@ -285,6 +289,28 @@ def _over_cases(subject: Subject, check: Check, checklist: Checklist, told: Case
         "notes": [*verdict.figures.get("notes", ()), *notes],
     }
     return verdict._replace(figures={**verdict.figures, **{name: value for name, value in more.items() if value}})
+
+
+def _lacks_cause(examination: Examination) -> bool:
+    return examination.counterexample is not None and not examination.counterexample.named
+
+
+def _with_cause(
+    failed: Case, cases: Iterable[Case], conditions: Conditions, *, quick: bool
+) -> list[tuple[Case, Examination]]:
+    """Return a further failure of an engine, with one text, that tells its cause; none where the first ones do not."""
+    others = (
+        case
+        for case in cases
+        if isinstance(case.situation, EngineProgram) and case.situation.split is None and case is not failed
+    )
+    for case in islice(others, OTHERS_FOR_CAUSE):
+        examination: Any = None
+        with suppress(Exception):  # the refutation stands, whatever another case raises
+            examination = _examine(case, conditions, quick=quick)
+        if isinstance(examination, Examination) and examination.failed and not _lacks_cause(examination):
+            return [(case, examination)]
+    return []
 
 
 def _examine(case: Case, conditions: Conditions, *, quick: bool) -> Examination | _NotExamined:
@@ -317,7 +343,8 @@ def _judge(subject: Subject, check: Check, examined: list[tuple[Case, Examinatio
     figures = _merged([examination.figures for _, examination in examined])
     figures["cases"] = len(examined)
     figures["rational"] = all(examination.rational for _, examination in examined)
-    failed = next(((case, item) for case, item in examined if item.failed), None)
+    failures = [(case, item) for case, item in examined if item.failed]
+    failed = min(failures, key=lambda failure: _lacks_cause(failure[1])) if failures else None
     unknown = next((item for _, item in examined if item.unknown), None)
     if failed:
         case, item = failed

@@ -110,7 +110,7 @@ class Answer(NamedTuple):
     """What the engine asked its models until then, for earlier requests too: ``("draft", tokens)``, say."""
 
 
-class Parted(NamedTuple):
+class SplitAnswer(NamedTuple):
     """An answer, split into tokens and values."""
 
     tokens: Any
@@ -119,23 +119,23 @@ class Parted(NamedTuple):
     """What holds the values: a mapping or an object; the answer itself where it holds both."""
 
 
-def part_answer(answer: Any, names: Sequence[str]) -> Parted:
+def part_answer(answer: Any, names: Sequence[str]) -> SplitAnswer:
     """Return the tokens of an answer and the object that holds its values."""
     answer = awaited(answer)
     if isinstance(answer, Stream):
         return _part_stream(answer, names)
     if _is_pair(answer):
-        return Parted(answer[0], answer[1])
+        return SplitAnswer(answer[0], answer[1])
     if type(answer) is tuple and len(answer) == len(names) + 1 and _holds_row(answer[0]):
-        return Parted(answer[0], dict(zip(names, answer[1:], strict=True)))
-    return Parted(answer, answer)
+        return SplitAnswer(answer[0], dict(zip(names, answer[1:], strict=True)))
+    return SplitAnswer(answer, answer)
 
 
-def _part_stream(answer: Stream, names: Sequence[str]) -> Parted:
+def _part_stream(answer: Stream, names: Sequence[str]) -> SplitAnswer:
     """Return the tokens of a stream and the values of its pieces, each piece a pair or an object."""
     parts = [part_answer(piece, names) for piece in answer.pieces]
     if not parts or any(part.tokens is part.beside and not _has_names(part.tokens) for part in parts):
-        return Parted(answer, answer)
+        return SplitAnswer(answer, answer)
     result: dict[str, Any] = {}
     for name in names:
         values = [value_of(part.beside, name) for part in parts]
@@ -148,7 +148,7 @@ def _part_stream(answer: Stream, names: Sequence[str]) -> Parted:
             result[name] = [item for value in given for item in ([value] if isinstance(value, str) else value)]
         elif given:
             result[name] = given[-1]
-    return Parted(Stream([part.tokens for part in parts]), result)
+    return SplitAnswer(Stream([part.tokens for part in parts]), result)
 
 
 def value_of(beside: Any, name: str) -> Any:

@@ -56,7 +56,7 @@ class CacheDifference(NamedTuple):
     said: str
 
 
-class _Held(NamedTuple):
+class _CacheState(NamedTuple):
     """A cache and the list of its expected content."""
 
     made: Any
@@ -65,7 +65,7 @@ class _Held(NamedTuple):
 
 def first_difference(cache: CacheUnderTest, operations: Sequence[Operation]) -> CacheDifference | None:
     """Apply the operations to a new cache and to a list; return the first difference, if any."""
-    all_held = [_Held(cache.make(), Tokens())]
+    all_held = [_CacheState(cache.make(), Tokens())]
     for number, (name, given) in enumerate(operations, start=1):
         done = tuple(operations[:number])
         try:
@@ -82,7 +82,7 @@ def first_difference(cache: CacheUnderTest, operations: Sequence[Operation]) -> 
     return None
 
 
-def _wrong(cache: CacheUnderTest, held: _Held, place: int) -> str | None:
+def _wrong(cache: CacheUnderTest, held: _CacheState, place: int) -> str | None:
     """Return the fault of a cache by ``place``: 0 is the cache, higher numbers are the copies in order."""
     who = f"copy {place}" if place else "it"
     if cache.recurrent:
@@ -98,7 +98,7 @@ def _wrong(cache: CacheUnderTest, held: _Held, place: int) -> str | None:
     return None if told == count else f"{who} says that it holds {told}, expected {count}"
 
 
-def _wrong_state(cache: CacheUnderTest, held: _Held, who: str) -> str | None:
+def _wrong_state(cache: CacheUnderTest, held: _CacheState, who: str) -> str | None:
     """Compare a recurrent state with that of a new cache that is fed the kept tokens one by one."""
     fresh = cache.make()
     for token in held.expected:
@@ -116,12 +116,12 @@ def _array(value: Any) -> Any:
     return value.detach().cpu().numpy() if hasattr(value, "detach") else value
 
 
-def _after(cache: CacheUnderTest, all_held: list[_Held], name: str, given: Any) -> list[_Held]:
+def _after(cache: CacheUnderTest, all_held: list[_CacheState], name: str, given: Any) -> list[_CacheState]:
     """Return the cache and its copies after one operation, which may change a cache in place or return a new one."""
 
-    def copied(held: _Held) -> _Held:
+    def copied(held: _CacheState) -> _CacheState:
         assert cache.fork is not None
-        return _Held(cache.fork(held.made), held.expected)
+        return _CacheState(cache.fork(held.made), held.expected)
 
     return _with_copies(all_held, name, lambda held, change: _changed(cache, held, change, given), copied)
 
@@ -140,10 +140,10 @@ def _with_copies(
     return [changed(first, name), *copies]
 
 
-def _changed(cache: CacheUnderTest, held: _Held, name: str, given: Any) -> _Held:
+def _changed(cache: CacheUnderTest, held: _CacheState, name: str, given: Any) -> _CacheState:
     if name == "append":
-        return _Held(_or_itself(cache.append(held.made, given), held.made), held.expected + given)
-    return _Held(_or_itself(cache.crop(held.made, given), held.made), held.expected[:given])
+        return _CacheState(_or_itself(cache.append(held.made, given), held.made), held.expected + given)
+    return _CacheState(_or_itself(cache.crop(held.made, given), held.made), held.expected[:given])
 
 
 def _or_itself(answer: Any, made: Any) -> Any:

@@ -132,7 +132,8 @@ def overwrite_inputs(call: KeptCall) -> None:
 
 def changed_answer(call: KeptCall) -> str | None:
     """Describe how the answer of a call has changed since; None if it is unchanged or can be read only once."""
-    if isinstance(call.answer, Iterator) or any(isinstance(row, Iterator) for row in call.answer):
+    rows = call.answer if isinstance(call.answer, list | tuple) else ()  # a tensor of inference mode has no iterator
+    if isinstance(call.answer, Iterator) or any(isinstance(row, Iterator) for row in rows):
         return None
     try:
         now = call.read(call.answer)

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from specverify.intercept.symbolic.deferred import Categorical, Deferred, Law, chosen, is_open, known
+from specverify.intercept.symbolic.outcome_numbers import OutcomeNumber, outcome_in
 from specverify.laws import rounding
 from specverify.laws.paths import Undecided
 from specverify.reference import Draws, Tokens, check_pmf
@@ -214,6 +215,8 @@ def _flat(array: Any) -> Any:
 
 def elements_of(item: Any) -> list[Any]:
     """Return the numbers of an item; symbolic ones unchanged."""
+    if type(item) is OutcomeNumber:
+        return [outcome_in(item)]
     if hasattr(item, "held"):
         return list(item.held().ravel())
     return _flat(item).tolist() if hasattr(item, "reshape") else [item]

@@ -18,6 +18,7 @@ from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 from specverify.intercept.symbolic.deferred import known
+from specverify.intercept.symbolic.outcome_numbers import outcome_in
 from specverify.reference import Tokens
 from specverify.reference.validation import shown
 from specverify.subjects.awaited import Stream, awaited
@@ -105,7 +106,7 @@ def elements_of_row(row: Any) -> list[Any]:
         return list(elements_of(row).ravel())
     if hasattr(row, "held"):
         return list(row.held().ravel())
-    return row.tolist() if hasattr(row, "tolist") else list(row)
+    return row.tolist() if hasattr(row, "tolist") else list(map(outcome_in, row))
 
 
 def grows(answer: Any) -> bool:

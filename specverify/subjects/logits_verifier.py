@@ -154,6 +154,22 @@ def untied_logits(pmfs: Any) -> Any:
     return logits.astype(np.float32) if pmfs.dtype == np.float32 else logits
 
 
+def with_true_zeros(task: Task) -> Task:
+    """Return a ``processed`` task whose target gives -inf to a token that its table forbids; another task as it is.
+
+    A logit of -2000 is a probability that only underflows: a verifier that compares logarithms tells it from 0.
+    """
+    target = task.target
+    if not isinstance(target, Processed):
+        return task
+
+    def masked(tokens: Tokens) -> Any:
+        row = bare(target)(tokens)
+        return np.where(row <= FORBIDDEN, -np.inf, row)
+
+    return task._replace(target=target._replace(bare=masked))
+
+
 def build(
     verify: BareVerifier, gamma: int, setting: Setting, task: Task, answered: Context = answered_everywhere
 ) -> Decoder:

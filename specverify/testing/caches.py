@@ -1,4 +1,4 @@
-"""Caches: what holds the entries of tokens, and forgets those of rejected drafts."""
+"""Caches: they store the entries of tokens, and remove those of rejected drafts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from specverify.testing.plans import CheckOptions, checks_plan, name_of
 
 
 class CacheOperations(NamedTuple):
-    """Functions that drive a cache, for one without methods of these names.
+    """Functions that operate a cache that has no methods of these names.
 
     A function may change the cache, or return another one of its type.
 
@@ -52,20 +52,20 @@ def check_cache(
     paged: int = 0,
     **options: Unpack[CheckOptions],
 ) -> Sequence[Verdict]:
-    """Drive a cache and a plain list by the same operations; they must hold the same after each.
+    """Apply the same operations to a cache and to a plain list; both must have equal contents after each.
 
     Every order of four small operations is tried, and rounds of speculation until the cache is full. For keys and
     values write a token's id into them, and read it back: ``docs/pytest.md`` has an example.
 
     Args:
         make: ``make()`` returns an empty cache for ``capacity`` tokens.
-        operations: How it is driven, where the cache has no methods ``append`` and ``crop``, and ``list(cache)`` does
-            not read it.
-        capacity: Tokens that it holds, at least 16.
-        window: Number of the last tokens that a sliding window reads, 0 for none: ``read(cache)`` returns those, also
-            behind a crop that takes back the up to nine drafts of a round.
-        recurrent: Whether the cache is a state: ``read(cache)`` returns it as an array, which is compared with that of
-            a new cache fed the kept tokens. A crop undoes no more than the append before it.
+        operations: Functions that operate the cache. Needed if it has no methods ``append`` and ``crop``, or if
+            ``list(cache)`` does not read it.
+        capacity: The number of tokens that fit, at least 16.
+        window: Number of the last tokens that a sliding window reads, 0 for none: ``read(cache)`` returns these, also
+            after a crop of up to nine drafts of a round.
+        recurrent: Whether the cache is a recurrent state: ``read(cache)`` returns it as an array, which is compared
+            with the array of a new cache after the kept tokens. A crop undoes at most the previous append.
         paged: Tokens of a page, 0 for none.
         **options: See ``CheckOptions``.
 
@@ -74,7 +74,7 @@ def check_cache(
 
     Raises:
         SpeculationRefuted, SpeculationUndecided, UnusableSubject: As in ``check_verifier``.
-        ValueError: For operations or sizes that cannot be.
+        ValueError: For invalid operations or sizes.
 
     Examples:
         >>> def append(cache, tokens):

@@ -1,4 +1,4 @@
-"""Drafters: what proposes tokens, and says what it drew them from."""
+"""Drafters: they propose tokens, and report the pmf that each was drawn from."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def check_drafter(
         prompts: Texts to draft after, each a non-empty sequence of token ids.
         gammas: Numbers of drafts, each at least 1. None: 1 to 3, and after the last prompt 5, 6 and 8 too where fewer
             than two thousand drafts are possible. Larger values are not covered.
-        draft: ``draft(tokens)``: the pmf ``[vocabulary]`` that q should be, where there is a draft model. A stale cache
+        draft: ``draft(tokens)``: the expected q ``[vocabulary]``, if there is a draft model. A stale cache
             reports another q.
         **options: See ``CheckOptions``.
 
@@ -47,7 +47,7 @@ def check_drafter(
 
     Raises:
         SpeculationRefuted, SpeculationUndecided, UnusableSubject: As in ``check_verifier``.
-        ValueError: For prompts, gammas or functions that cannot be.
+        ValueError: For invalid prompts, gammas or functions.
 
     Examples:
         >>> import random
@@ -65,7 +65,7 @@ def check_drafter(
 
 
 def _prompts(prompts: Any) -> list[Tokens]:
-    """Return the prompts to draft after, as they were given."""
+    """Return the validated prompts as tuples."""
     if not isinstance(prompts, (tuple, list)) or not prompts:
         raise argument_error("prompts", prompts, "a sequence of prompts, such as [(0,), (0, 1)]")
     for prompt in prompts:

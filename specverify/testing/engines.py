@@ -48,7 +48,7 @@ from specverify.testing.plans import CheckOptions, name_of, subject_plan
 from specverify.testing.promised import Returns, checked_sizes, promised_pairs, promised_values
 
 
-@judged("claims", "sampled", "tv", "seed", "rounding")
+@judged("claims", "sampled", "tv", "seed", "rounding", "certificate")
 def check_engine(
     speculative: Callable[..., Any],
     plain: Callable[[], Any] | Mapping[Tokens, float] | None = None,
@@ -65,40 +65,39 @@ def check_engine(
 
     Args:
         speculative: A call without arguments that returns the new token ids ``[horizon]`` (see ``subjects.engine``).
-            With ``plain`` left out it is what makes such a call, ``make(scenario)``, for each of some forty situations
-            (see ``EngineScenario`` and ``Made``): bugs hide at one prompt. A call that is made so may take the prompt,
-            and then serves several requests in turn, or a list of prompts, and then serves several at once.
+            Without ``plain`` it is a factory of such calls, ``make(scenario)``, which is called for each of about forty
+            situations (see ``EngineScenario`` and ``Made``). A call from the factory may take the prompt, and then
+            serves several requests in turn, or a list of prompts, and then serves several at once.
         plain: The same call without speculation, or the law: probabilities by tuple of new tokens.
-        observe: Looks into the engine while it runs: drafts, their acceptance, caches.
-        models: Models of an engine that is known here; their forward passes may be remembered from run to run.
+        observe: An observer of the running engine: drafts, their acceptance, caches.
+        models: Models of a supported engine; their forward passes may be cached across runs.
         logits: For greedy calls: ``logits(new)`` is the row ``[vocabulary]`` whose argmax follows the prompt and the
-            new tokens ``new``, such as that of the same weights in float64. Where the two texts part, the message has
-            the gap of the two tokens in it and what ``rounding`` explains. A near-tie is UNKNOWN, no bug and no proof
-            of there being none.
-        returns: Names of values that are returned beside the tokens, ``("logprobs", "text")``, or what each is promised
-            to be, ``{"logprobs": "raw", "text": tokenizer.decode}``: ``"raw"`` is of the target's row as it is,
-            ``"processed"`` of the law that the token is drawn from, ``"plain"`` what the call without speculation
-            returns beside the same tokens; a function is called with the new tokens. They are compared on every path
-            (``subjects.beside`` lists their forms).
+            new tokens ``new``, such as that of the same weights in float64. If the two texts differ, the message states
+            the gap between the two tokens, and the gap that ``rounding`` explains. A near-tie is UNKNOWN: no bug, and
+            no proof of correctness.
+        returns: Names of values that are returned beside the tokens, ``("logprobs", "text")``, or the promise for each,
+            ``{"logprobs": "raw", "text": tokenizer.decode}``: ``"raw"`` refers to the unprocessed row of the target,
+            ``"processed"`` to the law that the token is drawn from, ``"plain"`` to the value that the call without
+            speculation returns with the same tokens; a function computes the value from the new tokens. The values are
+            compared on every path (``subjects.beside`` lists their forms).
         promises: Names of promises that pairs of runs decide: ``"seed"`` (two calls with one seed return one text),
             ``"seed-as-plain"`` (with speculation and without), ``"batch"`` (a text does not depend on neighbours, slot,
             order or requests before it), ``"resume"`` (a text that is cut and continued is the uncut one).
-            ``"drafts"``: every draft is the choice of ``scenario.draft`` after the text as it is, as of a chain.
+            ``"drafts"``: every draft is the choice of ``scenario.draft`` after the current text, as in a chain.
             ``"ranks"``: all ranks of the engine emit the same tokens, each a process with a ``scenario.group``;
-            ``"ranks-gloo"``: the same under ``torch.distributed`` with gloo. An engine that promises nothing is asked
-            nothing.
-        sizes: Sizes beside those that every made engine meets, such as ``Sizes(horizon=256, rows=16,
+            ``"ranks-gloo"``: the same under ``torch.distributed`` with gloo. Without promises no pairs of runs are
+            made.
+        sizes: Further sizes for the scenarios of a factory, such as ``Sizes(horizon=256, rows=16,
             vocabulary=151_936)``.
         **options: See ``CheckOptions``. With ``sampled`` both calls are sampled as well, some ten thousand times each.
-            ``claims`` are LOSSLESS, and with it GREEDY and SUPPORTED, unless given; where it is looked into,
-            OPTIMAL_COUPLING too.
+            The default ``claims`` are LOSSLESS, GREEDY and SUPPORTED, with an observer OPTIMAL_COUPLING too.
 
     Returns:
         One verdict for each check that applies.
 
     Raises:
         SpeculationRefuted, SpeculationUndecided, UnusableSubject: As in ``check_verifier``.
-        ValueError: For calls, values, promises or sizes that cannot be.
+        ValueError: For invalid calls, values, promises or sizes.
 
     Examples:
         >>> import random
@@ -144,7 +143,7 @@ def check_engine(
 
 
 def _check_not_of_made(sizes: Any, promises: Collection[str]) -> None:
-    """Raise ``ValueError`` for an option of two calls that only an engine made for a scenario can have."""
+    """Raise ``ValueError`` for an option of two calls that only an engine factory supports."""
     if sizes is not None:
         raise argument_error("sizes", sizes, "it to be left out with two calls: it is for make(scenario)")
     for promise in (DRAFTS, *RANKS):
@@ -153,14 +152,14 @@ def _check_not_of_made(sizes: Any, promises: Collection[str]) -> None:
 
 
 class Stated(NamedTuple):
-    """What the caller states of an engine beside its law."""
+    """The promises of an engine beside its law."""
 
     values: Mapping[str, Kind]
     pairs: frozenset[str]
 
 
 def _checks_of_made(make: Any, engine: Any, stated: Stated, ranks: int) -> tuple[Check, ...]:
-    """Return the checks of what a made engine promises; ``engine`` is ``make`` for tokens alone."""
+    """Return the checks of the promises of an engine factory; ``engine`` is ``make`` for tokens alone."""
     names, result = tuple(stated.values), list[Check]()
     if stated.values:
         result += checks_of_returns(answering_made(make, names), stated.values)
@@ -177,7 +176,7 @@ def _checks_of_made(make: Any, engine: Any, stated: Stated, ranks: int) -> tuple
 def _checks_of_calls(
     fast: Callable[..., Any], slow: Callable[[], Any] | Mapping[Tokens, float], stated: Stated
 ) -> tuple[Callable[..., Any], Callable[[], Any] | Mapping[Tokens, float], tuple[Check, ...]]:
-    """Return two calls for tokens alone, and the checks of what they promise."""
+    """Return the two calls reduced to tokens, and the checks of their promises."""
     names, result = tuple(stated.values), list[Check]()
     if stated.values:
         result += checks_of_returns(answering_calls(fast, slow, names), stated.values)
@@ -203,7 +202,7 @@ def _alphabet_hint(make: Any) -> str:
 
 
 def _check_call(call: Any, what: str) -> None:
-    """Raise ``ValueError`` for what is no call, or one of arguments that are no seeds."""
+    """Raise ``ValueError`` unless the value is a call without arguments, or with seeds as arguments."""
     if not callable(call):
         raise argument_error(what, call, "something to call without arguments")
     try:
@@ -213,7 +212,7 @@ def _check_call(call: Any, what: str) -> None:
 
 
 def greedy_logits(row: Any, rounding: Any) -> Logits | None:
-    """Return what the target says of next tokens. Raises ``ValueError`` for what is no function or no rounding."""
+    """Return the logits of next tokens for greedy calls. Raises ``ValueError`` for an invalid function or rounding."""
     check_rounding(rounding, "rounding")
     if row is None:
         return None
@@ -229,7 +228,7 @@ def _made_to_be_read(make: Callable[[EngineScenario], Any], scenario: EngineScen
 
 
 def _to_be_read(observe: Any) -> Observer | None:
-    """Return the observer with what an engine that is known here can tell of its target."""
+    """Return the observer, completed by the data that a supported engine has about its target."""
     if observe is None:
         return None
     if not isinstance(observe, Observer):
@@ -241,7 +240,7 @@ def _to_be_read(observe: Any) -> Observer | None:
 
 
 def _models(models: Any) -> ModelsWithPasses:
-    """Return the models whose forward passes may be remembered, each with what its passes depend on."""
+    """Return the models whose forward passes may be cached, each with the inputs of its passes."""
     engines = [engine for engine in found_engines().engines.values() if engine.passes is not no_passes]
     known = " or ".join(engine.name for engine in engines) or "an engine"
     if not isinstance(models, (tuple, list)):

@@ -4,8 +4,8 @@
     def test_speculation(check):
         check()
 
-Its tests are called ``test_speculation[my_verifier-law_is_target]``: ``-k my_verifier`` and ``-k law_is_target`` find
-some. A check that is expected to fail is a strict xfail.
+Its tests are called ``test_speculation[my_verifier-law_is_target]``: ``-k my_verifier`` and ``-k law_is_target`` select
+tests. A check that is expected to fail is a strict xfail.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ GROUND = "program_is_its_draws"
 
 
 class Examinee(NamedTuple):
-    """A subject whose checks are run one at a time, and what they came to."""
+    """A subject whose checks run one at a time, and their verdicts."""
 
     label: str
     make: Callable[..., Plan]
@@ -51,23 +51,23 @@ class Examinee(NamedTuple):
 
 
 class CheckOfSubject(NamedTuple):
-    """What a test is handed: called, it runs one check on one subject, and raises what is not good."""
+    """The argument of a test: calling it runs one check on one subject, and raises if the check does not hold."""
 
     examinee: Examinee
     check: str
 
     @property
     def label(self) -> str:
-        """What stands in the brackets of the test's name."""
+        """The text in the brackets of the test's name."""
         return f"{self.examinee.label}-{self.check}"
 
     @property
     def statistical(self) -> bool:
-        """Whether it samples, and so has a share of the alarm."""
+        """Whether the check samples, and so uses a share of the alarm."""
         return self.check in self.examinee.plan.statistical
 
     def __call__(self, **more: Unpack[CheckOptions]) -> Verdict | None:
-        """Run the check. ``more`` are common options in the place of those of its subject."""
+        """Run the check. ``more`` are common options that replace those of its subject."""
         __tracebackhide__ = True
         more = {**offered.get(), **more}
         plan = self.examinee.make(**more) if more else self.examinee.plan
@@ -147,7 +147,7 @@ def _examinees(subjects: Any, options: CheckOptions) -> Iterator[Examinee]:
 
 
 def _maker(item: Any, options: CheckOptions) -> Callable[..., Plan]:
-    """Return what makes the plan of a subject in the list."""
+    """Return the function that makes the plan of a listed subject."""
     if planned_by(item) is not None:
         raise argument_error("a subject", item, f"what it is called with too: partial({item.__name__}, ...)")
     given = partial(check_subject if isinstance(item, Subject) else check_decoder, item)
@@ -173,7 +173,7 @@ def _label(item: Any) -> str:
 
 
 def _inner(function: Any) -> Any:
-    """Return the function under partials."""
+    """Return the function inside nested ``partial`` objects."""
     return _inner(function.func) if isinstance(function, partial) else function
 
 

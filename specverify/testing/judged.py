@@ -1,4 +1,4 @@
-"""What every check function does in the end: run its plan, and raise what is not good."""
+"""The last step of every check function: run the plan, and raise for verdicts that do not hold."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import functools
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
+from pathlib import Path
 from typing import Any, Unpack
 
 from specverify.base.arguments import argument_error
 from specverify.base.verdict import Status, Verdict
+from specverify.run.certified import NothingToCertify
 from specverify.subjects.subject import Subject, UnusableSubject
 from specverify.testing.plans import (
     DEFAULTS,
@@ -42,13 +44,13 @@ class SpeculationRefuted(AssertionError):  # noqa: N818 - reads as the sentence 
 
 
 class SpeculationUndecided(AssertionError):  # noqa: N818 - as above
-    """Nothing is refuted, and something could not be said; the message says what and why."""
+    """No check refutes and at least one is undecided; the message names it and the reason."""
 
     __module__ = "specverify.testing"
 
 
 class SpeculationWarning(UserWarning):
-    """What would be raised, with ``on_fail="warn"``."""
+    """The error as a warning, with ``on_fail="warn"``."""
 
     __module__ = "specverify.testing"
 
@@ -56,8 +58,9 @@ class SpeculationWarning(UserWarning):
 def judged(*taken: str) -> Callable[[Callable[Parameters, Verdicts]], Callable[Parameters, Verdicts]]:
     """Return the decorator of a check function that ends in ``judge``.
 
-    It checks the shared options before anything else, shows them in the signature, and adds ``plan``: a function of the
-    same arguments that returns the plan and runs nothing. ``taken`` are the options of ``SOME_DEFAULTS`` that it takes.
+    The decorated function validates the shared options first and shows them in its signature. Its attribute ``plan`` is
+    a function of the same arguments that returns the plan and runs nothing. ``taken`` are the options of
+    ``SOME_DEFAULTS`` that the function takes.
     """
 
     def decorate(function: Callable[Parameters, Verdicts]) -> Callable[Parameters, Verdicts]:
@@ -77,7 +80,7 @@ def judged(*taken: str) -> Callable[[Callable[Parameters, Verdicts]], Callable[P
 
 
 def plan_of(check: Callable[..., Verdicts], *args: Any, **kwargs: Any) -> Plan:
-    """Return the plan of a call of a check function, which runs nothing."""
+    """Return the plan of a call of a check function without running it."""
     plans: list[Plan] = []
     token = _plans.set(plans)
     try:
@@ -88,9 +91,9 @@ def plan_of(check: Callable[..., Verdicts], *args: Any, **kwargs: Any) -> Plan:
 
 
 def judge(plan: Plan) -> Verdicts:
-    """Run a plan and return its verdicts, or raise or warn as its options say.
+    """Run a plan and return its verdicts, or raise or warn, according to its options.
 
-    Inside ``plan_of`` the plan is kept and not run. Raises ``SpeculationRefuted`` if a check refutes,
+    Inside ``plan_of`` the plan is stored and not run. Raises ``SpeculationRefuted`` if a check refutes,
     ``UnusableSubject`` if none does and one cannot be run, ``SpeculationUndecided`` if one is UNKNOWN or none applies,
     ``ValueError`` for names of checks that the plan does not have.
     """
@@ -107,12 +110,22 @@ def judge(plan: Plan) -> Verdicts:
         tell(plan, verdict)
         if plan.options.get("fail_fast") and fault_of(plan, verdicts[-1:]) is not None:
             break
+    if plan.options.get("certificate") is not None:
+        _certify(plan, Path(str(plan.options["certificate"])))
     settle(plan, fault_of(plan, verdicts))
     return verdicts
 
 
+def _certify(plan: Plan, file: Path) -> None:
+    """Write the certificates of a plan's subject; warn if there is nothing to certify."""
+    try:
+        plan.certify(file)
+    except NothingToCertify as reason:
+        warnings.warn(f"no certificate is written: {reason}", SpeculationWarning, stacklevel=4)
+
+
 def examined(plan: Plan, names: Sequence[str], known: Mapping[str, Verdict]) -> Iterator[Verdict]:
-    """Yield the verdicts of these checks of a plan that say something of its subject, each when it ends."""
+    """Yield the verdicts of the applicable checks of a plan, each when it ends."""
     given = seconds_of(plan.options)
     seconds = min(given, offered.get().get("timeout", given))
     for verdict in plan.examine(names, seconds, known):
@@ -121,14 +134,14 @@ def examined(plan: Plan, names: Sequence[str], known: Mapping[str, Verdict]) -> 
 
 
 def tell(plan: Plan, verdict: Verdict) -> None:
-    """Hand a verdict to those who asked for it."""
+    """Pass a verdict to the callbacks of the plan."""
     for listener in (plan.options.get("callback"), heard.get()):
         if listener is not None:
             listener(verdict)
 
 
 def settle(plan: Plan, fault: Exception | None) -> None:
-    """Raise what is not good, or warn, or do neither."""
+    """Raise or warn for failed verdicts, or do neither, according to ``on_fail``."""
     __tracebackhide__ = True
     on_fail = plan.options.get("on_fail", DEFAULTS["on_fail"])
     if fault is not None and on_fail == "raise":
@@ -138,7 +151,7 @@ def settle(plan: Plan, fault: Exception | None) -> None:
 
 
 def fault_of(plan: Plan, verdicts: Sequence[Verdict]) -> Exception | None:
-    """Return what is to be raised of these verdicts, if anything is."""
+    """Return the error for these verdicts, or None."""
     expected = plan.options.get("expected_failures") or {}
     wrong = [verdict for verdict in verdicts if _is_wrong(plan, verdict, verdicts)]
     right = {verdict.check for verdict in verdicts} - {verdict.check for verdict in wrong}
@@ -168,21 +181,21 @@ def _surprise(name: str, check: str, why: str) -> str:
     return f"{name}: {check} was expected to fail ({why}) and holds: take it out of expected_failures"
 
 
-@judged("claims", "sampled", "tv", "seed")
+@judged("claims", "sampled", "tv", "seed", "certificate")
 def check_subject(subject: Subject, **options: Unpack[CheckOptions]) -> Sequence[Verdict]:
     """Run every check on a subject of ``specverify.subjects``, or of a registry.
 
     Args:
         subject: The subject, as ``specverify.run.catalogue.find_subject(name)`` returns it.
-        **options: See ``CheckOptions``. With ``sampled`` an exact check may stay UNKNOWN where a sample holds: the
-            sample decides.
+        **options: See ``CheckOptions``. With ``sampled`` an exact check may stay UNKNOWN if a sample holds: the sample
+            decides.
 
     Returns:
         One verdict for each check that applies.
 
     Raises:
         SpeculationRefuted, SpeculationUndecided, UnusableSubject: As in ``check_verifier``.
-        ValueError: For what is no subject, or an option that cannot be.
+        ValueError: For an invalid subject or option.
 
     Examples:
         >>> from specverify.run.catalogue import find_subject

@@ -6,6 +6,7 @@ import functools
 import inspect
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, ParamSpec, TypedDict, get_type_hints
 
 from specverify.base.arguments import (
@@ -25,7 +26,8 @@ from specverify.base.edges import check_edge
 from specverify.base.verdict import Evidence, Verdict
 from specverify.checks import CHECKS, EXACT_CHECKS, Check, Conditions
 from specverify.reference import Claim
-from specverify.run.verify import Checklist, not_applicable, verify_subject
+from specverify.run.certified import write_certificates
+from specverify.run.verify import Checklist, not_applicable, verify_subject, warmed_up
 from specverify.subjects.subject import Subject
 from specverify.testing.log_lines import logged
 
@@ -70,6 +72,9 @@ class CheckOptions(TypedDict, total=False):
     """Seed of all samples and of pairs of runs."""
     rounding: float
     """Relative error that floating point may leave in a probability: 1e-6 if left out."""
+    certificate: str | Path | None
+    """A file for the trees of draws behind the exact verdicts, which ``specverify check-certificate FILE`` adds up and
+    with ``--replay`` runs again. None is written if left out."""
 
 
 class Plan(NamedTuple):
@@ -93,6 +98,8 @@ class Plan(NamedTuple):
     """Whether the command line can see its failures again."""
     hint: Callable[[], str] = lambda: ""
     """What else to say of a failure."""
+    certify: Callable[[Path], int] = lambda _: 0
+    """Writes the certificates of the subject into a file."""
 
 
 def planned_by(check: Any) -> Callable[..., Plan] | None:
@@ -163,7 +170,8 @@ DEFAULTS: Mapping[str, Any] = {
     "quick": False,
 }
 """Options that every check function takes."""
-SOME_DEFAULTS: Mapping[str, Any] = {"claims": None, "sampled": False, "tv": None, "seed": 0, "rounding": 1e-6}
+SOME_DEFAULTS: Mapping[str, Any] = {"claims": None, "sampled": False, "tv": None, "seed": 0, "rounding": 1e-6,
+                                     "certificate": None}  # fmt: skip
 """Options that several check functions take."""
 
 
@@ -183,6 +191,8 @@ def check_common(options: Mapping[str, Any]) -> None:
         check_probability(given["tv"], "tv")
     if given["callback"] is not None:
         check_callable(given["callback"], "callback", arguments=1)
+    if given["certificate"] is not None and not isinstance(given["certificate"], str | Path):
+        raise argument_error("certificate", given["certificate"], "a file to write, such as 'certificate.json'")
     reasons = given["expected_failures"]
     if reasons is not None and not (
         isinstance(reasons, Mapping) and all(isinstance(why, str) and why.strip() for why in reasons.values())
@@ -213,7 +223,9 @@ def subject_plan(
     subject = _seeing(claiming(subject, options.get("claims")), options.get("tv"))
     checks = (*EXACT_CHECKS, *promises, *(CHECKS[len(EXACT_CHECKS) :] if sampled else ()))
     conditions = Conditions(seed=options.get("seed", 0), false_alarm=options.get("alarm", ALARM))
-    return checks_plan(subject, checks, conditions, options)._replace(sample_decides=sampled, hint=hint)
+    return checks_plan(subject, checks, conditions, options)._replace(
+        sample_decides=sampled, hint=hint, certify=lambda file: write_certificates(file, warmed_up(subject))
+    )
 
 
 def _seeing(subject: Subject, tv: float | None) -> Subject:

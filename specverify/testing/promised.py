@@ -1,4 +1,4 @@
-"""What an engine promises beside the law of its tokens, as the check functions take it."""
+"""The promises of an engine beside the law of its tokens, as arguments of the check functions."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ MOST_SIZE = 1 << 20
 
 
 def checked_sizes(sizes: Any) -> Sizes:
-    """Return the sizes that are asked for. Raises ``ValueError`` for what are none."""
+    """Return the requested sizes. Raises ``ValueError`` for what are none."""
     if sizes is None:
         return Sizes()
     if not isinstance(sizes, Sizes):

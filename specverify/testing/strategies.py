@@ -1,4 +1,4 @@
-"""Hypothesis strategies for your own tests: what verifiers of speculative decoding are called with, at its hardest.
+"""Hypothesis strategies for your own tests: difficult inputs of verifiers of speculative decoding.
 
     from hypothesis import given
     from specverify.testing.strategies import pmf_pairs
@@ -10,10 +10,10 @@
 
 A pmf is an object array of ``Fraction`` that sums to exactly 1, or with ``dtype="float64"``, ``"float32"`` or
 ``"float16"`` the same pmf, each entry rounded: its sum is off by at most vocabulary / 2 units in the last place of 1.
-Float arrays can be written to. What is drawn leans towards what breaks programs, and everything shrinks.
+Float arrays can be written to. The strategies favour inputs that break programs, and all of them shrink.
 
-Needs Hypothesis: ``pip install "specverify-suite[strategies]"``; ``ImportError`` says so. ``ValueError`` for sizes,
-kinds and dtypes that are none.
+Needs Hypothesis: ``pip install "specverify-suite[strategies]"``; without it, ``ImportError`` names the extra. Invalid
+sizes, kinds and dtypes raise ``ValueError``.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def _trees(
 
 
 def _left(first: dict[int, Pmf], tokens: list[int], found: list[int], parent: int, replacement: bool) -> Pmf | None:
-    """Return the row of the next child of ``parent``, None where there is none yet or nothing is left of it."""
+    """Return the row of the next child of ``parent``, None if there is no such row or no mass is left in it."""
     if parent not in first or replacement:
         return first.get(parent)
     siblings = tuple(token for token, above in zip(tokens, found, strict=True) if above == parent)

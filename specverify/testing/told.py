@@ -32,7 +32,7 @@ def grouped(wrong: Sequence[Verdict]) -> list[list[Verdict]]:
 
 
 def each_said_once(wrong: Sequence[Verdict]) -> list[Verdict]:
-    """Return the verdicts, those that are unusable for one and the same reason as one."""
+    """Return the verdicts; unusable ones with equal reasons are joined into one."""
     told: dict[tuple[Status, str], list[Verdict]] = {}
     for index, verdict in enumerate(wrong):
         reason = _ANSWER.sub(r"\1", verdict.statement.partition(GIVEN)[0])  # checks begin with different calls
@@ -46,7 +46,7 @@ def _others(number: int) -> str:
 
 
 def without_false_replay(verdict: Verdict, *, replays: bool) -> Verdict:
-    """Return the verdict without an identifier that the command line would not find the case of."""
+    """Return the verdict without an identifier whose case the command line cannot find."""
     example = verdict.counterexample
     if example is None or (replays and _replays(verdict)):
         return verdict
@@ -54,7 +54,7 @@ def without_false_replay(verdict: Verdict, *, replays: bool) -> Verdict:
 
 
 def _replays(verdict: Verdict) -> bool:
-    """Return whether the command line can see a failure again: not that of a lambda, of a call, of an own gamma."""
+    """Return whether the command line can replay a failure: not for a lambda, a call, or a custom gamma."""
     example = verdict.counterexample
     if example is None or not is_external(verdict.subject):
         return True

@@ -27,7 +27,7 @@ from specverify.testing.judged import judge, judged
 from specverify.testing.plans import HINT_SECONDS, CheckOptions, checked_gammas, name_of, seconds_of, subject_plan
 
 
-@judged("claims", "sampled", "tv", "seed")
+@judged("claims", "sampled", "tv", "seed", "certificate")
 def check_verifier(
     verify: Callable[..., Any],
     *,
@@ -60,7 +60,7 @@ def check_verifier(
         same_tree: Whether all rows of a batch have one tree.
         cases: Single calls at the caller's own size, and nothing else: recorded ones (``Call``, ``LogitsCall``,
             ``BatchedCall``) or ``hard_calls(vocabulary, gamma, dtype)``. Their type selects the form.
-        **options: See ``CheckOptions``. For a lossless rule that accepts less than it could, pass
+        **options: See ``CheckOptions``. For a lossless rule with less than the optimal acceptance, pass
             ``claims={Claim.LOSSLESS}``.
 
     Returns:
@@ -98,7 +98,7 @@ def check_verifier(
     return judge(subject_plan(subject, options, hint=hint))
 
 
-@judged("claims", "sampled", "tv", "seed")
+@judged("claims", "sampled", "tv", "seed", "certificate")
 def check_decoder(decode: Callable[..., Any] | Algorithm, **options: Unpack[CheckOptions]) -> Sequence[Verdict]:
     """Examine a registry row, one round, or a whole decode (see ``subjects.external``).
 
@@ -106,7 +106,7 @@ def check_decoder(decode: Callable[..., Any] | Algorithm, **options: Unpack[Chec
         decode: ``one_round(draws, target, draft, tokens) -> new tokens``, the same with ``*, horizon`` for a whole
             decode, or a row of ``reference.ALGORITHMS``. ``target(tokens)`` and ``draft(tokens)`` are pmfs
             ``[vocabulary]``, object arrays of ``Fraction``.
-        **options: See ``CheckOptions``. ``claims`` are those of its row, and LOSSLESS of a function, unless given.
+        **options: See ``CheckOptions``. The default ``claims`` are those of the row, and LOSSLESS for a function.
 
     Returns:
         One verdict for each check that applies.
@@ -150,14 +150,14 @@ def _takes_batches(verify: Callable[..., Any], seconds: float) -> bool:
 
 
 def _check_unsaid(form: str | None, **options: Any) -> None:
-    """Raise ``ValueError`` for the first option that was given and does not belong to the form."""
+    """Raise ``ValueError`` for the first given option that does not belong to the form."""
     for name, value in options.items():
         if value is not None:
             raise argument_error(name, value, f"it to be left out with form={form!r}")
 
 
 def _cases(cases: Any) -> Sequence[Any]:
-    """Return the calls to examine a verifier on, as they were given."""
+    """Return the validated calls on which a verifier is examined."""
     if isinstance(cases, tuple) and hasattr(cases, "_fields"):
         raise ValueError(f"cases is one {type(cases).__name__}, expected a sequence of calls, such as [call]")
     if isinstance(cases, (str, bytes)) or not isinstance(cases, Iterable):

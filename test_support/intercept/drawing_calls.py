@@ -29,6 +29,8 @@ from typing import Any, NamedTuple
 
 from specverify.intercept.cpython.sandbox import moved
 from specverify.intercept.everywhere import answered_everywhere
+from specverify.intercept.symbolic.deferred import Deferred
+from specverify.intercept.symbolic.outcome_numbers import outcome_in
 from specverify.laws.draws import Tape
 from specverify.laws.enumeration import program_law
 from specverify.statistics import FitVerdict, confirmed_fit, detectable_total_variation, samples_for, stage_level
@@ -127,7 +129,9 @@ def _compiled(place: str, call: str) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Return a value that can be compared and counted: arrays and lists as tuples."""
+    """Return a value that can be compared and counted: arrays and lists as tuples, tokens as integers."""
+    value = outcome_in(value)
+    value = value.value() if isinstance(value, Deferred) else value
     value = value.tolist() if hasattr(value, "tolist") and not isinstance(value, type) else value
     return tuple(map(plain, value)) if isinstance(value, (list, tuple)) else value
 

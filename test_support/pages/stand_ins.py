@@ -257,6 +257,18 @@ def openvino(wrong, sampling=True):
     return {"openvino": module("openvino", Tensor=lambda numbers: numbers), "openvino_genai": genai}
 
 
+def openvino_scores(wrong):
+    class Pipeline:
+        def __init__(self, *_, prompt_lookup=False, **__):
+            self.lookup = prompt_lookup
+
+        def generate(self, *_):
+            return SimpleNamespace(tokens=[[3, 1]], scores=[-1.0 if wrong and self.lookup else -2.0])
+
+    genai = module("og", GenerationConfig=SimpleNamespace, LLMPipeline=Pipeline)
+    return {"openvino": module("openvino", Tensor=lambda numbers: numbers), "openvino_genai": genai}
+
+
 def transformers(wrong):
     class Llama:
         def __init__(self, _):
@@ -444,6 +456,7 @@ ENGINES = {
     "onnxruntime_append_tokens": onnxruntime_append,
     "onnxruntime_ngram_no_repeat": onnxruntime_ngram,
     "openvino_draft_sampling": openvino,
+    "openvino_lookup_scores": openvino_scores,
     "outlines_core_repetition": outlines_core,
     "transformers_broken_off": transformers_broken_off,
     "transformers_plain_padding": transformers,

@@ -1,17 +1,23 @@
-"""Write the table of ``docs/benchmarks.md``: what things take, in seconds of one processor and in reference loops.
+"""Write ``docs/benchmarks.md``: what things take, in seconds of one processor and in reference loops.
 
-Run by ``nox -s pages -- benchmarks``. Seconds depend on the machine, and a reference loop that is measured beside them
-depends on it in much the same way: the column of loops can be compared between machines.
+Run by ``nox -s pages -- benchmarks``. Seconds depend on the machine and on what else runs on it. A reference loop is
+measured before and after each figure and depends on both in much the same way, so the columns of loops can be compared.
+
+The checks run in a process each, as a user would run them: NumPy's calls take fewer runs where torch is not imported.
+``python -m tools.pages.benchmarks_page figures NAME`` prints the figures of one as JSON.
 """
 
 from __future__ import annotations
 
+import json
 import platform
 import resource
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
+from importlib.util import find_spec
 from itertools import cycle
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,18 +29,36 @@ from reference.algorithms import speculative_sampling
 from specverify.intercept.everywhere import answered_everywhere
 from specverify.laws.enumeration import decoder_law, program_law
 from specverify.laws.tables import as_float64, mixed_with, softmax_table, table_pair
+from specverify.mutants.made_engines import serving
 from specverify.run.stats import SIZES
+from specverify.statistics.goodness_of_fit import detectable_total_variation, goodness_of_fit
 from specverify.subjects.algorithm import sampled_setting
 from specverify.subjects.subject import Method
-from specverify.testing import check_verifier
+from specverify.subjects.verifier import verifier_subject
+from specverify.testing import check_engine, check_verifier
 
 EQUAL, PLAIN, LARGE = 200_000, 1000, 20_000_000
 """Samples of each row: of both methods; of those that are drawn run by run and multiplied; of a fine run."""
+SAMPLES, ALARM, MISS = 100_000, 1e-6, 1e-3
+"""Of the test that a user would write instead: texts, probability of a false alarm, probability of a miss."""
 PAGE = """# Benchmarks
 
 Written by `nox -s pages -- benchmarks`. Seconds are CPU seconds of one processor; no test depends on them. A reference
-loop is {iterations:,} rounds of an empty loop of CPython, {loop:.3f} s here; copying memory goes at
-{bandwidth:.1f} GB/s. {machine}.
+loop is {iterations:,} rounds of an empty loop of CPython, measured before and after each figure: {loop:.3f} s here at
+the least. Copying memory goes at {bandwidth:.1f} GB/s. {machine}.
+
+## Checks, and the test that a user would write instead
+
+The chi-square test compares {samples:,} texts of the same verifier with the target's law, at a false-alarm probability
+of {alarm:g}. It examines one pair of models, gamma 3, at ordinary random numbers, and misses a total variation below
+the stated one with a probability above {miss:g}. The checks decide by exact laws over all their cases, and examine
+boundary draws, inputs, outputs and the use of random numbers.
+
+| what | how much | seconds | reference loops |
+|---|---|---:|---:|
+{checks}
+
+## Parts
 
 | what | how much | seconds | reference loops |
 |---|---|---:|---:|
@@ -47,11 +71,13 @@ ITERATIONS = 10_000_000
 
 
 class Figure(NamedTuple):
-    """One line of the table."""
+    """One line of a table."""
 
     what: str
     amount: str
     seconds: float
+    loops: float = 0.0
+    """The same in reference loops."""
 
 
 def seconds_of(action: Callable[[], Any]) -> tuple[float, Any]:
@@ -71,6 +97,15 @@ def reference_loop() -> float:
     return min(seconds_of(loop)[0] for _ in range(3))
 
 
+def beside_loops(figures: Iterator[Figure]) -> Iterator[Figure]:
+    """Yield figures with their reference loops; the loop is measured before and after each figure."""
+    before = reference_loop()
+    for figure in figures:
+        after = reference_loop()
+        yield figure._replace(loops=figure.seconds / ((before + after) / 2))
+        before = after
+
+
 def bandwidth() -> float:
     """Return the gigabytes that are copied in a second, the most of five."""
     source = np.ones(2**25)
@@ -78,8 +113,8 @@ def bandwidth() -> float:
     return max(source.nbytes / 1e9 / seconds_of(lambda: np.copyto(target, source))[0] for _ in range(5))
 
 
-def divided_against_plain() -> list[Figure]:
-    """Return what samples of every row of the registry take: divided, run by run, and divided as ``stats`` does."""
+def divided_against_plain() -> Iterator[Figure]:
+    """Yield what samples of every row of the registry take: divided, run by run, and divided as ``stats`` does."""
     totals = {EQUAL: 0.0, LARGE: 0.0, PLAIN: 0.0}
     for row, size in zip(ALGORITHMS, cycle(SIZES), strict=False):
         divided, plain = (sampled_setting(row, *size, method=method) for method in (Method.DIVIDED, Method.PLAIN))
@@ -87,11 +122,9 @@ def divided_against_plain() -> list[Figure]:
         for setting, number in ((plain, PLAIN), (divided, EQUAL), (divided, LARGE)):
             totals[number] += seconds_of(lambda setting=setting, number=number: setting.sample(number, 1))[0]
     rows = f"{len(ALGORITHMS)} rows"
-    return [
-        Figure("samples run by run", f"{rows}, {EQUAL:,} each", totals[PLAIN] * EQUAL / PLAIN),
-        Figure("divided samples", f"{rows}, {EQUAL:,} each", totals[EQUAL]),
-        Figure("divided samples", f"{rows}, {LARGE:,} each", totals[LARGE]),
-    ]
+    yield Figure("samples run by run", f"{rows}, {EQUAL:,} each", totals[PLAIN] * EQUAL / PLAIN)
+    yield Figure("divided samples", f"{rows}, {EQUAL:,} each", totals[EQUAL])
+    yield Figure("divided samples", f"{rows}, {LARGE:,} each", totals[LARGE])
 
 
 def enumerations() -> Iterator[Figure]:
@@ -161,12 +194,73 @@ def torch_sampler(p: Any, q: Any, draft_tokens: Any) -> Any:
     return torch.cat([draft_tokens[:accepted], torch.multinomial(weights, 1)])
 
 
-def samplers() -> Iterator[Figure]:
-    """Yield what all exact checks of a sampler of rows take."""
-    for library, verify in (("NumPy", numpy_sampler), ("torch", torch_sampler)):
-        seconds, verdicts = seconds_of(lambda verify=verify: check_verifier(verify))
-        cases = sum(verdict.figures["cases"] for verdict in verdicts)
-        yield Figure(f"every check of a row sampler of {library}", f"{len(verdicts)} checks, {cases:,} cases", seconds)
+def jax_sampler(p: Any, q: Any, draft_tokens: Any) -> Any:
+    """Return the same in JAX; its key comes from NumPy."""
+    import jax
+    import jax.numpy as jnp
+
+    coins, last = jax.random.split(jax.random.key(np.random.randint(2**31 - 1)))  # noqa: NPY002 - as above
+    drafts = len(draft_tokens)
+    places = jnp.arange(drafts)
+    kept = jax.random.uniform(coins, (drafts,)) * q[places, draft_tokens] < p[places, draft_tokens]
+    accepted = int(jnp.cumprod(kept.astype(jnp.int32)).sum())
+    weights = p[accepted]
+    if accepted < drafts:
+        left = jnp.maximum(p[accepted] - q[accepted], 0)
+        weights = jnp.where(left.sum() > 0, left, weights)
+    return [*map(int, draft_tokens[:accepted]), jax.random.categorical(last, jnp.log(weights))]
+
+
+SAMPLERS: dict[str, tuple[str, Callable[..., Any]]] = {
+    "numpy": ("NumPy", numpy_sampler),
+    "torch": ("torch", torch_sampler),
+    "jax": ("JAX", jax_sampler),
+}
+
+
+def checks(name: str, *, quick: bool) -> Iterator[Figure]:
+    """Yield what the checks of a sampler of one row take, or those of a made engine."""
+    kind = "the quick checks" if quick else "every check"
+    if name == "engine":
+        what, check = "a made engine", partial(check_engine, partial(serving, ""), quick=quick)
+    else:
+        library, verify = SAMPLERS[name]
+        what, check = f"a row sampler of {library}", partial(check_verifier, verify, quick=quick)
+    if name in {"torch", "jax"}:
+        __import__(name)
+    seconds, verdicts = seconds_of(check)
+    cases = sum(verdict.figures["cases"] for verdict in verdicts)
+    yield Figure(f"{kind} of {what}", f"{len(verdicts)} checks, {cases:,} cases", seconds)
+
+
+def chi_square(name: str) -> Iterator[Figure]:
+    """Yield what a chi-square test of the samples of a verifier takes, and what it can see."""
+    library, verify = SAMPLERS[name]
+    (setting,) = verifier_subject(verify, "sampler").settings
+    law = setting.law()
+    seconds, _ = seconds_of(lambda: goodness_of_fit(setting.sample(SAMPLES, 1), law))
+    sees = detectable_total_variation(law, SAMPLES, ALARM, MISS)
+    amount = f"{SAMPLES:,} texts of one pair of models: it sees a total variation of {sees:.2g}"
+    yield Figure(f"a chi-square test of a row sampler of {library}", amount, seconds)
+
+
+CHECKS: dict[str, Callable[[], Iterator[Figure]]] = {
+    **{f"{name}-{kind}": partial(checks, name, quick=kind == "quick")
+       for name in SAMPLERS for kind in ("quick", "full")},
+    "numpy-chi-square": partial(chi_square, "numpy"),
+    "torch-chi-square": partial(chi_square, "torch"),
+    "engine-quick": partial(checks, "engine", quick=True),
+}  # fmt: skip
+"""Name -> figures that are measured in a process of their own."""
+
+
+def in_own_process(name: str) -> list[Figure]:
+    """Return figures that another process measures beside its own reference loops; none without JAX for JAX."""
+    if name.startswith("jax") and find_spec("jax") is None:
+        return []
+    command = [sys.executable, "-m", "tools.pages.benchmarks_page", "figures", name]
+    lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+    return [Figure(*json.loads(line)) for line in lines]
 
 
 def commands() -> Iterator[Figure]:
@@ -180,26 +274,39 @@ def commands() -> Iterator[Figure]:
 
 def page() -> str:
     """Measure everything and return the page."""
-    loop = reference_loop()
-    samples = divided_against_plain()
-    figures = [*samples, *enumerations(), *interception(), *samplers(), *commands()]
+    of_checks = [figure for name in CHECKS for figure in in_own_process(name)]
+    parts = [
+        figure
+        for figures in (divided_against_plain, enumerations, interception, commands)
+        for figure in beside_loops(figures())
+    ]
     return PAGE.format(
         iterations=ITERATIONS,
-        loop=loop,
+        loop=reference_loop(),
         bandwidth=bandwidth(),
         machine=f"{platform.machine()}, CPython {platform.python_version()}, NumPy {np.__version__}",
-        rows="\n".join(
-            f"| {item.what} | {item.amount} | {item.seconds:.3g} | {item.seconds / loop:.2g} |" for item in figures
-        ),
-        ratio=samples[0].seconds / samples[1].seconds,
+        checks=_rows(of_checks),
+        rows=_rows(parts),
+        ratio=parts[0].seconds / parts[1].seconds,
         algorithms=len(ALGORITHMS),
         equal=EQUAL,
         plain=PLAIN,
+        samples=SAMPLES,
+        alarm=ALARM,
+        miss=MISS,
     )
 
 
+def _rows(figures: list[Figure]) -> str:
+    return "\n".join(f"| {item.what} | {item.amount} | {item.seconds:.3g} | {item.loops:.2g} |" for item in figures)
+
+
 if __name__ == "__main__":
-    text = page()
-    print(text)
-    for name in sys.argv[1:]:
-        Path(name).write_text(text, "utf-8")
+    if sys.argv[1:2] == ["figures"]:
+        for figure in beside_loops(CHECKS[sys.argv[2]]()):
+            print(json.dumps(figure))
+    else:
+        text = page()
+        print(text)
+        for name in sys.argv[1:]:
+            Path(name).write_text(text, "utf-8")

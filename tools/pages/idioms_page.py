@@ -31,28 +31,28 @@ _COLUMNS = ("idiom", "code", "twin", "law", "of the twin", "before", "said", "of
 COLUMNS = f"| {' | '.join(_COLUMNS)} |\n{'|---' * len(_COLUMNS)}|\n"
 HEAD = """# Idioms: how rejection samplers use random numbers
 
-Each line is a step of a rejection sampler as people write it, and its twin: the same code with one mistake in it. Code
-that is long is named by the piece that the twin has another one for; the tables have all of it. Nothing is changed in
-the code for the examination: its calls of torch, NumPy and `random` are answered as they stand.
+Each line is one step of a rejection sampler as published code writes it, and its twin: the same code with one
+mistake. Long code is shown by the piece that differs in the twin; the tables contain all of it. The code is examined
+unchanged: its calls of torch, NumPy and `random` are answered.
 
-* *law*: the total variation between the law that is computed of the idiom and that of rejection sampling in closed
-  form, for rows of three tokens with likely rejections. "exact" is below 1e-12, "float32" below 1e-6: as far as the
-  idiom itself rounds. The second number is that of the twin. What several uniforms decide together is known between
-  bounds a millionth apart or so; it is their middle that is compared.
-* *said*: what all exact checks together say, in a sixth of the scenarios that each idiom is examined in, another sixth
-  for the next one; and what they say of the twin.
-* *before*: what the first version of this project said of the right one in the same scenarios, in a minute; the first
-  check that did not hold ended its examination. It was not asked about those that came later. Its words, counted:
-  {before}.
+* *law*: the total variation between the computed law of the idiom and that of rejection sampling in closed form, for
+  rows of three tokens with frequent rejections. "exact" is below 1e-12, "float32" below 1e-6, the rounding of the
+  idiom itself. The second number is that of the twin. If several uniforms decide together, the law is known between
+  bounds about a millionth apart; the comparison uses their middle.
+* *said*: the joint verdict of all exact checks on the idiom, in a sixth of its scenarios (the next idiom gets another
+  sixth), and the verdict on the twin.
+* *before*: the verdict of the first version of this project on the right version in the same scenarios, within a
+  minute; the first check that did not hold ended the examination. Later idioms were not part of it. The verdicts,
+  counted: {before}.
 
-Each idiom, and each twin, is also run as it is, unanswered, and what it draws by itself is compared with the same
-closed form by a planned sample: the idioms fit, the twins do not. So a law that is computed stands beside a real
-sample. `engine_tests/idioms/test_idioms.py` compares every line with what is computed: a sixth of the laws and some of
-the samples in the default run, and all of them, with the verdicts, in the thorough one (`thorough.md`).
-`tools/pages/idioms_page.py` writes the page from what `test_support/idioms/verdicts.py` found.
+Each idiom and each twin also runs without interception, and a planned sample compares its own draws with the same
+closed form: the idioms fit, the twins do not. So each computed law has a real sample beside it.
+`engine_tests/idioms/test_idioms.py` compares every line with the computed values: a sixth of the laws and some of the
+samples in the default run, and all of them, with the verdicts, in the thorough run (`thorough.md`).
+`tools/pages/idioms_page.py` writes the page from the results of `test_support/idioms/verdicts.py`.
 
-A function of `torch.compile`, `torch.jit.script` or `torch.vmap` is run as it is written in Python: that the compiler
-keeps what it means is not looked at. Uniforms in 16 bits are as few numbers as they are.
+A function of `torch.compile`, `torch.jit.script` or `torch.vmap` runs as written in Python; the compiler is not
+examined. Uniforms in 16 bits have the few values of their format.
 """
 
 

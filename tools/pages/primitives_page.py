@@ -16,7 +16,8 @@ A random number has no value while a program is enumerated. Each operation that 
 table in `specverify/intercept/symbolic/primitives.py`. A row holds the rule of one number
 (`scalar`), of a noise vector at a real vocabulary (`vector`), and of a draw whose outcomes are computed all at once
 (`outcome`), and the names of the operation in each library. A front end maps names to rows; an operation without a row,
-or with a blank column, is refused with that reason. `torch.atan` is an example of a row with a rule of its own: one
+or with a blank column, is refused with that reason. The scalar rule of a reduction, a scan, an order or a lookup takes
+a row of numbers and outcomes (`rows.py`). `torch.atan` is an example of a row with a rule of its own: one
 entry in `steps.RULES` and one row.
 
 | operation | family | scalar | vector | outcome | result | torch | JAX | `math` | Python |

@@ -1,10 +1,6 @@
 """Make the tiny models that engines are examined with, in the formats of those that need a file.
 
-<<<<<<< HEAD:tools/surveys/make_models.py
-    python tools/surveys/make_models.py onnxruntime|openvino|llama|llamacpp
-=======
-    python tools/surveys/make_models.py onnxruntime|openvino|llama
->>>>>>> main:tools/surveys/make_models.py
+    python tools/surveys/make_models.py onnxruntime|openvino|llama|llamacpp|node_llamacpp
 
 It needs torch, transformers, and onnxruntime-genai with onnx-ir, or optimum-intel; or gguf alone. What it makes is
 kept in the folder of the engine, so that nobody else needs them.
@@ -120,7 +116,28 @@ def llamacpp(work: Path) -> None:
         _gguf(writer, model, [letter.encode() for letter in LETTERS], {END: 3})
 
 
-def _gguf(writer: Any, model: Llama, tokens: list[bytes], types: dict[int, int]) -> None:
+def node_llamacpp(work: Path) -> None:
+    """Write both models with a vocabulary of byte pairs: the bindings abort with one of letters alone."""
+    from gguf import GGUFWriter
+
+    into = ENGINES / "node_llamacpp" / "models"
+    shutil.rmtree(into, ignore_errors=True)
+    into.mkdir(parents=True)
+    for name, seed in SEEDS.items():
+        writer = GGUFWriter(str(into / f"{name}.gguf"), "llama")
+        writer.add_tokenizer_pre("gpt-2")
+        writer.add_token_merges(["a b"])
+        writer.add_bos_token_id(END_OF_PAIRS)
+        writer.add_eos_token_id(END_OF_PAIRS)
+        writer.add_add_bos_token(False)
+        _gguf(writer, tiny_llama(seed), [b"a", b"b", b"ab", b"c", b"<e>"], {END_OF_PAIRS: 3}, "gpt2")
+
+
+END_OF_PAIRS = 4
+"""The last token of the vocabulary of byte pairs: a model without an end is refused."""
+
+
+def _gguf(writer: Any, model: Llama, tokens: list[bytes], types: dict[int, int], tokenizer: str = "llama") -> None:
     """Write a model; ``types`` are those of tokens that are not normal."""
     sizes = model.sizes
     writer.add_context_length(sizes.positions)
@@ -135,7 +152,7 @@ def _gguf(writer: Any, model: Llama, tokens: list[bytes], types: dict[int, int])
     writer.add_rope_freq_base(sizes.theta)
     writer.add_layer_norm_rms_eps(sizes.epsilon)
     writer.add_vocab_size(sizes.vocabulary)
-    writer.add_tokenizer_model("llama")
+    writer.add_tokenizer_model(tokenizer)
     writer.add_token_list(tokens)
     writer.add_token_scores([0.0] * sizes.vocabulary)
     writer.add_token_types([types.get(token, 1) for token in range(sizes.vocabulary)])
@@ -174,10 +191,19 @@ GGUF_NAMES = {
 }
 
 
+MAKERS = {
+    "onnxruntime": onnxruntime,
+    "openvino": openvino,
+    "llama": llama,
+    "llamacpp": llamacpp,
+    "node_llamacpp": node_llamacpp,
+}
+OF_CHECKPOINTS = ("onnxruntime", "openvino")
+"""Those that are converted from a checkpoint of transformers."""
+
+
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as made:
-        for name, seed in SEEDS.items() if sys.argv[1] not in {"llama", "llamacpp"} else ():
+        for name, seed in SEEDS.items() if sys.argv[1] in OF_CHECKPOINTS else ():
             checkpoint(tiny_llama(seed), Path(made) / name)
-        {"onnxruntime": onnxruntime, "openvino": openvino, "llama": llama, "llamacpp": llamacpp}[sys.argv[1]](
-            Path(made)
-        )
+        MAKERS[sys.argv[1]](Path(made))

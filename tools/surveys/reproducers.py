@@ -3,7 +3,8 @@
     python tools/surveys/reproducers.py --work FOLDER [--python REPRODUCER=PYTHON ...] [--only WORD] [--write PAGE]
 
 A script is made by ``specverify reproduce`` or stands in docs/findings/reproducers; it is run from an empty folder by
-the PYTHON whose REPRODUCER its name begins with (``hf``, ``mlx``), which should have the engine and nothing of ours.
+the PYTHON whose REPRODUCER its name begins with (``hf``, ``mlx``), which should have the engine and nothing of ours;
+scripts of Node.js by ``--python node_llamacpp=node``.
 One that samples is run with three seeds. What was run is kept in FOLDER; the page has what is kept there.
 """
 
@@ -169,7 +170,8 @@ def run(cause: Cause, python: str) -> dict[str, Any]:
         text = script.read_text("utf-8")
         seeds = SEEDS if SEEDED in text[:1000] else SEEDS[:1]
         arguments = [[str(seed)] if len(seeds) > 1 else [] for seed in seeds]
-        runs = [_ended([python, "-I", str(script), *more], empty) for more in arguments]
+        isolated = ["-I"] if script.suffix == ".py" else []  # others are run by the program that PYTHON names
+        runs = [_ended([python, *isolated, str(script), *more], empty) for more in arguments]
     found = {"statuses": [status for status, *_ in runs], "made": seconds, "run": runs[0][2], "said": runs[0][1]}
     return {**found, "script": text}
 

@@ -1,26 +1,29 @@
 """Examine one engine, repeat what is refuted with three fresh seeds, and write the table of its page.
 
     python tools/surveys/survey.py PREFIX [--work FOLDER] [--write PAGE] [--seconds SECONDS] [--together] [--only WORD]
+    python tools/surveys/survey.py PREFIX --quick PAGE [--work FOLDER] [--together]
 
 ``specverify verify`` samples row by row; all rows share one alarm budget. A row whose report is in FOLDER already is
 not sampled again, so a survey that was ended goes on where it was. The table is put between the marks of PAGE, whose
 other words are written by hand. A row that takes more than SECONDS is unknown: give more where other work runs beside.
 With ``--together`` the rows that share what stands before their first stroke are examined in one process, so that an
 engine starts once for all of them. ``--only`` examines the rows whose name has a word, and prints their table.
+``--quick`` examines some rows of PAGE, prints their table and in which verdicts it differs from PAGE (``quick_rows``).
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from specverify.base.verdict import Status
@@ -32,7 +35,7 @@ from specverify.subjects.decoding import NOTHING_DRAFTED
 from specverify.subjects.subject import UnusableSubject
 
 BEGIN, END = "<!-- table -->\n", "<!-- end -->\n"
-HEAD = "| what | verdict | samples | detectable TV | TV seen | beside |\n|---|---|---:|---:|---:|---|\n"
+HEAD = "| what | verdict | samples | detectable TV | TV seen | s | beside |\n|---|---|---:|---:|---:|---:|---|\n"
 CHECK_NAMES = ("samples_fit_law", "samples_agree")
 CHECKS = tuple(word for name in CHECK_NAMES for word in ("--check", name))
 NOT_COVERED = "not covered"
@@ -40,6 +43,45 @@ REPEATS = (1, 2, 3)
 SUBJECT_SECONDS = 900
 ALARM = 1e-6
 """Shared by all rows, and by all repeats of a seed."""
+QUICK_SHARES = (0.0, 0.25, 0.5)
+"""The rows of a way that hold and are in the quick part, by their rank in samples: the cheapest to the median."""
+
+
+class PageRow(NamedTuple):
+    """A row of the table of a page."""
+
+    verdict: str
+    samples: int
+
+
+def page_rows(page: Path) -> dict[str, PageRow]:
+    """Return the rows of the table of a page, by name."""
+    table_text = page.read_text("utf-8").partition(BEGIN)[2].partition(END)[0]
+    found = re.findall(r"^\| ([^|]+?) \| ([a-z ]+) \| (\d*) \|", table_text, re.MULTILINE)
+    return {name: PageRow(verdict, int(samples or 0)) for name, verdict, samples in found if verdict != "verdict"}
+
+
+def quick_rows(rows: Mapping[str, PageRow]) -> list[str]:
+    """Return the rows of the quick part: all that are refuted or raise, and of each way some that hold."""
+    chosen = {name for name, row in rows.items() if row.verdict in {"refuted", "unusable", "unknown"}}
+    ways: dict[str, list[str]] = {}
+    for name, row in rows.items():
+        if row.verdict == "holds":
+            ways.setdefault(name.partition("/")[0], []).append(name)
+    for names in ways.values():
+        ranked = sorted(names, key=lambda name: (rows[name].samples, name))
+        chosen |= {ranked[int(share * (len(ranked) - 1))] for share in QUICK_SHARES}
+    return [name for name in rows if name in chosen]
+
+
+def differences(rows: Mapping[str, PageRow], verdicts: Sequence[Mapping[str, Any]]) -> str:
+    """Return in which verdicts a quick part differs from the page, and how many are the same."""
+    now = {str(verdict["subject"]).partition("/")[2]: _status(verdict) for verdict in verdicts}
+    changed = {name: status for name, status in now.items() if name not in rows or rows[name].verdict != status}
+    lines = [
+        f"{name}: {rows[name].verdict if name in rows else 'not on the page'} -> {changed[name]}" for name in changed
+    ]
+    return "\n".join([f"{len(now) - len(changed)} of {len(now)} verdicts are those of the page", *lines])
 
 
 def report(
@@ -112,10 +154,11 @@ def _row(verdict: dict[str, Any], again: list[dict[str, str]]) -> str:
     if verdict["status"] in {"unusable", "unknown"}:
         beside.append(verdict["statement"].replace("|", "/").partition("\n")[0][:200])
     numbers = (figures.get("samples", ""), *(_number(figures.get(key)) for key in ("tv_detectable", "tv_observed")))
-    return f"| {name} | {_status(verdict)} | {' | '.join(map(str, numbers))} | {'; '.join(beside)} |\n"
+    seconds = f"{verdict['seconds']:.0f}"
+    return f"| {name} | {_status(verdict)} | {' | '.join(map(str, (*numbers, seconds)))} | {'; '.join(beside)} |\n"
 
 
-def _status(verdict: dict[str, Any]) -> str:
+def _status(verdict: Mapping[str, Any]) -> str:
     """Return the status of a row; one that holds without any draft says nothing of speculation."""
     idle = any(line.endswith(NOTHING_DRAFTED) for line in verdict["figures"].get("activity", ()))
     return NOT_COVERED if idle and verdict["status"] == "holds" else str(verdict["status"])
@@ -148,15 +191,23 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=SUBJECT_SECONDS)
     parser.add_argument("--together", action="store_true")
     parser.add_argument("--only", default="")
+    parser.add_argument("--quick", type=Path, default=None)
     given = parser.parse_args()
     work = given.work or Path(tempfile.mkdtemp())
-    rows = [name for name in _rows(given.prefix) if given.only in name]
+    on_page = page_rows(given.quick) if given.quick else {}
+    quick = {f"{given.prefix}:all/{name}" for name in quick_rows(on_page)}
+    rows = [name for name in _rows(given.prefix) if given.only in name and (not given.quick or name in quick)]
     verdicts = report(rows, 0, work / given.prefix, given.seconds, together=given.together)
     wrong = [verdict["subject"] for verdict in verdicts if verdict["status"] == "refuted"]
+    if given.quick:
+        wrong = [name for name in wrong if on_page[name.partition("/")[2]].verdict != "refuted"]
     folders = ((seed, work / f"{given.prefix}-{seed}") for seed in REPEATS)
     sampled = partial(report, wrong, seconds=given.seconds, together=given.together)
     repeats = [sampled(seed=seed, folder=folder) for seed, folder in folders] if wrong else []
     found = table(verdicts, repeats)
+    if given.quick:
+        print(found + "\n" + differences(on_page, verdicts))
+        return
     if given.write is None:
         print(found)
         return

@@ -1,6 +1,6 @@
 """The survey refutes a broken copy of an engine: one line of lucidrains' decoder is changed, all else is the same.
 
-Run by ``nox -s pages -- engines lucidrains``, where the engine is installed.
+Run by ``nox -s engines -- lucidrains``, where the engine is installed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from types import ModuleType
 
 import pytest
 
-pytest.importorskip("speculative_decoding", reason="needs the engine: nox -s pages -- engines lucidrains")
+pytest.importorskip("speculative_decoding", reason="needs the engine: nox -s engines -- lucidrains")
 
 from specverify.base.verdict import Status
 from specverify.engines.lucidrains.adapter import draft, texts

@@ -1,6 +1,6 @@
 """The compiled stand-ins of vLLM's kernels beside their statements in PyTorch, on thousands of calls.
 
-Run by ``nox -s pages -- engines vllm``, where the engine is installed. A difference is a fault of the CPU build, which
+Run by ``nox -s engines -- vllm``, where the engine is installed. A difference is a fault of the CPU build, which
 the table of mends names; a statement with a planted fault differs too.
 """
 
@@ -10,7 +10,7 @@ from functools import partial
 
 import pytest
 
-pytest.importorskip("vllm", reason="needs the engine: nox -s pages -- engines vllm")
+pytest.importorskip("vllm", reason="needs the engine: nox -s engines -- vllm")
 
 import torch
 import vllm._custom_ops  # noqa: F401 - loads the compiled functions

@@ -1,7 +1,5 @@
 """vLLM 0.32.0: a seed does not decide the text where drafts are drawn, ``draft_sample_method="probabilistic"``.
 
-    python vllm_seed_probabilistic.py
-
 Status 0 fixed, 1 present, 125 cannot be tested. Each request is made twice with its seed; control: greedy drafts.
 A fault of the CPU build alone is mended first: it does not copy the temperature to drafted tokens.
 """
@@ -18,8 +16,8 @@ try:
     from vllm import LLM, SamplingParams
     from vllm.v1.sample import rejection_sampler
 
-    def expand(x, cu, number, replace_from=0, replace_to=0):
-        counts = torch.diff(cu.long(), prepend=torch.zeros(1, dtype=torch.long, device=cu.device))
+    def expand(x, ends, number, replace_from=0, replace_to=0):
+        counts = torch.diff(ends.long(), prepend=torch.zeros(1, dtype=torch.long))
         return torch.where(x == replace_from, torch.full_like(x, replace_to), x).repeat_interleave(counts)
 
     def same(method):
@@ -33,8 +31,7 @@ try:
     sizes = dict(vocab_size=8, hidden_size=64, intermediate_size=96, num_hidden_layers=2, initializer_range=0.3)
     heads = dict(num_attention_heads=2, num_key_value_heads=1, head_dim=32, max_position_embeddings=64)
     rejection_sampler.expand_batch_to_tokens = expand
-    folder = tempfile.mkdtemp()
-    LlamaForCausalLM(LlamaConfig(**sizes, **heads)).save_pretrained(folder)
+    LlamaForCausalLM(LlamaConfig(**sizes, **heads)).save_pretrained(folder := tempfile.mkdtemp())
     control, got = same("greedy"), same("probabilistic")
     print(f"of 50 seeds {got} give the same text twice, with greedy drafts {control}; expected 50 and 50")
     sys.exit(125 if control < 50 else int(got < 50))

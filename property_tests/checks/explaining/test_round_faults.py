@@ -2,35 +2,28 @@
 
 from __future__ import annotations
 
-import itertools
 import random
-from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from specverify.base.verdict import Counterexample, Evidence, Status, Verdict
-from specverify.checks.explaining.engine_paths import PathDraw, draws_of, with_pmfs
-from specverify.checks.explaining.engine_rounds import engine_rounds
-from specverify.checks.explaining.engine_traces import round_around, wrong_row
-from specverify.checks.explaining.first_difference import first_difference, text_fault
+from specverify.checks.check import law_in
+from specverify.checks.explaining.counterexamples import law_counterexample
+from specverify.checks.explaining.engine_paths import draws_of, with_pmfs
 from specverify.checks.explaining.round_faults import fault_of_rounds
-from specverify.checks.explaining.round_readings import Models, reading_of
-from specverify.checks.explaining.round_stories import rounds_of_path
-from specverify.checks.explaining.token_rules import name_of_token
-from specverify.laws.enumeration import whole_run
+from specverify.laws.law import target_law
 from specverify.laws.paths import paths
 from specverify.laws.scenarios import Scenario
-from specverify.report.prose import also_refuted, by_cause, failure
 from specverify.subjects.batched_verifier import batched_subject
 from specverify.subjects.engine import engine_subject
 from specverify.subjects.logits_verifier import logits_subject
-from specverify.subjects.subject import InScenario, Trace
+from specverify.subjects.subject import InScenario
 from specverify.subjects.verifier import verifier_subject
 from specverify.testing import SpeculationRefuted, check_engine, check_verifier
 
 RNG = np.random.default_rng()
 SMALL = Scenario("generic", 2, (0,), 2, seed=0)
+FOUR = Scenario("generic", 4, (0,), 4, seed=0)
 TARGET = ((0.2, 0.3, 0.5), (0.5, 0.25, 0.25), (0.1, 0.8, 0.1))
 DRAFT = ((0.6, 0.3, 0.1), (0.2, 0.4, 0.4), (0.3, 0.4, 0.3))
 
@@ -38,6 +31,10 @@ DRAFT = ((0.6, 0.3, 0.1), (0.2, 0.4, 0.4), (0.3, 0.4, 0.3))
 def drawn(row):
     row = np.maximum(row, 0)
     return int(RNG.choice(len(row), p=row / row.sum()))
+
+
+def norm(row):
+    return row / row.sum() if row.any() else row
 
 
 def verifier(accept=lambda p, q: p / q, replace=lambda p, q: p - q, bonus=lambda p: p[-1]):
@@ -74,6 +71,14 @@ def in_scenario(verify, gamma=1, scenario=SMALL):
             {"replace": lambda p, q: np.maximum(p - q, 0) + 0.02},
             "a rejected draft is replaced by a draw from norm(max(p - q, 0) + 0.02), expected norm(max(p - q, 0)): in",
         ),
+        (
+            {"replace": lambda p, q: 0.8 * norm(np.maximum(p - q, 0)) + 0.2 * p},
+            "a rejected draft is replaced by a draw from norm(max(p - q, 0)), mixed with a share 0.2 of p, expected",
+        ),
+        (
+            {"accept": lambda p, q: 1 - p / q},
+            "drafts are accepted with probability 1 - p/q, expected min(1, p/q): draft 1, token 0 (p = 0.571",
+        ),
         ({"replace": lambda p, q: abs(p - q)}, "a rejected draft is replaced by a draw from norm(|p - q|), expected"),
         (
             {"accept": lambda p, q: q / p},
@@ -101,6 +106,50 @@ def test_a_wrong_part_of_a_round_is_named(wrong, said):
 
 def test_a_right_round_has_no_fault():
     assert fault_of_rounds(in_scenario(verifier())) is None
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (
+            {"replace": lambda p, q: p - 0.9 * q},
+            "a rejected draft is replaced by a draw from norm(max(p - 0.9 q, 0)), expected norm(max(p - q, 0)): in",
+        ),
+        (
+            {"replace": lambda p, q: np.maximum(p - q, 0) ** 2},
+            "a rejected draft is replaced by a draw from norm(max(p - q, 0)^2), expected norm(max(p - q, 0)): in",
+        ),
+        (
+            {"replace": lambda p, q: np.eye(len(p))[0]},
+            "draft 1, token ",
+        ),
+    ],
+)
+def test_a_residual_of_several_tokens_is_named(wrong, said):
+    assert fault_of_rounds(in_scenario(verifier(**wrong), 1, FOUR)).sentence.startswith(said)
+
+
+def keeps_up_to_the_last_failure(p, q, draft_tokens):
+    tokens = draft_tokens.tolist()
+    failed = [i for i, token in enumerate(tokens) if RNG.random() >= p[i, token] / q[i, token]]
+    if not failed:
+        return [*tokens, drawn(p[-1])]
+    left = p[failed[-1]] - q[failed[-1]]
+    return [*tokens[: failed[-1]], drawn(left if (left > 0).any() else p[failed[-1]])]
+
+
+def test_an_acceptance_up_to_the_last_test_that_fails_is_named():
+    said = "drafts are accepted up to the last test that fails, not the first, expected min(1, p/q): draft 1, token"
+    assert fault_of_rounds(in_scenario(keeps_up_to_the_last_failure, 2, FOUR)).sentence.startswith(said)
+
+
+def test_a_fault_of_a_later_round_is_named():
+    scenario = Scenario("generic", 2, (0,), 5, seed=0)
+    late = in_scenario(verifier(), 1, scenario).task.target((0, 1, 1, 1)).astype(float)
+    here = in_scenario(verifier(replace=lambda p, q: p if np.allclose(p, late) else p - q), 1, scenario)
+    assert fault_of_rounds(here) is None
+    told = law_counterexample(here, law_in(here, 20_000).probabilities, target_law(here.task, here.prompt))
+    assert told.fault.startswith("draft 1, token 0, is rejected and replaced by a draw from (0.333, 0.667) (test_round")
 
 
 def divides_by_the_largest_q(p, q, draft_tokens):
@@ -200,74 +249,6 @@ def test_drafts_that_count_behind_a_rejection_are_told():
     assert fault_of_rounds(here).sentence.startswith(said)
 
 
-def test_a_path_is_told_round_by_round_with_the_right_value_beside_the_wrong_step():
-    here = in_scenario(verifier(replace=lambda p, q: p))
-    rejected = next(path for path in paths(whole_run(here.decoder, here.prompt)) if path.choices[:2] == (1, 1))
-    told = rounds_of_path(here, rejected.choices)
-    assert told.startswith("round 1: drafted 1 (q = 0.667), rejected (u >= 0.643, test_round_faults.py:")
-    assert "; expected " in told
-
-
-LAW = {(0, 1): Fraction(1, 2), (1, 0): Fraction(1, 2)}
-
-
-@pytest.mark.parametrize(
-    ("law", "said"),
-    [
-        ({(0, 1): Fraction(3, 4), (1, 0): Fraction(1, 4)}, "new token 1 is 0 with probability 0.75, expected 0.5"),
-        ({(0, 0): Fraction(1, 2), (1, 0): Fraction(1, 2)}, "new token 2 is 0 instead of 1 after new token 0"),
-        ({(0, 1): Fraction(1, 2), (1,): Fraction(1, 2)}, "the text ends after 1 of 2 new tokens"),
-        (
-            {(0, 1, 1): Fraction(1, 2), (1, 0): Fraction(1, 2)},
-            "the text goes on with token 1 after its end after new tokens",
-        ),
-    ],
-)
-def test_the_first_token_that_differs_is_named(law, said):
-    assert first_difference(law, LAW).fault.startswith(said)
-
-
-def test_rows_that_are_right_alone_are_told_to_depend_on_each_other():
-    expected = {((a,), (b,)): Fraction(1, 4) for a in range(2) for b in range(2)}
-    law = {((0,), (0,)): Fraction(1, 2), ((1,), (1,)): Fraction(1, 2)}
-    found = first_difference(law, expected, each="row").fault
-    assert found.startswith("the rows are not independent: each alone is right, but 1 and 1 come together with probab")
-    wrong = {((0,), (0,)): Fraction(1, 2), ((0,), (1,)): Fraction(1, 2)}
-    assert first_difference(wrong, expected, each="row").fault.startswith("row 1, new token 1 is 0 with probability 1,")
-
-
-@pytest.mark.parametrize(
-    ("got", "said"),
-    [
-        ((1, 2, 0, 0, 1), "new token 3 is 0 instead of 3"),
-        ((1, 2, 3), "the text ends after 3 of 5 new tokens"),
-        ((1, 2, 3, 0, 1, 2), "1 token too many: the text should end after new token 5"),
-        ((1, 3, 0, 1), "new token 2 (2) is missing"),
-        ((1, 1, 2, 3, 0), "new token 1 (1) comes twice"),
-    ],
-)
-def test_a_certain_text_that_differs_is_named(got, said):
-    assert text_fault((1, 2, 3, 0, 1), got) == said
-
-
-def test_the_round_of_a_wrong_token_is_read_off_the_questions_to_the_models():
-    queries = (("draft", (0,)), ("draft", (0, 1)), ("target", (0,)), ("target", (0, 1)), ("draft", (0, 1, 3)))
-    trace = Trace((((0,), (1, 3, 2)),), queries, lambda tokens: np.eye(4)[(len(tokens) + 1) % 4])
-    assert round_around(trace, 0, (1, 2, 2)) == (
-        "round from new token 1: drafted 1 3, accepted 2 (inferred from the tokens)"
-    )
-
-
-def test_a_wrong_rule_of_an_engine_is_named_only_where_one_law_fits():
-    p, q = TARGET[0], DRAFT[0]
-    kept = [min(a, b) for a, b in zip(p, q, strict=True)]
-    from_p = [low + (1 - sum(kept)) * mass for low, mass in zip(kept, p, strict=True)]
-    assert name_of_token(from_p, p, q).startswith("a rejected draft is replaced by a draw from p, expected")
-    assert name_of_token(q, p, q).startswith("it has the law of the draft, q")
-    assert name_of_token(p, p, q) == ""
-    assert name_of_token((0.3, 0.3, 0.4), p, q) == ""
-
-
 def choose(pmf):
     return random.choices(range(3), pmf)[0]
 
@@ -305,197 +286,6 @@ def test_the_comparisons_of_a_lookup_tell_the_pmf_that_it_looked_in():
     assert (first.outcome, first.pmf) == (0, pytest.approx(DRAFT[0]))
 
 
-P = {(0,): (0.5, 0.5), (0, 0): (0.25, 0.75), (0, 1): (0.75, 0.25), (0, 0, 0): (0.5, 0.5), (0, 1, 0): (0.5, 0.5)}
-Q = {(0,): (0.2, 0.8), (0, 0): (0.5, 0.5), (0, 1): (0.6, 0.4), (0, 0, 0): (0.4, 0.6), (0, 1, 0): (0.4, 0.6)}
-
-
-def model(rows):
-    return lambda text: np.array(rows.get(text, (0.5, 0.5)))
-
-
-def token(outcome, *pmf):
-    return PathDraw("random.choices", "e.py:1", 0.0, pmf[outcome], outcome, (), pmf)
-
-
-def coin(low, high):
-    return PathDraw("random.random", "e.py:2", low, high, None, ())
-
-
-def read(items, new, horizon=2, asked=()):
-    return reading_of(items, Models(model(P), model(Q), (0,), horizon, asked), new)
-
-
-def test_the_draws_of_an_engine_are_given_their_roles():
-    reading = read([token(1, 0.2, 0.8), coin(0.625, 1.0), token(0, 0.5, 0.5), coin(0.0, 0.5)], (0, 0))
-    assert reading.fault == ""
-    assert reading.words == (
-        "drafted 1 (q = 0.8, e.py:1), rejected (u >= 0.625, e.py:2), replaced by 0",
-        "drafted 0 (q = 0.5, e.py:1), accepted (u < 0.5, e.py:2)",
-    )
-
-
-def test_a_test_with_the_row_of_a_rejected_text_is_named():
-    stale = [token(1, 0.2, 0.8), coin(0.625, 1.0), token(1, 0.5, 0.5), coin(0.0, 0.5)]
-    reading = read(stale, (0, 1), asked=((0,), (0, 1), (0, 1, 0)))
-    assert reading.fault == (
-        "draft 1 (1) is tested with p after (0, 1) (which keeps the rejected draft 1); expected the rows after (0, 0): "
-        "u < 0.5 instead of 1 (e.py:2)"
-    )
-
-
-def test_a_bonus_from_q_and_a_replacement_from_p_are_named():
-    bonus = read([token(0, 0.2, 0.8), token(1, 0.5, 0.5)], (0, 1)).fault
-    assert bonus == ""  # a second draft, accepted since p is above q there
-    late = read([token(1, 0.2, 0.8), coin(0.0, 0.625), token(0, 0.6, 0.4), token(1, 0.5, 0.5)], (1, 0), 2)
-    assert late.fault == ""
-    instead = read([token(1, 0.2, 0.8), coin(0.625, 1.0), token(1, 0.5, 0.5)], (1,), 1).fault
-    assert instead.startswith(
-        "a rejected draft is replaced by a token drawn from p = (0.5, 0.5), expected norm(max(p - q"
-    )
-
-
-def test_a_last_accepted_draft_that_is_missing_is_named():
-    reading = read([token(1, 0.2, 0.8), coin(0.625, 1.0), token(1, 0.5, 0.5)], (0,))
-    assert reading.fault == "all drafts of a round are accepted and the last accepted draft, 1, is missing"
-
-
-def test_draws_that_cannot_be_rounds_are_not_read():
-    assert read([coin(0.25, 0.75)], (0, 0)) is None
-    several = [token(0, 0.9, 0.1), coin(0.0, 0.1)] * 5
-    assert read(several, (0, 1)) is None
-
-
-def test_queries_tell_the_round_of_a_draw():
-    certain = {(0,): (0.0, 1.0), (0, 1): (0.5, 0.5)}
-    items = [coin(0.0, 0.5)._replace(before=(0,))]
-    queries = ((0, "draft", (0,)), (0, "target", (0,)), (0, "draft", (0, 1)), (1, "target", (0, 1)))
-    models = Models(model(certain), model({(0,): (0.0, 1.0), (0, 1): (1.0, 0.0)}), (0,), 2, (), queries)
-    reading = reading_of(items, models, (1, 0))
-    assert reading.words == ("drafted 1, accepted", "drafted 0, accepted (u < 0.5, e.py:2)")
-    assert reading.fault == ""
-
-
-def one_token_rounds(used_q):
-    """Return every path of two rounds of one draft, in an engine that tests by ``used_q``."""
-    result = []
-    for first in (0, 1):
-        for second in (0, 1):
-            draws: list[PathDraw] = []
-            for text, drafted in (((0,), first), ((0, first), second)):
-                draws.append(token(drafted, *Q[text])._replace(before=(0,) * len(draws)))
-                bound = min(1.0, model(P)(text)[drafted] / used_q(text)[drafted])
-                draws += [coin(0.0, bound)._replace(before=(0,) * len(draws))] if bound < 1 else []
-            models = Models(model(P), model(Q), (0,), 2, (), ((0, "draft", (0,)),))
-            result.append((draws, (first, second), models))
-    return result
-
-
-def test_rows_of_the_round_before_are_named_where_all_paths_have_them():
-    assert engine_rounds(one_token_rounds(lambda text: Q[text])).fault == ""
-    said = engine_rounds(one_token_rounds(lambda text: Q[text[:-1] or text])).fault
-    assert said.startswith("q in the test is computed without the last token of the text (one position early): draft ")
-
-
-def test_a_text_that_goes_on_behind_its_end_is_told_with_the_end_token():
-    assert text_fault((2, 1), (2, 1, 0, 0), eos=1) == (
-        "the text goes on behind its end token 1 (new token 2): 0 0 behind it"
-    )
-    assert text_fault((2, 1), (2, 1, 0)) == "1 token too many: the text should end after new token 2"
-    assert text_fault((2, 0, 1), (2, 0), eos=1) == (
-        "the text ends after 2 of 3 new tokens, although its last one, 0, is not the end token 1"
-    )
-
-
-def test_a_row_behind_rejected_drafts_that_are_kept_is_named():
-    choice = lambda tokens: np.eye(4)[len(tokens) % 4]  # noqa: E731
-    trace = Trace((((0,), (1, 3)),), (("target", (0,)), ("target", (0, 3, 1))), choice, choice)
-    assert wrong_row(trace, 0, (1, 2)) == (
-        "it is the choice of p after (0 3 1), which still holds 3: tokens that are no part of the text "
-        "(a cache that keeps rejected drafts)"
-    )
-
-
-def test_the_row_that_has_a_wrong_certain_token_is_named():
-    texts = (((0,), (1, 2)), ((3,), (2, 2)))
-    certain = lambda tokens: np.eye(4)[(2 * tokens[0] + len(tokens)) % 4]  # noqa: E731
-    trace = Trace(texts, (("draft", (3,)), ("target", (0,))), certain, certain)
-    assert wrong_row(trace, 1, (3, 3)) == ""
-    trace = trace._replace(texts=(((0,), (1, 2)), ((3,), (1, 2))))
-    assert wrong_row(trace, 1, (3, 3)) == "it is the choice of p after (0), a text of request 1"
-
-
-def test_a_row_of_an_earlier_request_that_is_as_long_is_named():
-    texts = (((0, 1), (1,)), ((3, 3), (1,)))
-    certain = lambda tokens: np.eye(4)[(2 * tokens[0] + len(tokens)) % 4]  # noqa: E731
-    trace = Trace(texts, (("target", (0, 1)), ("draft", (3, 3))), certain, lambda tokens: np.eye(4)[tokens[0] + 1])
-    expected = "p is not computed after (3 3); it is the choice of p after (0 1), as long, before"
-    assert wrong_row(trace, 1, (0,)) == expected
-    asked = trace._replace(queries=(*trace.queries, ("target", (3, 3))))
-    assert wrong_row(asked, 1, (0,)) == ""
-
-
-def appends_zero(last=0, length=2):
-    new = [last]
-    while len(new) <= length:
-        p, q = TARGET[new[-1]], DRAFT[new[-1]]
-        draft, u = choose(q), random.random()
-        new.append(draft if u < p[draft] / q[draft] else choose([max(a - b, 0) for a, b in zip(p, q, strict=True)]))
-        if u < 0.25:
-            new.append(0)
-    return new[1 : length + 1]
-
-
-def bonus_from_q(last=0, length=3):
-    new = [last]
-    while len(new) <= length:
-        p, q = TARGET[new[-1]], DRAFT[new[-1]]
-        draft = choose(q)
-        if random.random() < p[draft] / q[draft]:
-            new += [draft, choose(DRAFT[draft])]
-        else:
-            new.append(choose([max(a - b, 0) for a, b in zip(p, q, strict=True)]))
-    return new[1 : length + 1]
-
-
-def streams_rejected(last=0, length=2):
-    new = [last]
-    while len(new) <= length:
-        p, q = TARGET[new[-1]], DRAFT[new[-1]]
-        draft = choose(q)
-        accepted = random.random() < p[draft] / q[draft]
-        new.append(draft)
-        if not accepted:
-            new.append(choose([max(a - b, 0) for a, b in zip(p, q, strict=True)]))
-    return new[1 : length + 1]
-
-
-def goes_on_when_rejected(last=0, length=2):
-    new = [last]
-    while len(new) <= length:
-        texts = [new[-1]]
-        for _ in range(2):
-            texts.append(choose(DRAFT[texts[-1]]))
-        for before, draft in itertools.pairwise(texts):
-            p, q = TARGET[before], DRAFT[before]
-            kept = random.random() < p[draft] / q[draft]
-            new.append(draft if kept else choose([max(a - b, 0) for a, b in zip(p, q, strict=True)]))
-    return new[1 : length + 1]
-
-
-def leaves_out_rare(last=0, length=2):
-    new = [last]
-    while len(new) <= length:
-        p, q = TARGET[new[-1]], DRAFT[new[-1]]
-        draft = choose(q)
-        if q[draft] < 0.35:
-            new.append(choose(p))
-        elif random.random() < p[draft] / q[draft]:
-            new.append(draft)
-        else:
-            new.append(choose([max(a - b, 0) for a, b in zip(p, q, strict=True)]))
-    return new[1 : length + 1]
-
-
 def warmer_target(last=0, length=2):
     new = [last]
     while len(new) <= length:
@@ -505,37 +295,6 @@ def warmer_target(last=0, length=2):
         accepted = random.random() < p[draft] / q[draft]
         new.append(draft if accepted else choose([max(a - b, 0) for a, b in zip(p, q, strict=True)]))
     return new[1:]
-
-
-def more_of_the_draft_again(last=0, length=2):
-    new = [last]
-    while len(new) <= length:
-        p, q = TARGET[new[-1]], DRAFT[new[-1]]
-        draft = choose(q)
-        if random.random() < p[draft] / q[draft]:
-            new += [draft, choose([mass * (1 + (token == draft)) for token, mass in enumerate(TARGET[draft])])]
-        else:
-            new.append(choose([max(a - b, 0) for a, b in zip(p, q, strict=True)]))
-    return new[1 : length + 1]
-
-
-@pytest.mark.thorough(keep=2)
-@pytest.mark.parametrize(
-    ("fast", "length", "said"),
-    [
-        (appends_zero, 2, ": 2 new tokens come from the draws of 1 token (drew 0 from (0.6, 0.3, 0.1) (test_round_"),
-        (bonus_from_q, 3, ": the token behind accepted drafts, new token 2, is drawn from q = ("),
-        (streams_rejected, 2, ": the rejected draft 1 (0) is emitted, and its replacement behind it"),
-        (goes_on_when_rejected, 2, ") is still tested after draft 1 ("),
-        (leaves_out_rare, 2, ": draft 1 is left out after it is drawn (test_"),
-        (more_of_the_draft_again, 2, " alone, which is new token 1, as if a penalty did not count it"),
-        (warmer_target, 2, ": p has a further temperature of 2: draft "),
-    ],
-)
-def test_what_the_draws_of_an_engine_show_is_in_the_first_line(fast, length, said):
-    with pytest.raises(SpeculationRefuted) as raised:
-        check_engine(fast, lambda: plain(length=length), checks=["law_is_target"])
-    assert said in str(raised.value).splitlines()[0]
 
 
 def softmax_rows(logits, temperature=0.5):
@@ -575,6 +334,30 @@ def test_a_sibling_that_is_tested_with_p_is_named():
     assert " is rejected, child #1 (token 1) is tested with u < 0.643 (test_round_" in first
 
 
+def drawn_from_p_at_last(p, q, parents, tokens):
+    left = p[0]
+    for child, drafted in enumerate(tokens):
+        if RNG.random() * q[child, drafted] < left[drafted]:
+            return [int(drafted), drawn(p[child + 1])]
+        left = norm(np.maximum(left - q[child], 0))
+    return [drawn(p[0])]
+
+
+@pytest.mark.thorough
+def test_a_last_draw_from_p_behind_rejected_siblings_is_named():
+    with pytest.raises(SpeculationRefuted) as raised:
+        check_verifier(
+            drawn_from_p_at_last,
+            form="tree",
+            drafts="with_replacement",
+            trees=[(-1, -1)],
+            checks=["law_is_target"],
+            quick=True,
+        )
+    said = ": the token after the last rejected child is drawn from p, not from the residual: "
+    assert said in str(raised.value).splitlines()[0]
+
+
 def unscaled_residual(p, q, parents, tokens):
     left = p[0]
     for child, drafted in enumerate(tokens):
@@ -599,18 +382,3 @@ def test_a_residual_of_siblings_that_is_not_divided_by_its_sum_is_named():
     assert ": the residual after a rejected child is not divided by its sum: after #0 (token " in first
     assert "is tested with u < 0 " not in first
     assert " (test_round_faults.py:" in first
-
-
-def refuted(check, fault=""):
-    example = Counterexample(("here",), "then", fault=fault)
-    return Verdict("it", check, Status.REFUTED, "no", None, Evidence.EXACT, example)
-
-
-def test_verdicts_of_one_wrong_law_are_told_once():
-    verdicts = [refuted("tokens_are_supported"), refuted("law_is_target", "the fault"), refuted("inputs_unchanged")]
-    first, second = by_cause(verdicts)
-    assert [verdict.check for verdict in first] == ["law_is_target", "tokens_are_supported"]
-    assert [verdict.check for verdict in second] == ["inputs_unchanged"]
-    assert failure(first[0]).splitlines()[0] == "the fault"
-    assert also_refuted(first[1:]) == "  Refuted with it: tokens are supported"
-    assert [len(group) for group in by_cause([refuted("tokens_are_supported"), refuted("eos_is_final")])] == [1, 1]

@@ -11,7 +11,7 @@ from specverify.intercept.audit import Draw
 from specverify.intercept.refusals import NeedsValue, RuleDeclined
 from specverify.intercept.symbolic import races
 from specverify.intercept.symbolic.continuous import Continuous
-from specverify.intercept.symbolic.large import Clocks, Race, Wide, law_of
+from specverify.intercept.symbolic.large import Clocks, VectorRace, Wide, law_of
 from specverify.intercept.symbolic.primitives import applied, applied_to_many
 from specverify.intercept.symbolic.races import Clock, law_of_first
 from specverify.intercept.symbolic.vectors import Many, NoiseBlock, Steps, as_many, joined, uniforms
@@ -116,7 +116,7 @@ def test_the_law_of_a_race_is_that_of_its_elements(chain, largest):
         row = one_by_one(built(chain, noise(CHAINS[chain][0], draws), applied_to_many))
         return races.winner(row, largest=largest)
 
-    race = Race(built(chain, noise(CHAINS[chain][0]), applied_to_many), largest=largest)
+    race = VectorRace(built(chain, noise(CHAINS[chain][0]), applied_to_many), largest=largest)
     try:
         law = race.law()
     except NeedsValue:
@@ -130,7 +130,7 @@ def test_most_of_these_races_have_a_law():
     answered = 0
     for chain, (kind, _) in CHAINS.items():
         try:
-            Race(built(chain, noise(kind), applied_to_many), largest=True).law()
+            VectorRace(built(chain, noise(kind), applied_to_many), largest=True).law()
             answered += 1
         except NeedsValue:
             pass
@@ -169,7 +169,8 @@ def test_the_best_of_a_block_races_against_the_best_of_another():
     draws = Asked()
     scores = applied_to_many("divide", W, noise("exponential", draws))
     halves = [
-        Race(scores.taken(lambda array, part=part: array[part]), largest=True) for part in (slice(0, 3), slice(3, 7))
+        VectorRace(scores.taken(lambda array, part=part: array[part]), largest=True)
+        for part in (slice(0, 3), slice(3, 7))
     ]
     races.winner([half.best() for half in halves])
     of_block = draws.pmfs[-1]
@@ -179,9 +180,9 @@ def test_the_best_of_a_block_races_against_the_best_of_another():
 
 def test_noise_races_once():
     scores = applied_to_many("divide", W, noise("exponential"))
-    Race(scores, largest=True).law()
+    VectorRace(scores, largest=True).law()
     with pytest.raises(NeedsValue, match="second race"):
-        Race(scores, largest=True).law()
+        VectorRace(scores, largest=True).law()
     with pytest.raises(NeedsValue, match="already decided a race"):
         scores.element(2).below(0.5)
 
@@ -190,7 +191,7 @@ def test_a_race_that_nobody_looks_at_leaves_the_noise_to_another():
     """One noise for all positions is right as long as one of them is emitted."""
     shared = noise("exponential")
     first, second = (
-        Race(applied_to_many("divide", weights, shared), largest=True).winner() for weights in (W, W[::-1])
+        VectorRace(applied_to_many("divide", weights, shared), largest=True).winner() for weights in (W, W[::-1])
     )
     assert isinstance(first, Wide)
     assert np.allclose(second.drawn.masses(), W[::-1] / W.sum())
@@ -202,13 +203,13 @@ def test_one_number_in_two_entries_is_no_race():
     found = noise("exponential")
     doubled = joined([found, found], np.concatenate)
     with pytest.raises(NeedsValue, match="two of them are one number"):
-        Race(doubled, largest=True).law()
+        VectorRace(doubled, largest=True).law()
 
 
 def test_a_row_of_numbers_alone_is_no_draw():
-    assert Race(as_many([1.0, 3.0, 3.0]), largest=True).winner() == 1
-    assert Race(as_many([1.0, 3.0, 3.0]), largest=True).best() == 3.0
-    assert Race(as_many([2.0, 1.0, 3.0]), largest=False).best() == 1.0
+    assert VectorRace(as_many([1.0, 3.0, 3.0]), largest=True).winner() == 1
+    assert VectorRace(as_many([1.0, 3.0, 3.0]), largest=True).best() == 3.0
+    assert VectorRace(as_many([2.0, 1.0, 3.0]), largest=False).best() == 1.0
 
 
 def test_arrays_are_joined_with_numbers_and_not_with_another_chain():
@@ -216,7 +217,7 @@ def test_arrays_are_joined_with_numbers_and_not_with_another_chain():
     padded = joined([scores, np.full(3, -1.0)], np.concatenate)
     assert padded.shape == (10,)
     assert [padded.element(place) for place in (7, 8, 9)] == [-1.0] * 3
-    assert np.allclose(Race(padded, largest=True).law()[:SIZE], W / W.sum())
+    assert np.allclose(VectorRace(padded, largest=True).law()[:SIZE], W / W.sum())
     with pytest.raises(RuleDeclined):
         joined([scores, noise()], np.concatenate)
 

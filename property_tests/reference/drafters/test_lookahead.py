@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from reference import Task, argmax, generate, greedy_law
 from reference.algorithms import autoregressive, cllm, jacobi, lookahead
-from reference.drafters.jacobi import padding, sweep
 from reference.drafters.lookahead import Lookahead, lookahead_drafter, phrases_after, with_phrase
 from reference.lengths.constant import never
 from specverify.laws.draws import Replayed, Tape
@@ -53,17 +52,6 @@ def test_the_prefix_rule_takes_at_most_m_sweeps_and_an_unchanged_block_one_more(
     assert max(first for first, _ in counts) == 8
     assert max(second for _, second in counts) == 9
     assert all(second in {first, first + 1} for first, second in counts)
-
-
-@given(st.integers(0, 300), st.integers(1, 8))
-def test_at_least_one_more_token_is_final_after_every_sweep(seed, block):
-    target = random_model(seed)
-    (text,) = greedy_law(Task(target, horizon=block), (0,))
-    guess = padding((0,), block)
-    for sweeps in range(1, block + 1):
-        guess = sweep(target, (0,), guess)
-        assert guess[:sweeps] == text[:sweeps]
-    assert sweep(target, (0,), guess) == guess
 
 
 def test_a_constant_model_takes_two_sweeps():

@@ -1,99 +1,23 @@
-"""How draft trees are built: by the draft's scores, heads, retrieval and sequences, and the best shape of a size."""
+"""The best shape of a draft tree of a size, and the budget that the hardware decides."""
 
 from __future__ import annotations
 
 from fractions import Fraction
 from functools import cache
-from itertools import product
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reference import Draft, Task, argmax
+from reference import Task, argmax
 from reference.algorithms import eagle_2
-from reference.drafters.dynamic_tree import dynamic_tree_drafter
-from reference.drafters.heads import heads_drafter
-from reference.drafters.retrieval import continuations, retrieval_drafter
-from reference.drafters.sequences import sequences_drafter
 from reference.drafters.sequoia_tree import best_budget, sequoia_tree, tree_value
 from reference.kv_cache import tree_depths
-from reference.trees import check_draft, path_tokens, regular_tree
+from reference.trees import regular_tree
 from specverify.laws.draws import Tape
-from specverify.laws.model_strategies import prompts, tasks
-from test_support.laws.rational import P, Q, always, pmf
+from test_support.laws.rational import P, Q, always
 
 F = Fraction
-
-
-# Dynamic trees
-
-
-@given(tasks(3, 2, 5), prompts(3), st.integers(1, 3), st.integers(0, 3), st.integers(1, 8))
-def test_a_dynamic_tree_holds_the_best_paths(task, prompt, width, depth, nodes):
-    """With as many branches as tokens, the best ``nodes`` of all paths, ties to the shallower."""
-    drafter = dynamic_tree_drafter(task.draft, width, depth, nodes)
-    draft = check_draft(drafter.propose(None, None, prompt, 9, None))
-    spelled = [path_tokens(draft, node) for node in range(len(draft.tokens))]
-    assert len(spelled) <= nodes
-
-    @cache
-    def score(path):
-        return score(path[:-1]) * task.draft(prompt + path[:-1])[path[-1]] if path else F(1)
-
-    if width == 3:
-        everything = [path for length in range(1, depth + 1) for path in product(range(3), repeat=length)]
-        values = sorted((score(path) for path in everything if score(path)), reverse=True)[:nodes]
-        if len(values) and 3**depth <= 9:
-            assert sorted(map(score, spelled), reverse=True) == values
-
-
-def test_ties_prefer_the_parent():
-    """A drafter that is certain: every score is 1, and only the first nodes of the chain are connected."""
-    drafter = dynamic_tree_drafter(always(pmf(0, 1)), 2, 4, 2)
-    assert drafter.propose(None, None, (0,), 9, None) == Draft((1, 1), (-1, 0), (None, None))
-
-
-@pytest.mark.parametrize("wrong", [(0, 1, 1), (1, -1, 1), (1, 1, 0)])
-def test_a_dynamic_tree_of_nothing_is_refused(wrong):
-    with pytest.raises(ValueError, match="expected at least 1, 1 and 0"):
-        dynamic_tree_drafter(always(Q), *wrong)
-
-
-# Heads, retrieval, sequences
-
-
-def test_heads_make_a_product_that_is_prefix_closed():
-    heads = [always(pmf(".5", ".3", ".2")), always(pmf(".1", ".2", ".7"))]
-    draft = heads_drafter(heads, (2, 2)).propose(None, None, (0,), 9, None)
-    assert [path_tokens(draft, node) for node in range(6)] == [(0,), (0, 2), (0, 1), (1,), (1, 2), (1, 1)]
-    assert heads_drafter(heads, (2, 2)).propose(None, None, (0,), 1, None).tokens == (0, 1)
-    with pytest.raises(ValueError, match=r"widths are \(2,\) for 2 heads, expected one of at least 1 for each"):
-        heads_drafter(heads, (2,))
-
-
-def test_continuations_follow_every_copy_of_the_longest_suffix():
-    assert continuations((1, 2, 3, 1, 2), (), 4, 2) == [(3, 1)]
-    assert continuations((1, 2), ((0, 1, 2, 5, 6), (1, 2, 7)), 4, 1) == [(5,), (7,)]
-    assert continuations((9,), ((1, 2),), 4, 1) == []
-
-
-def test_retrieval_keeps_the_most_frequent_prefixes():
-    texts = ((1, 5, 6), (1, 5, 7), (1, 4, 4))
-    drafter = retrieval_drafter(texts, longest=1, depth=2, nodes=3)
-    assert drafter.propose(None, None, (1,), 9, None) == Draft((5, 4, 6), (-1, -1, 0), (None,) * 3)
-    with pytest.raises(ValueError, match="expected at least 1, 1 and 0"):
-        retrieval_drafter((), 0, 1, 1)
-
-
-def test_sequences_stand_level_by_level():
-    draft = sequences_drafter((always(P), always(Q)), 2).propose(Tape(0), None, (0,), 9, None)
-    assert draft.parents == (-1, -1, 0, 1)
-    assert [pmf is P for pmf in draft.pmfs] == [True, False, True, False]
-    with pytest.raises(ValueError, match="depth is -1, expected an integer >= 0"):
-        sequences_drafter((always(P),), -1)
-    with pytest.raises(ValueError, match="there are no draft models"):
-        sequences_drafter((), 1)
 
 
 # The best shape

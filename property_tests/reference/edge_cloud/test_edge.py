@@ -5,19 +5,17 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from reference.edge_cloud import edge as edge_side
 from reference.edge_cloud.cloud import CloudState
 from reference.edge_cloud.edge import EdgeState
-from reference.edge_cloud.link import Service, play_round
+from reference.edge_cloud.link import Service
 from reference.edge_cloud.messages import Open, Refused, SparsePmf, Supply, VerifiedReply, Verify, Wanted
 from reference.edge_cloud.modes import as_row, find_mode
 from reference.edge_cloud.wire import decode, encode
 from specverify.laws.draws import Tape
 from test_support.laws.rational import P, Q
-from test_support.reference.edge_cloud_sessions import GOLDEN, UNANSWERED, Unreliable, edge_of, play
+from test_support.reference.edge_cloud_sessions import GOLDEN, edge_of
 
 
 def service_with(*requests, mode="two-phase"):
@@ -91,25 +89,6 @@ def test_an_impossible_reply_is_an_error(reply, sentence):
     state = edge_side.prepared(edge, Tape(0), EdgeState((0,), 2, opened=True))
     with pytest.raises(ValueError, match=sentence):
         edge_side.received(edge, state, encode(reply))
-
-
-def test_a_patient_edge_gives_up_in_one_sentence():
-    with pytest.raises(TimeoutError, match="8 sends of one request brought no answer, expected one from the cloud"):
-        play_round(edge_of(GOLDEN, "match"), Tape(0), EdgeState((0,), 2), lambda text: ())
-
-
-@given(seed=st.integers(0, 999))
-def test_a_reply_that_comes_after_an_impatient_edge_left_is_ignored(seed):
-    """The cloud verified the round that the edge then abandoned; under the next epoch both agree again."""
-    service = Service(GOLDEN.target, Tape(seed))
-    link = Unreliable([((0,), (0,)), UNANSWERED, ((0,), (1, 0))], service)
-    edge = edge_of(GOLDEN, "sparse-q", impatient=True)
-    state, done, _ = play_round(edge, Tape(seed), EdgeState((0,), 4), link)
-    assert (done.tokens, done.accepted, done.reached) == (done.draft[:1], 1, 1)
-    assert (state.epoch, state.opened) == (1, False)
-    state = play(edge, Tape(seed + 1), state, link)
-    assert len(state.tokens) == 5
-    assert service.sessions["0"].tokens == state.tokens
 
 
 def test_a_state_is_hashable_and_holds_one_session():

@@ -16,8 +16,6 @@ from reference import (
     entropy_gamma,
     normalized_entropy,
 )
-from reference.lengths.bandit import bandit
-from reference.lengths.entropy_stopping import entropy_stopping
 from test_support.laws.rational import always, pmf
 
 
@@ -95,44 +93,3 @@ def test_the_entropy_rule_rounds_half_up_and_averages_from_its_first_round():
 def test_a_refusal_names_what_is_wrong(call, sentence):
     with pytest.raises(ValueError, match=sentence):
         call()
-
-
-def test_a_bandit_counts_what_a_round_earns_from_the_first_one():
-    rule = bandit(2, 2, Fraction(1, 2))
-    state, earned = rule.init, []
-    for accepted in (1, 0):
-        planned = rule.plan(state, (0,))
-        state = rule.update(planned.state, planned.gamma, accepted)
-        earned.append(state.earned)
-    assert earned == [(Fraction(4, 3), 0), (Fraction(4, 3), Fraction(1, 2))]
-    assert [rule.plan(state, (0,)).gamma, rule.stop_after(pmf(".5", ".5"), 0)] == [1, False]
-
-
-def test_a_bandit_tries_its_last_arm_once_less_and_never_where_every_arm_gets_one_try():
-    """Seven forced rounds of four arms and two tries, as the release counts from 1 while below eight."""
-    for tries, wanted in ((2, [1, 2, 3, 4, 1, 2, 3, 1, 1]), (1, [1, 2, 3, 1, 1])):
-        rule, gammas = bandit(4, tries, Fraction(1, 10)), []
-        state = rule.init
-        while len(gammas) < len(wanted):
-            planned = rule.plan(state, (0,))
-            gammas.append(planned.gamma)
-            state = rule.update(planned.state, planned.gamma, 0)
-        assert gammas == wanted
-
-
-def test_a_bandit_leaves_an_arm_whose_mean_falls_below_that_of_one_tried_once():
-    rule, gammas = bandit(2, 2, Fraction(0)), []
-    state = rule.init
-    for accepted in (1, 1, 0, 0):
-        planned = rule.plan(state, (0,))
-        gammas.append(planned.gamma)
-        state = rule.update(planned.state, planned.gamma, accepted)
-    assert gammas == [1, 2, 1, 2]
-
-
-def test_a_stop_by_entropy_keeps_its_state_and_does_not_stop_at_its_threshold():
-    rule, even = entropy_stopping(0.0, 1, 2), pmf("1", "0")
-    assert rule.plan("kept", (0,)) == Plan(2, "kept")
-    assert rule.update("kept", 1, 0) == "kept"
-    assert not rule.stop_after(even, 0)
-    assert rule.stop_after(pmf(".5", ".5"), 0)

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from itertools import permutations
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
-from reference import Draft, Task, Verified, chain, chain_decoder, constant, model_drafter, overlap, residual
+from reference import Task, Verified, chain, chain_decoder, constant, model_drafter, overlap, residual
 from reference.algorithms import k_seq as k_seq_row
 from reference.algorithms import specinfer, speculative_sampling, traversal_verification
 from reference.drafters.sequences import sequences_drafter
-from reference.drafters.tree import independent, most_likely, tree_drafter, without_replacement
-from reference.pmf import top_tokens
+from reference.drafters.tree import independent, most_likely, tree_drafter
 from reference.tree_rounds import tree_decoder
 from reference.trees import regular_tree
 from reference.verifiers.candidate_set import candidate_set
@@ -125,37 +122,6 @@ def test_a_path_of_point_masses_is_sample_and_match(task, prompt):
         assert laws[0] == laws[1]
 
 
-@examples(20)
-@given(pairs, counts)
-def test_candidate_sets_are_recursive_rejection_of_point_masses(pair, count):
-    p, q = pair
-    law = one_level(p, q, count, most_likely, candidate_set)
-    assert law == one_level(p, q, count, most_likely, recursive_rejection)
-    chosen = top_tokens(q, count)
-    assert project(law, lambda outcome: outcome[1]).get(1, 0) == sum(p[token] for token in chosen)
-
-
-@examples(15)
-@given(pairs, st.permutations(range(3)), counts)
-def test_the_order_of_point_masses_changes_nothing(pair, order, count):
-    p, _ = pair
-    tokens = tuple(token for token in order if token < len(p))[:count]
-    drafts = [Draft(turned, (-1,) * len(tokens), (None,) * len(tokens)) for turned in permutations(tokens)]
-    laws = [law_of(lambda draws, d=draft: candidate_set(draws, always(p), (), d).tokens[0]) for draft in drafts]
-    accepts = [law_of(lambda draws, d=draft: recursive_rejection(draws, always(p), (), d).accepted) for draft in drafts]
-    assert all(law == laws[0] for law in laws)
-    assert all(law == accepts[0] for law in accepts)
-
-
-@pytest.mark.parametrize("replacement", [True, False])
-@examples(15)
-@given(pair=pairs, count=counts)
-def test_traversal_of_one_level_is_recursive_rejection(replacement, pair, count):
-    p, q = pair
-    pick = independent if replacement else without_replacement
-    assert one_level(p, q, count, pick, traversal) == one_level(p, q, count, pick, recursive_rejection)
-
-
 @pytest.mark.parametrize(
     ("gamma", "known"), [(2, "11/9"), (4, "2.049383"), (8, "3.106843")], ids=["two", "four", "eight"]
 )
@@ -170,29 +136,6 @@ def test_traversal_of_a_chain_accepts_what_block_verification_does(gamma, known)
 
 
 # Drafting
-
-
-@examples(20)
-@given(pairs, counts)
-def test_an_exponential_race_draws_siblings_as_one_after_the_other(pair, count):
-    """The race's law of ordered winners (Plackett and Luce) against the drafter's."""
-    _, q = pair
-    drafter = tree_drafter(always(q), (-1,) * count, without_replacement)
-    law = law_of(lambda draws: drafter.propose(draws, None, (0,), 9, None).tokens)
-    for tokens, mass in law.items():
-        product, left = F(1), F(1)
-        for token in tokens:
-            product, left = product * q[token] / left, left - q[token]
-        assert mass == product
-        assert len(tokens) == min(count, (q > 0).sum())
-
-
-def test_candidates_of_different_laws_are_no_k_seq():
-    draft = Draft((0, 1), (-1, -1), (P, Q))
-    with pytest.raises(ValueError, match="the 2 candidates at depth 0 have different pmfs, expected one for all"):
-        law_of(lambda draws: k_seq(4)(draws, always(P), (), draft))
-    with pytest.raises(ValueError, match="bits is 0, expected at least 1"):
-        k_seq(0)
 
 
 def test_drafters_of_different_models_are_lossless_in_any_order():

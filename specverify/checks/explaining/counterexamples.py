@@ -19,10 +19,11 @@ from specverify.checks.explaining.engine_paths import (
 from specverify.checks.explaining.engine_rounds import EngineRounds, engine_rounds, model_of_law
 from specverify.checks.explaining.engine_traces import listed_tokens, round_around, wrong_row
 from specverify.checks.explaining.first_difference import CERTAIN, END, Difference, first_difference, text_fault
-from specverify.checks.explaining.round_faults import GENERIC, RoundFault, fault_of_rounds
+from specverify.checks.explaining.given_drafts import GENERIC
+from specverify.checks.explaining.round_faults import RoundFault, fault_of_rounds
 from specverify.checks.explaining.round_readings import ROLES, Models, Reading, items_of_decisions, reading_of
 from specverify.checks.explaining.round_rules import same_row
-from specverify.checks.explaining.round_stories import rounds_of_path
+from specverify.checks.explaining.round_stories import given_of_path, rounds_of_path
 from specverify.checks.explaining.token_rules import name_of_token
 from specverify.checks.explaining.tree_readings import tree_reading
 from specverify.checks.explaining.tree_rules import TreeRound, name_of_tree_rule
@@ -63,7 +64,7 @@ def law_counterexample(here: InScenario, law: Mapping[Any, Any], expected: Mappi
     readings: list[Reading] = []
     example = outcome_counterexample(here, lambda outcome: outcome == worst, then, readings)
     difference = first_difference(law, expected)
-    fault = or_none(fault_of_rounds, here)
+    fault = or_none(fault_of_rounds, here) or or_none(_fault_of_path, here, worst)
     if fault is None and here.decoder.propose is None:
         fault = or_none(_fault_of_named_draws, here)
     read = next((reading.fault for reading in readings if reading.fault), "")
@@ -73,6 +74,14 @@ def law_counterexample(here: InScenario, law: Mapping[Any, Any], expected: Mappi
     where = f"{row}: " if row.startswith("row") else ""
     named = fault.sentence if fault else where + (f"{read}: {difference.fault}" if read else difference.fault)
     return example._replace(fault=named, rows=difference.rows)
+
+
+def _fault_of_path(here: InScenario, outcome: Tokens) -> RoundFault | None:
+    """Return the fault of later rounds, those on the heaviest paths to an outcome."""
+    program = whole_run(here.variant.build(here.task), here.prompt)
+    heaviest = heaviest_paths(program, lambda other: other == outcome, SHOWN, MOST_PATHS)
+    later = [given for _, path in heaviest for given in given_of_path(here, path.choices)]
+    return fault_of_rounds(here, later)
 
 
 def _fault_of_named_draws(here: InScenario) -> RoundFault | None:
@@ -131,7 +140,7 @@ def program_counterexample(
         read = next((reading.fault for reading in shown if reading.fault), "") if trace else ""
         named = _token_named(difference, program.rows(worst), paths_drawn, size, read)
     if not named:
-        return example._replace(fault=difference.fault, rows=difference.rows)
+        return example._replace(fault=difference.fault, rows=difference.rows, named=False)
     return example._replace(fault=named, rows=(difference.fault, *difference.rows))
 
 
@@ -217,6 +226,8 @@ def right_alone(program: EngineProgram, index: int) -> str:
         return ""
     others = "request 1" if index == 1 else f"the {program.each}s before it"
     where = f"behind {others}" if program.each == "request" and index else f"beside the other {program.each}s"
+    if " beside " in program.name and program.each == "request":
+        where = "in a batch with others, or behind one"
     return f"{program.each} {index + 1} is right alone and wrong {where}"
 
 
@@ -326,7 +337,8 @@ def certain_counterexample(program: EngineProgram, trace: Trace, wanted: Tokens)
             fault = (
                 (f"{alone}: " if alone else named) + text_fault(should, does, trace.eos) + (f": {why}" if why else "")
             )
-            return Counterexample(let=(described(program),), then=fault, fault=fault, rows=tuple(filter(None, lines)))
+            let, rows = (described(program),), tuple(filter(None, lines))
+            return Counterexample(let, fault, fault=fault, rows=rows, named=bool(alone or why))
     return None
 
 
@@ -391,7 +403,8 @@ def _tree_counterexample(
     for line in lines:
         program(Replayed(paths_of[line].choices))
     if readings is not None:
-        readings += [Reading((line,), named if faults[line] else "", (), 0.0) for line in lines]
+        unseen = bool(rule) and not any(faults.values())  # the rule shows on other paths
+        readings += [Reading((line,), named if faults[line] or unseen else "", (), 0.0) for line in lines]
     lines = lines[:1] if faults[lines[0]] else lines
     said = _told_with(lines, weights)
     return Counterexample(let=(described(here), *_rows(seen)), then=then, because=said)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate, islice, pairwise
 from typing import Any, NamedTuple
 
-from specverify.checks.explaining.round_faults import place_of
+from specverify.checks.explaining.given_drafts import place_of
 from specverify.checks.explaining.round_rules import Row, same_row
 from specverify.checks.explaining.wording import short, short_row
 from specverify.laws.draws import AMONG, BELOW, TOGETHER, Decision

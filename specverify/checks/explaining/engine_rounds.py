@@ -6,6 +6,7 @@ hold on all. From each path the rounds up to its first deviation are evidence; a
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -13,7 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from specverify.checks.explaining.engine_paths import PathDraw
-from specverify.checks.explaining.round_faults import GUESSED, GivenDrafts, further_temperature, named_fault, powered
+from specverify.checks.explaining.given_drafts import GivenDrafts
+from specverify.checks.explaining.one_number_rules import further_temperature, powered
+from specverify.checks.explaining.round_faults import GUESSED, named_fault
 from specverify.checks.explaining.round_readings import Models, Reading, ReadRound, reading_of
 from specverify.checks.explaining.round_rules import ModelRows, Row
 from specverify.checks.explaining.wording import listed, short
@@ -181,10 +184,18 @@ def _are(tokens: Collection[Any]) -> str:
     return "are" if len(tokens) > 1 else "is"
 
 
+_OTHER_TEXT = re.compile(r"\((an earlier position|a later position|another text|which keeps the rejected draft \d+)\)")
+"""How a reading tells that a row is that of another text."""
+
+
 def _rule(read: Sequence[tuple[Reading, Models]]) -> str:
     """Return which rule the rounds follow in the place of that of speculative sampling, in the rows that were seen."""
     given = _all_given(read)
     fault = named_fault(given, "") if given else None
+    if fault is not None and not fault.named:
+        by_text = next((reading.fault for reading, _ in read if _OTHER_TEXT.search(reading.fault)), "")
+        if by_text:
+            return by_text
     sure = fault is not None and (fault.named or any(models.queries or models.guesses for _, models in read))
     return f"{fault.sentence}{_as_with_q(read) if GUESSED in fault.sentence else ''}" if fault and sure else ""
 

@@ -58,7 +58,7 @@ def wrong_row(trace: Trace, index: int, wanted: Tokens) -> str:
         return ""
     text, token = prompt + new[:wrong], new[wrong]
     served = [number for number, (_, asked) in enumerate(trace.queries) if asked == prompt]
-    later = trace.queries[served[-1] :] if served else ()
+    later = trace.queries[served[-1] : _end_of_request(trace, index, served[-1])] if served else ()
     if own_fault := _draft_or_cache(trace, later, text, (wanted[wrong], token), len(prompt)):
         return own_fault
     own = prompt[:1] if len(trace.texts) == 1 else prompt
@@ -83,6 +83,19 @@ def wrong_row(trace: Trace, index: int, wanted: Tokens) -> str:
     return f"it is {', or '.join(fitting)}" if fitting else ""
 
 
+def _end_of_request(trace: Trace, index: int, start: int) -> int:
+    """Return where the queries of a request end: with its own last one, or where a later one begins."""
+    prompt = trace.texts[index][0]
+    own, end = start, len(trace.queries)
+    for number in range(start + 1, len(trace.queries)):
+        asked = trace.queries[number][1]
+        if any(asked == other for other, _ in trace.texts[index + 1 :] if other != prompt):
+            end = min(end, number)
+        elif asked[: len(prompt)] == prompt:
+            own = number
+    return max(own + 1, end)
+
+
 def _draft_or_cache(
     trace: Trace, later: Sequence[tuple[str, Tokens]], text: Tokens, tokens: tuple[int, int], prompt: int
 ) -> str:
@@ -102,7 +115,28 @@ def _draft_or_cache(
             said = f"it is the choice of p after ({listed_tokens(asked)}), which still holds {listed_tokens(extra)}"
             cache = f"{said}: tokens that are no part of the text (a cache that keeps rejected drafts)"
             return f"{draft}; or {cache}" if draft else cache
-    return draft
+    return draft or _other_text(trace.target, later, text, token, prompt)
+
+
+def _other_text(
+    target: LanguageModel, later: Sequence[tuple[str, Tokens]], text: Tokens, token: int, prompt: int
+) -> str:
+    """Return that p was computed after a text that lacks tokens of this one, or has another one, or nothing."""
+    if ("target", text) in later:
+        return ""
+    for model, asked in reversed(later):
+        if model != "target" or len(asked) < prompt or _chosen(target, asked) != token:
+            continue
+        lacking = () if asked == text[: len(asked)] else _inserted(text, asked, text[: prompt - 1])
+        if lacking:
+            missing = f"token{'s' * (len(lacking) > 1)} {listed_tokens(lacking)} of the text"
+            return f"it is the choice of p after ({listed_tokens(asked)}), where {missing} is left out"
+        differ = [i for i, pair in enumerate(zip(asked, text, strict=False)) if pair[0] != pair[1]]
+        if len(asked) == len(text) and len(differ) == 1 and differ[0] >= prompt:
+            number, other = differ[0] - prompt + 1, asked[differ[0]]
+            other_text = f"({listed_tokens(asked)}), where new token {number} is {other} and not {text[differ[0]]}"
+            return f"it is the choice of p after {other_text}"
+    return ""
 
 
 def _inserted(asked: Tokens, text: Tokens, prompt: Tokens) -> Tokens:

@@ -105,7 +105,7 @@ class Reading(NamedTuple):
     rounds: tuple[ReadRound, ...] = ()
 
 
-class _Drafted(NamedTuple):
+class _DraftReading(NamedTuple):
     """Draws that may be the drafts of a round."""
 
     tokens: Tokens
@@ -118,11 +118,11 @@ class _Drafted(NamedTuple):
     """Whether the last one was drawn, and not certain."""
 
 
-class _Round(NamedTuple):
+class _RoundReading(NamedTuple):
     """A round that is being read: what is known of it before its last token."""
 
     text: Tokens
-    drafted: _Drafted
+    drafted: _DraftReading
     rejected: tuple[Tokens, ...]
     cost: float
     words: tuple[str, ...] = ()
@@ -278,13 +278,15 @@ class _PathReader:
     def _rounds(self, at: int, text: Tokens, rejected: tuple[Tokens, ...]) -> Iterator[_Alternative]:
         """Yield every way to read the next draws as one round."""
         certain = UNLIKELY / 10 if _certain(self.p(text)) is not None and not self.asks_draft else 2 * UNLIKELY
-        yield from self._without_draft(at, _Round(text, _Drafted((), (), at), rejected, certain))
+        yield from self._without_draft(at, _RoundReading(text, _DraftReading((), (), at), rejected, certain))
         for drafted in self._drafts(at, text):
-            yield from self._decided(drafted.next, _Round(text, drafted, rejected, drafted.cost, fault=drafted.fault))
+            yield from self._decided(
+                drafted.next, _RoundReading(text, drafted, rejected, drafted.cost, fault=drafted.fault)
+            )
             if drafted.drawn:
                 yield from self._dropped(drafted, text, rejected)
 
-    def _without_draft(self, at: int, now: _Round) -> Iterator[_Alternative]:
+    def _without_draft(self, at: int, now: _RoundReading) -> Iterator[_Alternative]:
         """Yield the ways to read the next draw as a token of the target."""
         text = now.text
         for token, after, cost, said, place in self._token(at, text, self.p(text), "p", now.rejected):
@@ -300,7 +302,7 @@ class _PathReader:
                 after, text, (token,), words, now.cost + cost + more, fault, (text,), None, (), record
             )
 
-    def _dropped(self, drafted: _Drafted, text: Tokens, rejected: tuple[Tokens, ...]) -> Iterator[_Alternative]:
+    def _dropped(self, drafted: _DraftReading, text: Tokens, rejected: tuple[Tokens, ...]) -> Iterator[_Alternative]:
         """Yield the ways to read the last of the drafts as one that is left out, untested."""
         token, number = drafted.tokens[-1], len(drafted.tokens)
         place = f", {drafted.places[-1]}" if drafted.places[-1] else ""
@@ -308,16 +310,18 @@ class _PathReader:
         wrong = f"draft {number} ({token}) is drawn and left out without a test"
         rest = drafted._replace(tokens=drafted.tokens[:-1], q=drafted.q[:-1], places=drafted.places[:-1])
         fault = drafted.fault or wrong
-        now = _Round(text, rest, rejected, drafted.cost + DROPPED, (said,), fault, structure=wrong, dropped=token)
+        now = _RoundReading(
+            text, rest, rejected, drafted.cost + DROPPED, (said,), fault, structure=wrong, dropped=token
+        )
         now = now._replace(places=(("draft", number - 1, drafted.places[-1]),))
         if rest.tokens:
             yield from self._decided(drafted.next, now)
         else:
             yield from self._without_draft(drafted.next, now)
 
-    def _drafts(self, at: int, text: Tokens) -> Iterator[_Drafted]:
+    def _drafts(self, at: int, text: Tokens) -> Iterator[_DraftReading]:
         """Yield the drafts that the next draws may be."""
-        open_ones = [_Drafted((), (), at)]
+        open_ones = [_DraftReading((), (), at)]
         while open_ones:
             drafted = open_ones.pop(0)
             if drafted.tokens:
@@ -325,7 +329,7 @@ class _PathReader:
             if len(drafted.tokens) < MOST_DRAFTS:
                 open_ones += self._one_more(drafted, text)
 
-    def _one_more(self, drafted: _Drafted, text: Tokens) -> Iterator[_Drafted]:
+    def _one_more(self, drafted: _DraftReading, text: Tokens) -> Iterator[_DraftReading]:
         here, at = text + drafted.tokens, drafted.next
         item = self.items[at] if at < len(self.items) else None
         known = self.models.q is not None
@@ -356,7 +360,7 @@ class _PathReader:
         first, target, this = (self.order.get(key, -1) for key in (("draft", text), ("target", text), ("draft", here)))
         return 0 <= first < target < this
 
-    def _guesses(self, drafted: _Drafted, here: Tokens) -> Iterator[_Drafted]:
+    def _guesses(self, drafted: _DraftReading, here: Tokens) -> Iterator[_DraftReading]:
         """Yield drafts that are not drawn, as of a draft without a model: what is tested next is one."""
         if not self.models.guesses or any(max(row) < 1 for row in drafted.q):
             return
@@ -372,15 +376,15 @@ class _PathReader:
             yield self._with(drafted, token, _sure(token, self.size), drafted.next, UNLIKELY * (1 + (coin is None)))
 
     def _with(
-        self, drafted: _Drafted, token: int, row: Row, after: int, cost: float, fault: str = "", place: str = "",
+        self, drafted: _DraftReading, token: int, row: Row, after: int, cost: float, fault: str = "", place: str = "",
         *, drawn: bool = False,
-    ) -> _Drafted:  # fmt: skip
-        return _Drafted(
+    ) -> _DraftReading:  # fmt: skip
+        return _DraftReading(
             (*drafted.tokens, token), (*drafted.q, row), after, drafted.cost + cost, drafted.fault or fault,
             (*drafted.places, place), drawn,
         )  # fmt: skip
 
-    def _decided(self, at: int, now: _Round) -> Iterator[_Alternative]:
+    def _decided(self, at: int, now: _RoundReading) -> Iterator[_Alternative]:
         """Yield every way to read the tests from that of the next draft on."""
         if now.cost >= self.worst:
             return
@@ -411,7 +415,7 @@ class _PathReader:
                 then = then._replace(out=(*now.out, token))
             yield from self._decided(after, then) if accepted else self._replaced(after, then, p, q)
 
-    def _replaced(self, at: int, now: _Round, p: Row, q: Row) -> Iterator[_Alternative]:
+    def _replaced(self, at: int, now: _RoundReading, p: Row, q: Row) -> Iterator[_Alternative]:
         """Yield every way to read the token in the place of the draft that was rejected last."""
         text, drafts, i = now.text, now.drafted.tokens, len(now.accept) - 1
         here, gone = text + drafts[:i], ((*text, *drafts[: i + 1]),)
@@ -470,7 +474,7 @@ class _PathReader:
             expected = f"{how}{as_by}; expected u < {short(bound)} = min(1, p/q){with_one}"
             yield at, True, UNDRAWN if guessed else NO_TEST, expected, f"accepted {expected}", 1.0
 
-    def _bonus(self, at: int, now: _Round) -> Iterator[_Alternative]:
+    def _bonus(self, at: int, now: _RoundReading) -> Iterator[_Alternative]:
         """Yield the ways to go on where every draft was accepted."""
         text, drafts = now.text, now.drafted.tokens
         here, words = text + drafts, ", ".join(now.words)

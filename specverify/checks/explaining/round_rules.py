@@ -73,6 +73,18 @@ def _by_number(rows: ModelRows, drafts: Tokens, i: int) -> Any:
     return sum(passed[i + 1 :]) / reached if reached > 0 else 1
 
 
+def _up_to_the_last(rows: ModelRows, drafts: Tokens, i: int) -> Any:
+    """Return P(the last test that fails is behind i, or none fails), given that it is no earlier than i."""
+    passes = [ratio(rows.p[k][token], rows.q[k][token]) for k, token in enumerate(drafts)]
+
+    def at_least(number: int) -> Any:
+        behind, all_before = math.prod(passes[number:]), math.prod(passes[:number])
+        return 1 - behind * (1 - all_before)
+
+    reached = at_least(i)
+    return at_least(i + 1) / reached if reached > 0 else 1
+
+
 def _shifted_ratio(p_by: int, q_by: int) -> AcceptFormula:
     def accept(rows: ModelRows, drafts: Tokens, i: int) -> Any:
         p, q = rows.p[_inside(i + p_by, rows.p)], rows.q[_inside(i + q_by, rows.q)]
@@ -115,6 +127,7 @@ ACCEPT: Mapping[str, AcceptFormula] = {
     "by the first row of p": lambda rows, drafts, i: ratio(rows.p[0][drafts[i]], rows.q[i][drafts[i]]),
     "by the first row of q": lambda rows, drafts, i: ratio(rows.p[i][drafts[i]], rows.q[0][drafts[i]]),
     "by the number of tests that pass, also behind the first rejection (no cumulative product)": _by_number,
+    "up to the last test that fails, not the first": _up_to_the_last,
 }
 """And those by other rows."""
 

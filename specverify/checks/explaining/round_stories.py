@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from specverify.checks.explaining.round_faults import (
+from specverify.checks.explaining.given_drafts import (
     LARGEST_VOCABULARY,
     GivenDrafts,
     accepted_of,
@@ -44,6 +44,20 @@ def rounds_of_path(here: InScenario, choices: tuple[int, ...]) -> str:
             told.append(_round(here, given, done, narrated.decisions))
         return "\n".join(told if len(told) == 1 else [f"round {i}: {words}" for i, words in enumerate(told, 1)])
     return ""
+
+
+def given_of_path(here: InScenario, choices: tuple[int, ...]) -> list[GivenDrafts]:
+    """Return what the rounds of one path do given their drafts."""
+    decoder, replayed, result = here.decoder, Replayed(choices), list[GivenDrafts]()
+    if decoder.propose is None or here.scenario.vocabulary > LARGEST_VOCABULARY:
+        return result
+    state = decoder.init(here.prompt)
+    while state.remaining > 0:
+        start = state
+        state, done = decoder.step(replayed, state)
+        given = round_given(here, start, done.draft) if done.draft else None
+        result += [] if given is None else [given]
+    return result
 
 
 def _without_draft(here: InScenario, start: State, token: int) -> str:

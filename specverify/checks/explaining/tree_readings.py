@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 from specverify.checks.explaining.drawn_trees import drawn, is_tree
 from specverify.checks.explaining.engine_paths import PathDraw, draws_of
-from specverify.checks.explaining.round_rules import Row, excess, ratio
+from specverify.checks.explaining.round_rules import Row, excess, ratio, same_row
 from specverify.checks.explaining.tree_rules import TreeRound
-from specverify.checks.explaining.wording import apart, short
+from specverify.checks.explaining.wording import apart, rows_apart, short
 from specverify.laws.draws import Narrated, NotAFunctionOfItsDraws, Replayed
 from specverify.reference import Draft, Pmf, Tokens
-from specverify.reference.trees import child_pmf, children
+from specverify.reference.trees import child_pmf, children, path_tokens
 from specverify.subjects.subject import InScenario
 
 NEAR = 1e-6
@@ -82,13 +82,41 @@ class _Walk:
         for depth, token in enumerate(emitted):
             text = self.prefix + emitted[:depth]
             siblings = children(self.draft.parents, nodes)
-            kept, tests, left = self._level(text, siblings, token)
+            matched = self._matched(text, siblings, token)
+            kept, tests, left = matched or self._level(text, siblings, token)
             said += tests
+            if kept is None and matched:
+                break
             if kept is None:
                 said.append(self._last(text, token, left, rejected=bool(siblings)))
                 break
             nodes = (kept,)
         return ", ".join(said), self.fault
+
+    def _matched(self, text: Tokens, siblings: Sequence[int], token: int) -> tuple[int | None, list[str], Any] | None:
+        """Return the child that has the token drawn from p, in a tree of certain children; None in another tree."""
+        p_row = self.here.task.target(text)
+        item = self.items[0] if self.items and self.items[0].is_lookup and self.items[0].outcome == token else None
+        nodes = range(len(self.draft.tokens))
+        sure = nodes and all(max(child_pmf(self.draft, node, p_row)) > 1 - NEAR for node in nodes)
+        if item is None or not item.pmf or not sure:
+            return None
+        self.items.pop(0)
+        kept = next((child for child in siblings if self.draft.tokens[child] == token), None)
+        whose = f", which is #{kept}" if kept is not None else ", which is no child" if siblings else ""
+        p = [float(mass) for mass in p_row.tolist()]
+        if same_row(item.pmf, p, NEAR):
+            return kept, [f"drew {token}{whose} (p = {short(p[token])}{f', {item.place}' if item.place else ''})"], p
+        does, ought = rows_apart(item.pmf, p)
+        node = next((i for i in range(len(self.draft.tokens)) if self._has_row(i, item.pmf)), None)
+        by = "" if node is None else f", which is p after #{node}"
+        place = f" ({item.place})" if item.place else ""
+        self.example = self.example or f" the token after {text} is drawn from {does}{by}{place}, expected p = {ought}"
+        return kept, [f"drew {token}{whose} (from {does}{by}; expected p = {ought})"], p
+
+    def _has_row(self, node: int, row: Row) -> bool:
+        p = self.here.task.target(self.prefix + path_tokens(self.draft, node))
+        return same_row([float(mass) for mass in p.tolist()], row, NEAR)
 
     def _level(self, text: Tokens, siblings: Sequence[int], token: int) -> tuple[int | None, list[str], Any]:
         """Return the child that was kept, or None, the tests, and the residual that is left."""

@@ -66,6 +66,9 @@ RESIDUALS: Mapping[str, Update] = {
     "the siblings after a rejected child are tested with p, not with the residual (which the last draw has)": (
         lambda level, r, q, i: level.p if i + 1 < len(level.tokens) else excess(level.p, q)
     ),
+    "the token after the last rejected child is drawn from p, not from the residual": lambda level, r, q, i: (
+        level.p if i + 1 == len(level.tokens) else excess(r, q)
+    ),
     "the residual after a rejected child is not divided by its sum": lambda level, r, q, i: [
         max(a - b, 0.0) for a, b in zip(r, q, strict=True)
     ],

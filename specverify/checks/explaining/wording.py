@@ -32,6 +32,15 @@ def short_row(row: Sequence[Any]) -> str:
     return "(" + ", ".join(short(value) for value in row) + ")"
 
 
+def rows_apart(one: Sequence[Any], other: Sequence[Any]) -> tuple[str, str]:
+    """Return two rows as ``(0.5, 0.5)``, with as many digits as it takes to see that they differ."""
+    for digits in range(3, MOST_DIGITS):
+        texts = tuple("(" + ", ".join(short(value, digits) for value in row) + ")" for row in (one, other))
+        if texts[0] != texts[1]:
+            break
+    return texts[0], texts[1]
+
+
 def listed(items: Sequence[Any]) -> str:
     """Return ``1, 2 and 3``."""
     words = [str(item) for item in items]

@@ -1,10 +1,9 @@
-"""Tiny models of several architectures, each from its real config class with seeded weights. No model hub.
+"""Tiny models of several architectures, each from its real config class with seeded weights. No model hub is used.
 
-An architecture is data: the names of two classes of transformers, what the config is given beside the vocabulary
-size, and how the weights are filled. ``build_model`` is the whole recipe, so a script that reproduces a finding can be
-printed from the data. The scales are chosen so that the models behave as trained ones do where it matters: next-token
-pmfs far from uniform that depend on the whole context, so that a wrong cache entry, position or row cannot hide in the
-noise.
+An architecture is data: the names of two classes of transformers, the entries of the config beside the vocabulary size,
+and the rule that fills the weights. ``build_model`` is the whole recipe, so a script that reproduces a finding can be
+printed from the data. The scales give next-token pmfs that are far from uniform and depend on the whole context, as in
+trained models. So a wrong cache entry, position or row has a visible effect.
 
 Not covered: mixtures of experts, position biases other than T5's, and every kernel that needs a GPU.
 """
@@ -30,7 +29,7 @@ WINDOW = 4
 
 
 class Architecture(NamedTuple):
-    """A model by the names of its classes in transformers, and what its config and its weights are given."""
+    """A model: the names of its classes in transformers, the entries of its config, and the rule for its weights."""
 
     config: str
     model: str
@@ -164,11 +163,11 @@ def build_model(architecture: str, vocabulary: int, seed: int) -> Any:
 
 
 def fill(model: Any, seed: int, scale: float = WEIGHT_SCALE, fills: tuple[tuple[str, float], ...] = ()) -> Any:
-    """Overwrite every weight of ``model`` in place and return it in eval mode.
+    """Overwrite every weight of ``model`` in place and return the model in eval mode.
 
-    Matrices are normal with standard deviation ``scale``, biases 0 and other vectors 1 unless ``fills`` (ends of names,
-    each with a value; the first that fits) says otherwise, drawn in the order of names: the library's initialisation
-    plays no part, and torch's global generator is left as it was.
+    Matrices are normal with standard deviation ``scale``, biases 0 and other vectors 1, unless ``fills`` (pairs of a
+    name suffix and a value; the first match counts) gives another value. Weights are drawn in the order of their names,
+    so the library's initialisation has no effect, and torch's global generator is left unchanged.
     """
     generator = torch.Generator().manual_seed(seed)
     chosen = (*fills, ("bias", 0.0), ("", 1.0))
@@ -182,10 +181,10 @@ def fill(model: Any, seed: int, scale: float = WEIGHT_SCALE, fills: tuple[tuple[
 
 
 def next_logits(model: Any, prompt: Tokens, new: Tokens) -> Any:
-    """Return the float32 logits ``[vocabulary]`` of the token behind ``new``, by one forward without a cache.
+    """Return the float32 logits ``[vocabulary]`` of the token after ``new``, by one forward pass without a cache.
 
-    A decoder is fed the prompt and the new tokens; an encoder-decoder's encoder is fed the prompt, its decoder the new
-    tokens behind its start token.
+    A decoder gets the prompt and the new tokens. The encoder of an encoder-decoder gets the prompt, its decoder the
+    start token and the new tokens.
     """
     with torch.no_grad():
         if model.config.is_encoder_decoder:

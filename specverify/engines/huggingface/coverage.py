@@ -1,7 +1,7 @@
-"""Which options of ``generate`` the rows use, found by looking: ``python -m specverify.engines.huggingface.coverage``.
+"""Options of ``generate`` that the rows use, measured: ``python -m specverify.engines.huggingface.coverage``.
 
-Options are read from the signature of ``generate`` and the fields of a ``GenerationConfig``, and what a row uses from
-the call that it makes, so an option that is not listed here shows up as not covered.
+Options are read from the signature of ``generate`` and the fields of a ``GenerationConfig``. The options of a row are
+read from its recorded call. So a new option of the library appears as not covered.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The law that ``assistant_ensemble_weight`` has by its documentation: a declared bias (DIVERSE, 2604.07622).
 
-Drafts are verified against v = w p + (1 - w) q instead of p: draft x is accepted with probability min(1, v(x)/q(x)),
-and a rejected one is replaced from [p - q]+, which has the shape of [v - q]+. The bonus, and a token without a draft,
-follow p. So where rounds begin and end decides which positions are biased: the law of a chain, round by round.
+Drafts are verified against v = w p + (1 - w) q instead of p: draft x is accepted with probability min(1, v(x)/q(x)). A
+rejected draft is replaced by a draw from [p - q]+, which has the shape of [v - q]+. The bonus token, and a token
+without a draft, follow p. So the biased positions depend on where rounds begin and end, and the law is computed round
+by round.
 """
 
 from __future__ import annotations

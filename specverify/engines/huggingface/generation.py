@@ -1,9 +1,9 @@
 """Ways to call transformers' ``generate``: with a draft model, with prompt lookup, with early exit.
 
 A ``GenerateCall`` holds the models of one way and one call of ``generate``, which can be made with and without
-speculation: everything else about the two calls is the same, so what they return must have one law. Each call is
-complete: nothing is left to a default of the library. Requirements of the library's source that its signature does not
-state are described in ``sampled``.
+speculation. The two calls are equal in all other respects, so their results must have one law. Each call sets every
+option and relies on no default of the library. ``sampled`` lists requirements that only the source of the library
+states.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ class GenerateCall(NamedTuple):
 
     @property
     def now(self) -> GenerateCall:
-        """The objects that the next call is made with."""
+        """The objects of the next call."""
         return self if self.newest is None else self.newest[0][0]
 
     def renew(self) -> None:
-        """Copy the models again, where a call changes them for good."""
+        """Copy the models again if a call changes them permanently."""
         if self.newest is not None:
             self.newest[1]()
 
@@ -82,7 +82,10 @@ Build = Callable[[EngineSetting], GenerateCall]
 
 
 def layers_of(model: Any) -> Any:
-    """Return how many layers a pass of ``model`` runs: early exit lowers it in the config for the length of a draft."""
+    """Return the number of layers of a forward pass of ``model``.
+
+    Early exit lowers it in the config while it drafts.
+    """
     return getattr(model.config, "num_hidden_layers", None)
 
 
@@ -111,7 +114,7 @@ def early_exit_engine(setting: EngineSetting) -> GenerateCall:
 
 
 def drafts_as(model: Any, setting: EngineSetting) -> None:
-    """Give ``model``, which drafts, the length of its drafts: it alone carries that, and how it changes."""
+    """Set the draft length of ``model``, the drafter, and its schedule: both belong to the drafter's config."""
     wanted = {
         "num_assistant_tokens": setting.gamma,
         "num_assistant_tokens_schedule": "constant",
@@ -133,8 +136,9 @@ def call_of(
 ) -> GenerateCall:
     """Return the engine whose speculation is switched on by ``drafting`` and ``call``.
 
-    An argument of None is left out. ``drafting`` goes into the generation config and ``call`` to ``generate``, both
-    left out without speculation. ``beside`` is handed in as well, and looked after.
+    An argument of None is left out. ``drafting`` is merged into the generation config and ``call`` into the arguments
+    of ``generate``; both are left out without speculation. ``beside`` are further objects of the call, which are
+    checked for changes.
     """
     inputs = prompt_of(setting)
     plain, speculative = sampling_config(setting), sampling_config(setting, **dict(drafting or {}))
@@ -183,10 +187,10 @@ def as_lists(value: Any) -> Any:
 
 @contextmanager
 def quiet_and_seeded(seed: int) -> Iterator[None]:
-    """Seed torch, show only errors of the library's log, and restore both afterwards.
+    """Seed torch and show only errors of the library's log inside the block; restore both afterwards.
 
     The library logs a deprecation notice about arguments that its own assisted path passes to the assistant's
-    ``generate``; no setting of ours avoids it.
+    ``generate``; no setting avoids the notice.
     """
     log: Any = transformers_logging  # not all of it is annotated
     verbosity, bars = log.get_verbosity(), log.is_progress_bar_enabled()

@@ -1,4 +1,4 @@
-"""Tiny models that hear and see, each from its real config class: Whisper, LLaVA, Qwen2-VL."""
+"""Tiny audio and image models, each from its real config class: Whisper, LLaVA, Qwen2-VL."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ PIXELS = 4
 
 
 def whisper(vocabulary: int, seed: int, kind: str = "WhisperForConditionalGeneration") -> Any:
-    """Return a Whisper model, or its decoder alone; its last token ends and pads, as in the released ones."""
+    """Return a Whisper model, or its decoder alone.
+
+    Its last token is both end and padding, as in the released models.
+    """
     config = _library.WhisperConfig(
         vocab_size=vocabulary,
         num_mel_bins=MELS,
@@ -45,10 +48,10 @@ def whisper(vocabulary: int, seed: int, kind: str = "WhisperForConditionalGenera
 
 
 def whisper_engine(kind: str | None = "WhisperForConditionalGeneration") -> Build:
-    """Return a transcription with an assistant of this class, or with prompt lookup if it is None.
+    """Return a transcription with an assistant of this class, or with prompt lookup if the class is None.
 
-    Whisper has a ``generate`` of its own, which takes the temperature beside the generation config and cuts off what
-    the tokens begin and end with, so the whole result is requested.
+    Whisper has its own ``generate``, which takes the temperature as a separate argument and removes the first and last
+    special tokens; so the whole result is requested.
     """
 
     def build(setting: EngineSetting) -> GenerateCall:
@@ -124,7 +127,10 @@ def qwen2_vl(vocabulary: int, seed: int) -> Any:
 
 
 def llava_engine(assistant: str | None) -> Build:
-    """Return an answer about an image, with an assistant: another LLaVA, the key of a text model, or prompt lookup."""
+    """Return an answer about an image.
+
+    The assistant is another LLaVA, a text model given by its key, or prompt lookup.
+    """
 
     def build(setting: EngineSetting) -> GenerateCall:
         return _seeing(setting, llava(setting.vocabulary, TARGET_SEED), assistant, {"pixel_values": _noise(1, 3, 4, 4)})
@@ -133,7 +139,7 @@ def llava_engine(assistant: str | None) -> Build:
 
 
 def qwen2_vl_engine(assistant: str | None) -> Build:
-    """Return the same of a Qwen2-VL."""
+    """Return the same call for Qwen2-VL."""
 
     def build(setting: EngineSetting) -> GenerateCall:
         image = torch.tensor([setting.prompt]) == setting.vocabulary - 1
@@ -151,7 +157,7 @@ _OF_ONE_KIND = {"llava": llava, "qwen2-vl": qwen2_vl}
 
 
 def _seeing(setting: EngineSetting, target: Any, assistant: str | None, seen: dict[str, Any]) -> GenerateCall:
-    """Return the call with what is seen as part of the prompt."""
+    """Return the call with an image as part of the prompt."""
     if assistant is None:
         engine = call_of(setting, target, drafting={"prompt_lookup_num_tokens": setting.gamma})
     else:

@@ -1,4 +1,4 @@
-"""Targets and assistants that are not of one kind: other sizes, other architectures, encoders and two tokenizers."""
+"""Targets and assistants of different kinds: other sizes, other architectures, encoders, and two tokenizers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,10 @@ def unlike_engine(assistant: str) -> Build:
 def universal_pair_engine(
     order: str = IN_ORDER, architecture: str = "llama", before: Callable[[GenerateCall], None] = lambda engine: None
 ) -> Build:
-    """Return drafts from an assistant with another tokenizer, after ``before`` happened to the same objects."""
+    """Return assisted generation with another tokenizer for the assistant.
+
+    ``before`` is called first, with the same objects.
+    """
 
     def build(setting: EngineSetting) -> GenerateCall:
         pair = two_tokenizers(TARGET_SEED, order=order)
@@ -56,12 +59,12 @@ def universal_pair_engine(
 
 
 def used_once(engine: GenerateCall) -> None:
-    """Make a first, complete call; greedily nothing is changed, so it is sampled."""
+    """Make a first, complete call. It samples, because a greedy call changes no object."""
     engine.generate(do_sample=True)
 
 
 def broken_once(engine: GenerateCall) -> None:
-    """Make a first call that is broken off while it drafts."""
+    """Make a first call that is interrupted while it drafts."""
     try:
         with breaking_off(engine):
             engine.generate(do_sample=True)

@@ -1,7 +1,7 @@
-"""What the caller of ``generate`` owns and may use again, before a call and after it.
+"""Objects of the caller of ``generate``, compared before and after a call.
 
-Weights, modules (heads and embeddings are put in their place), configs, tokenizers, the prompt. A call is one that
-ends, one that is broken off while it drafts, and one with the objects of the call before.
+These are weights, modules (heads and embeddings may be replaced), configs, tokenizers and the prompt. The calls are a
+complete one, one that is interrupted while it drafts, and one with the objects of the call before.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ BROKEN = "after a call that was broken off"
 
 
 def contents(engine: GenerateCall) -> dict[str, bytes]:
-    """Return a digest of everything the caller owns and may use again."""
+    """Return a digest of all objects that the caller owns and may use again."""
     result = {f"input {name}": digest(value) for name, value in engine.inputs.items()}
     result |= {f"the {name}": _digest_of(value) for name, value in engine.beside.items()}
     for number, model in enumerate(engine.models):
@@ -46,15 +46,15 @@ def _digest_of(value: Any) -> bytes:
 
 
 def changed_between(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> tuple[str, ...]:
-    """Return the names of what is another, is gone or is new."""
+    """Return the names of objects that differ, are missing or are new."""
     names = [*before, *(name for name in after if name not in before)]
     return tuple(name for name in names if before.get(name) != after.get(name))
 
 
 def changed_by_use(engine: GenerateCall) -> tuple[str, ...]:
-    """Return what is changed by a call, a call that is broken off while it drafts, and a third one.
+    """Return the changes made by a call, by a call interrupted while it drafts, and by a third call.
 
-    They draw the library's own numbers. What they raise is not asked here: only what they leave behind.
+    The calls draw the library's own random numbers. Exceptions of the calls are ignored; only the changes count.
     """
     engine.renew()
     before = contents(engine.now)
@@ -73,7 +73,7 @@ def changed_by_use(engine: GenerateCall) -> tuple[str, ...]:
 
 @contextmanager
 def ready(models: tuple[Any, ...]) -> Iterator[None]:
-    """Seed torch, keep the library quiet, record no gradients and remember forward passes inside the block."""
+    """Inside the block: seed torch, silence the library, record no gradients, and cache forward passes."""
     with ExitStack() as stack:
         stack.enter_context(quiet_and_seeded(0))
         stack.enter_context(torch.no_grad())
@@ -84,7 +84,7 @@ def ready(models: tuple[Any, ...]) -> Iterator[None]:
 
 @contextmanager
 def objects_call(build: Callable[[], GenerateCall]) -> Iterator[Watched]:
-    """Yield the engine with what its calls change, measured with the library's own numbers."""
+    """Yield the engine with the changes that its calls make, measured with the library's own random numbers."""
     with quiet_and_seeded(0):
         engine = build()
         start, seen = engine.start, Observed((), (), changed=changed_by_use(engine))

@@ -1,7 +1,7 @@
 """transformers' ``generate`` as a program of draws: its exact law, by enumerating its own random calls.
 
 The library runs unmodified; ``intercept`` answers its ``torch.multinomial`` and ``torch.rand_like``. Forward passes are
-remembered across runs by the content of inputs and cache, so a run costs the library's Python and little else.
+cached across runs by the content of inputs and cache, so a run costs little more than the library's Python code.
 """
 
 from __future__ import annotations
@@ -55,7 +55,10 @@ FIVE_TOKENS = EngineSetting("llama V=3 gamma=2 horizon=5 T=1", "llama", horizon=
 
 
 def assisted_programs() -> tuple[EngineProgram, ...]:
-    """Return assisted generation at every enumerated setting; five tokens have too many runs to be looked into."""
+    """Return assisted generation at every enumerated setting.
+
+    Settings of five tokens have too many runs to be observed.
+    """
     return (
         *(engine_program(setting, assisted_engine) for setting in PROGRAMS),
         engine_program(FIVE_TOKENS, assisted_engine)._replace(watch=None),
@@ -81,7 +84,7 @@ def engine_program(setting: EngineSetting, build: Build) -> EngineProgram:
 
 @lru_cache(maxsize=4)
 def plain_law(build: Callable[[], GenerateCall]) -> dict[Tokens, float]:
-    """Return the law of the same call without speculation, its random calls enumerated: what the engine promises."""
+    """Return the promised law: that of the same call without speculation, its random calls enumerated."""
     with opened(build, speculative=False) as program:
         return complete_law(program)
 
@@ -90,9 +93,9 @@ def plain_law(build: Callable[[], GenerateCall]) -> dict[Tokens, float]:
 def opened(
     build: Callable[[], GenerateCall], forced_uniform: Forced = None, speculative: bool = True, refusal: str = ""
 ) -> Iterator[Callable[[Draws], Any]]:
-    """Build the models and yield one call of ``generate`` as a program of draws; every run finds the models as new.
+    """Build the models and yield one call of ``generate`` as a program of draws; every run starts afresh.
 
-    Raises ``SettingRefused`` where the library raises an error that holds the words ``refusal``.
+    Raises ``SettingRefused`` if the library raises an error whose message contains ``refusal``.
     """
     with quiet_and_seeded(0):
         engine = build()

@@ -1,17 +1,17 @@
 """The real ``model.generate(...)`` of transformers, unmodified, as a sampled subject.
 
-``assisted_counts`` and ``prompt_lookup_counts`` draw from the library's two speculative paths, ``plain_counts`` from
-its target-only path, and ``exact_law`` is what all three must follow: the target's own law, enumerated by
-teacher-forced forwards without ``generate``. Each setting is complete: nothing is left to a default of the library.
+``assisted_counts`` and ``prompt_lookup_counts`` sample the library's two speculative paths, ``plain_counts`` its
+target-only path. All three must follow ``exact_law``: the target's own law, enumerated by teacher-forced forward passes
+without ``generate``. Each setting is complete and relies on no default of the library.
 
-What the library's source requires and its signature does not say:
+Requirements of the library's source that its signature does not state:
 
 * The number of drafted tokens, its schedule and the confidence threshold are read from the *assistant's*
-  ``generation_config``; the "heuristic" schedule also writes back to it, so calls would not be independent.
+  ``generation_config``. The "heuristic" schedule also writes to it, so calls would not be independent.
 * ``top_k`` defaults to 50; only an explicit 0 turns it off.
 * An unset end-of-sequence id is filled in from the model's ``generation_config``, so that one must be empty too.
-* The assistant applies the warpers twice (the target's list is handed to it and built again), so it drafts at the
-  squared temperature. It reports the very pmf it drew from: acceptance changes, the law does not.
+* The assistant applies the warpers twice (the target's list is passed to it and built again), so it drafts at the
+  squared temperature. It reports the pmf that it drew from, so acceptance changes and the law does not.
 """
 
 from __future__ import annotations
@@ -70,19 +70,19 @@ PLAIN_BATCH = 4096
 def assisted_counts(setting: EngineSetting, samples: int, seed: int) -> Counter[Tokens]:
     """Count the new tokens of ``samples`` independent calls of assisted generation (100 to 200 a second on one core).
 
-    Nothing is cut or cleaned: tokens behind an end-of-sequence id or beyond the horizon would be counted as emitted.
+    The output is not cut or cleaned: tokens after an end-of-sequence id or beyond the horizon are counted as emitted.
     Raises ``ValueError`` for a setting that ``check_setting`` refuses.
     """
     return _counts(assisted_engine, setting, samples, seed)
 
 
 def prompt_lookup_counts(setting: EngineSetting, samples: int, seed: int) -> Counter[Tokens]:
-    """Count the new tokens of ``samples`` independent calls of prompt-lookup generation, as ``assisted_counts``."""
+    """Count the new tokens of ``samples`` independent calls of prompt-lookup generation; see ``assisted_counts``."""
     return _counts(prompt_lookup_engine, setting, samples, seed)
 
 
 def plain_counts(setting: EngineSetting, samples: int, seed: int) -> Counter[Tokens]:
-    """Count the new tokens of the target alone, in batches; the padding behind an end-of-sequence id is cut off."""
+    """Count the new tokens of the target alone, in batches, without the padding after an end-of-sequence id."""
     check_setting(setting)
     target = build_target(setting)
     counts: Counter[Tokens] = Counter()
@@ -98,15 +98,15 @@ def plain_counts(setting: EngineSetting, samples: int, seed: int) -> Counter[Tok
 
 
 def assisted_activity(setting: EngineSetting, calls: int, seed: int) -> AcceptanceStatistics:
-    """Return what assisted generation drafted and accepted in fact over ``calls`` calls, as seen by the target.
+    """Return the numbers of drafted and accepted tokens over ``calls`` calls, from the inputs of the target.
 
-    A subject that never drafts passes every test of its law and proves nothing; look here first.
+    A subject that never drafts passes every test of its law. Read these numbers before its verdict.
     """
     return _activity(assisted_engine, setting, calls, seed)
 
 
 def prompt_lookup_activity(setting: EngineSetting, calls: int, seed: int) -> AcceptanceStatistics:
-    """Return what prompt lookup drafted and accepted in fact, as ``assisted_activity``."""
+    """Return the numbers of drafted and accepted tokens of prompt lookup; see ``assisted_activity``."""
     return _activity(prompt_lookup_engine, setting, calls, seed)
 
 
@@ -184,7 +184,7 @@ def _activity(build: Build, setting: EngineSetting, calls: int, seed: int) -> Ac
 
 
 def _statistics(forwards: list[Forward], new: Tokens, prompt: Tokens) -> AcceptanceStatistics:
-    """Read the drafts of one call off the target's inputs: what was fed behind the known tokens."""
+    """Return the drafts of one call: the inputs of the target after the known tokens."""
     drafted = reached = accepted = 0
     for forward in forwards:
         draft, kept = drafts_of(forward, prompt), new[committed_before(forward, prompt) - len(prompt) :]

@@ -1,8 +1,7 @@
-"""``generate`` without speculation, under every option that shapes its law: is the law what the options say?
+"""``generate`` without speculation, under every option that shapes its law, compared with the documented law.
 
-The law of a row is computed from the model's logits, without a cache and without ``generate``, by steps that are
-written from the documentation of the options (``stated_options``). So it is seen apart from speculation what is wrong
-before it.
+The law of a row is computed from the model's logits, without a cache and without ``generate``, by steps that follow the
+documentation of the options (``stated_options``). So an error that exists without speculation is found separately.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ ENDING = BASE._replace(eos=(0,))
 
 
 class AloneRow(NamedTuple):
-    """One setting, and what its options say."""
+    """One setting, and the steps that its options stand for."""
 
     setting: EngineSetting
     steps: tuple[Step, ...] = ()
@@ -48,7 +47,7 @@ class AloneRow(NamedTuple):
 
 
 def hot(setting: EngineSetting, *options: tuple[str, Any]) -> EngineSetting:
-    """Return a setting with options at a temperature at which little is certain."""
+    """Return a setting with options at a high temperature, so that no token is nearly certain."""
     return setting._replace(temperature=HOT, options=options)
 
 
@@ -185,7 +184,7 @@ def alone_engine(setting: EngineSetting) -> GenerateCall:
 
 
 def stated_law(row: AloneRow) -> dict[Tokens, float]:
-    """Return the law of the new tokens that the options state."""
+    """Return the law of the new tokens by the documentation of the options."""
     prompt, setting = row.setting.prompt[row.hidden :], row.setting
 
     def pmf(tokens: Tokens) -> Pmf:
@@ -211,7 +210,7 @@ def _stopped(prompt: Tokens, text: Tokens, stops: tuple[Tokens, ...]) -> Tokens:
 
 
 def alone_subject(name: str, row: AloneRow) -> Subject:
-    """Return one row as a subject whose law is to be the stated one."""
+    """Return one row as a subject that must have the documented law."""
     build = partial(row.situation(alone_engine), row.setting)
     return Subject(
         name=f"hf:alone/{name}",

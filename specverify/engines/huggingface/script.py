@@ -1,8 +1,8 @@
 """A call of transformers' ``generate`` as a script that needs torch and transformers alone.
 
-The engine is built, and its two calls are caught at the door of ``generate``: the arguments of both are written as
-code, data that both share in front of them. Models and tokenizers are written by ``script_models``. ``NoScript`` is
-raised, with a reason, for an argument that cannot be written.
+The engine is built, and ``generate`` is replaced to record the arguments of its two calls. The arguments are written as
+code; data that both calls share come first. ``script_models`` writes models and tokenizers. ``NoScript`` is raised,
+with a reason, for an argument that cannot be written.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ hook.remove()'''
 
 
 class ScriptCall(NamedTuple):
-    """One call of ``generate``, and where it stands in a script."""
+    """One call of ``generate``, and its form in the script."""
 
     given: Mapping[str, Any]
     name: str
@@ -74,7 +74,7 @@ class ScriptCall(NamedTuple):
 
 
 def calls_code(calls: Sequence[ScriptCall], engine: GenerateCall, written: Written) -> list[str]:
-    """Return what all of the calls are given, and then each."""
+    """Return the code of the shared arguments, then the code of each call."""
     before = [list(call.first) for call in calls]
     given = [
         {key: _value(key, value, engine, written, done) for key, value in call.given.items() if key != CONFIG}
@@ -117,12 +117,12 @@ def _common(calls: Sequence[Mapping[str, str]]) -> dict[str, str]:
 
 
 def _is_data(value: Any) -> bool:
-    """Return whether a call cannot be another one by being handed the value of the call before."""
+    """Return whether a value can be shared by two calls without changing the second one."""
     return value is None or isinstance(value, (bool, int, float, str, torch.Tensor))
 
 
 def _asked_by_the_row(given: Mapping[str, Any]) -> bool:
-    """Return whether a dictionary is requested for another purpose than the values beside the tokens."""
+    """Return whether the setting itself requests a dictionary as the result, not the script for its returned values."""
     return bool(given.get("return_dict_in_generate")) and not any(name.startswith("output_") for name in given)
 
 
@@ -170,7 +170,7 @@ def _seeded() -> torch.Generator:
 
 
 def _cache(_: str, cache: Any, engine: GenerateCall, written: Written, before: list[str]) -> str:
-    """Return a cache that holds the beginning of the prompt as code: a forward pass of the target."""
+    """Return the code of a cache that holds the beginning of the prompt: a forward pass of the target."""
     held = cache.get_seq_length()
     ids = engine.inputs["input_ids"][:, :held]
     again: Any = DynamicCache(config=engine.target.config)
@@ -194,7 +194,7 @@ _WRITERS: dict[Any, Callable[..., str]] = {
 
 
 def _source(function: Any, written: Written) -> str:
-    """Write a function, or the factory that made it, and return the expression that gives it."""
+    """Write a function, or the factory that returned it, and return the expression for the function."""
     name, _, inner = getattr(function, "__qualname__", "?").partition(".<locals>.")
     outcome = getattr(inspect.getmodule(function), name, None)
     if outcome is None or not inspect.isfunction(outcome) or (inner and inspect.signature(outcome).parameters):
@@ -204,7 +204,7 @@ def _source(function: Any, written: Written) -> str:
 
 
 def _bare(source: str) -> str:
-    """Return a function without its annotations and docstrings, which speak of another place."""
+    """Return the source of a function without annotations and docstrings."""
     tree = ast.parse(textwrap.dedent(source))
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
@@ -224,7 +224,7 @@ SHOW = object()
 
 
 class Caught(NamedTuple):
-    """What ``generate`` was given, and whether its models were set to break it off."""
+    """The recorded arguments of ``generate``, and whether its models were set to interrupt the call."""
 
     plain: Mapping[str, Any]
     speculative: Mapping[str, Any]
@@ -235,9 +235,9 @@ class Caught(NamedTuple):
 def script_of(build: Callable[[], GenerateCall], fault: Fault, setting: str = "") -> str:
     """Return a script that makes the call of ``build()`` with and without speculation and shows ``fault``.
 
-    It needs torch and transformers alone, and ends with status 1 if the fault is there, 0 if not, 125 if anything else
-    is raised, or the call without speculation has another law than when the script was written. Raises ``NoScript`` for
-    what cannot be written.
+    The script needs torch and transformers alone. Its exit status is 1 if the fault is present and 0 if not. The status
+    is 125 for any other exception, or if the call without speculation has another law than when the script was written.
+    Raises ``NoScript`` for a call that cannot be written.
     """
     with quiet_and_seeded(0), torch.no_grad():
         return _script(build, fault, cause_of(setting, fault))
@@ -291,7 +291,7 @@ def _calls(caught: Caught, fault: Fault, first: Sequence[str], several: bool, dr
 
 
 def _caught(engine: GenerateCall, extra: Mapping[str, Any]) -> tuple[Caught, bool]:
-    """Return what the two calls give ``generate``, and whether the second is made with other objects each time."""
+    """Return the arguments of the two calls, and whether every speculative call gets new objects."""
     caught: list[tuple[dict[str, Any], bool]] = []
     real = engine.target.generate
 
@@ -318,7 +318,7 @@ def _never(**_: Any) -> Any:
 
 
 def _is_built_anew(engine: GenerateCall, extra: Mapping[str, Any]) -> bool:
-    """Return whether the speculative call is made with other objects than the ones that were built first."""
+    """Return whether the speculative call uses other objects than those built first."""
     try:
         engine.generate(True, **extra)
     except NoScript:
@@ -327,7 +327,7 @@ def _is_built_anew(engine: GenerateCall, extra: Mapping[str, Any]) -> bool:
 
 
 def _asked(fault: Fault) -> dict[str, Any]:
-    """Return what the call is given beside, to return the value, or to record the inputs of processors."""
+    """Return the additional arguments of the call: to return the faulty value, or to record processor inputs."""
     if fault.cache == "shown":
         return {"logits_processor": [SHOW]}
     returned = {"return_dict_in_generate": True, f"output_{fault.returned}": True, "logits_processor": None}

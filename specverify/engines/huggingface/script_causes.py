@@ -1,4 +1,4 @@
-"""The line of the library that a fault comes from, where it is known: found again in the source that is installed."""
+"""Known causes of faults: a line of the library for each, located in the installed source."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from specverify.subjects.fault import Fault
 
 
 class Cause(NamedTuple):
-    """A line of transformers, and the faults that were traced to it."""
+    """A line of transformers, and the faults traced to it."""
 
     settings: str
     """Patterns of the names of rows, one of which fits."""
@@ -102,7 +102,7 @@ CAUSES: tuple[Cause, ...] = (
 
 
 def cause_of(setting: str, fault: Fault) -> str:
-    """Return where the fault comes from: file, number and text of a line of the library, or nothing."""
+    """Return the file, number and text of the library's line that causes the fault; "" if the cause is not known."""
     root = Path(transformers.__file__).parent
     for file, number, text in reversed(fault.frames):
         if Path(file).is_relative_to(root):
@@ -118,7 +118,7 @@ def cause_of(setting: str, fault: Fault) -> str:
 
 
 def kind_of(fault: Fault) -> str:
-    """Return what a fault is of, in one word."""
+    """Return the kind of a fault as one word."""
     if fault.uniform is not None:
         return "boundary"
     if fault.returned or fault.error:

@@ -222,7 +222,7 @@ RIGHT = {
 
 
 def end_code(fault: Fault, greedy: bool, engine: GenerateCall) -> str:
-    """Return what stands behind the calls: what is expected and got, and the status."""
+    """Return the code after the calls: expected value, actual value, and exit status."""
     start = len(engine.start)
     if fault.changed:
         return CHANGED
@@ -238,7 +238,7 @@ def end_code(fault: Fault, greedy: bool, engine: GenerateCall) -> str:
 
 
 def note_code(fault: Fault, engine: GenerateCall, early: bool) -> str:
-    """Return what notes every forward pass of the target. ``early`` says that it drafts itself, by fewer layers."""
+    """Return the code that records every forward pass of the target; ``early``: the target drafts with fewer layers."""
     layers = engine.target.config.num_hidden_layers
     drafts = f"if model.config.num_hidden_layers != {layers}:\n        return  # it drafts\n    " if early else ""
     ids = "decoder_input_ids" if engine.target.config.is_encoder_decoder else "input_ids"
@@ -272,7 +272,7 @@ def _sampled_code(fault: Fault, start: int) -> str:
 
 
 def precise_code(fault: Fault, engine: GenerateCall, names: Sequence[str]) -> str:
-    """Return what makes the models compute what is compared in float64."""
+    """Return the code that makes the models compute the compared values in float64."""
     eager = fault.returned == "attentions" and bool(engine.inputs["attention_mask"].all())
     alone = '.set_attn_implementation("eager")  # it alone returns attentions' if eager else ""
     if len(names) == 1:
@@ -290,19 +290,19 @@ def _of_layers(returned: str) -> bool:
 
 
 def uniform_code(value: float) -> str:
-    """Return what makes every uniform ``value``."""
+    """Return the code that sets every uniform to ``value``."""
     if value == 0:
         return UNIFORM.format(value="0.0", said="exactly 0")
     return UNIFORM.format(value="1 - 2**-24", said="the largest float below 1")
 
 
 def is_broken_off(fault: Fault) -> bool:
-    """Return whether only a call that is broken off shows the fault."""
+    """Return whether only an interrupted call shows the fault."""
     return bool(fault.changed) and all(name.endswith(BROKEN) for name in fault.changed)
 
 
 def interrupt_code(engine: GenerateCall) -> str:
-    """Return the function that breaks off a pass that drafts: of an assistant, or of the target with fewer layers."""
+    """Return the function that interrupts a drafting pass: of an assistant, or of the target with fewer layers."""
     layers = f"model.config.num_hidden_layers != {engine.target.config.num_hidden_layers}"
     return INTERRUPT.format(drafts="model is assistant" if len(engine.models) > 1 else layers)
 

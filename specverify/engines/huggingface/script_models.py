@@ -60,7 +60,7 @@ def all_layers_reuse():
 
 
 def model_code(model: Any, name: str, target: Any, written: Written) -> str:
-    """Return the statement that builds a model, and note what it needs. ``target`` is built before any other."""
+    """Return the statement that builds a model, and add its requirements to ``written``. ``target`` is built first."""
     written.names[id(model)] = name
     kind = type(model)
     written.imports.add(kind.__name__)
@@ -97,7 +97,7 @@ def _ends() -> tuple[tuple[str, float], ...]:
 
 
 def _weights(model: Any, built: str, written: Written) -> str:
-    """Return the model with its weights as code: by recipe if one gives them, else as they are."""
+    """Return the model with its weights as code: by their recipe if there is one, otherwise as stored bytes."""
     result = _recipe(model)
     vectors = {name: float(weights[0]) for name, weights in model.named_parameters() if weights.ndim == 1}
     if result is None or any(written.vectors.get(name, value) != value for name, value in vectors.items()):
@@ -126,7 +126,7 @@ def _recipe(model: Any) -> tuple[int, float] | None:
 
 
 def _config_code(config: Any, like: Any, written: Written) -> str:
-    """Return a config as a call of its class with as few entries as give it, or by what differs from ``like``."""
+    """Return a config as a call of its class with the fewest entries, or by its differences from ``like``."""
     kind = type(config)
     written.imports.add(kind.__name__)
     wanted = config.to_dict()
@@ -161,7 +161,7 @@ def _config_code(config: Any, like: Any, written: Written) -> str:
 
 
 def settings_code(model: Any, name: str) -> Iterator[str]:
-    """Yield how the model's own generation config is set: at every call, for some calls write into it."""
+    """Yield the code that sets the model's own generation config, at every call because some calls write to it."""
     config = getattr(model, "generation_config", None)
     if config is None:
         return
@@ -184,7 +184,7 @@ _fast: Any = PreTrainedTokenizerFast  # its constructor is not annotated
 
 
 def tokenizers_code(given: Mapping[str, Any], written: Written) -> Iterator[str]:
-    """Yield the statements that build the tokenizers among the arguments, and note what they need."""
+    """Yield the statements that build the tokenizers among the arguments, and add their requirements to ``written``."""
     for key, value in given.items():
         if isinstance(value, PreTrainedTokenizerFast):
             written.imports.add("PreTrainedTokenizerFast")
@@ -196,7 +196,7 @@ def tokenizers_code(given: Mapping[str, Any], written: Written) -> Iterator[str]
 
 
 def imports_code(pieces: str) -> list[str]:
-    """Return the import of what ``pieces`` use of the library of tokenizers."""
+    """Return the import of the names of the library ``tokenizers`` that ``pieces`` use."""
     names = [
         name for name in ("Tokenizer", "decoders", "models", "pre_tokenizers") if re.search(rf"\b{name}[.(]", pieces)
     ]
@@ -225,7 +225,7 @@ def _as_text(key: str, value: Any) -> list[str]:
 
 
 def _fewest(tokenizer: Any) -> dict[str, Any]:
-    """Return as few entries of a tokenizer as give it."""
+    """Return the fewest entries that define a tokenizer."""
     wanted: str = tokenizer.backend_tokenizer.to_str()
     kept: dict[str, Any] = json.loads(wanted)
     for name in list(kept):

@@ -1,4 +1,4 @@
-"""What scripts are made of: how data is written as code, in lines that are read in one go."""
+"""Parts of scripts: data as code, in readable lines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ sys.excepthook = lambda kind, error, _: sys.exit(print(f"cannot be tested: {kind
 
 
 class Written(NamedTuple):
-    """What the calls need, as code."""
+    """The definitions that the calls need, as code."""
 
     imports: set[str]
     """Names from transformers."""
@@ -30,7 +30,7 @@ class Written(NamedTuple):
 
 
 def call_code(name: str, arguments: Mapping[str, str], width: int = WIDTH) -> str:
-    """Return a call, over several lines where it is longer than ``width``. Arguments without a name come first."""
+    """Return a call as code, on several lines if it is longer than ``width``. Arguments without a name come first."""
     written = [value if not key.strip() else f"{key}={value}" for key, value in arguments.items()]
     line = f"{name}({', '.join(written)})"
     if len(line) <= width and "\n" not in line:
@@ -39,7 +39,7 @@ def call_code(name: str, arguments: Mapping[str, str], width: int = WIDTH) -> st
 
 
 def packed(items: Iterable[str], width: int) -> Iterator[str]:
-    """Yield lines that hold as many of the items as they may; one that has lines of its own stands alone."""
+    """Yield lines with as many items as fit; an item of several lines stands alone."""
     line = ""
     for item in items:
         if line and ("\n" in line + item or len(line) + len(item) + 3 > width):
@@ -51,7 +51,7 @@ def packed(items: Iterable[str], width: int) -> Iterator[str]:
 
 
 def indented(text: str) -> str:
-    """Return lines four columns further to the right."""
+    """Return the lines indented by four columns."""
     return "\n".join(f"    {line}" if line else line for line in text.split("\n"))
 
 
@@ -73,13 +73,13 @@ def code(value: Any) -> str:
 
 
 def list_code(items: list[str]) -> str:
-    """Return a list, over several lines where it is long."""
+    """Return a list as code, on several lines if it is long."""
     line = f"[{', '.join(items)}]"
     return line if len(line) < WIDTH // 2 else "[\n" + indented(",\n".join(packed(items, WIDTH - 4))) + ",\n]"
 
 
 def texts_code(texts: Sequence[Sequence[int]]) -> str:
-    """Return a list of texts; where it is long and every token has one digit, a text is a word of digits."""
+    """Return a list of texts as code. In a long list of one-digit tokens, each text is a word of digits."""
     result = list_code([code(tuple(text)) for text in texts])
     if "\n" not in result or any(token not in range(10) for text in texts for token in text):
         return result
@@ -96,7 +96,7 @@ def once(listed: list[str], item: str) -> None:
 
 
 def joined(pieces: Iterable[str]) -> str:
-    """Return the pieces one after the other, an empty line about every definition."""
+    """Return the pieces in order, with empty lines around every definition."""
     text, block = "", False
     for piece in (piece.strip("\n") for piece in pieces):
         defines = piece.startswith(("def ", "class ", "@"))

@@ -25,15 +25,16 @@ LETTERS = "abcdefgh"
 
 
 class BrokenOff(Exception):  # noqa: N818 - an interrupt, not an error
-    """What breaks off a call."""
+    """Raised by a hook to interrupt a call."""
 
 
 def with_arguments(
     build: Build, arguments: Callable[[GenerateCall], Mapping[str, Any]], *, echoed: bool = True, prompt: bool = False
 ) -> Build:
-    """Return the way of calling in which ``arguments(engine)`` are passed as well, made anew for every call.
+    """Return the way of calling with the additional arguments ``arguments(engine)``, created anew for every call.
 
-    With ``prompt`` they are the prompt, and must not change; unless ``echoed`` only the new tokens come back.
+    With ``prompt`` the arguments are the prompt, and must not be changed by a call. Unless ``echoed``, only the new
+    tokens are returned.
     """
 
     def built(setting: EngineSetting) -> GenerateCall:
@@ -61,7 +62,7 @@ def of_embeddings(engine: GenerateCall) -> dict[str, Any]:
 
 
 def with_padding(engine: GenerateCall) -> dict[str, Any]:
-    """The prompt behind one token of padding, so that positions are counted from the mask."""
+    """The prompt after one token of padding, so that positions depend on the mask."""
     ids = engine.inputs["input_ids"]
     return {"input_ids": ids, "attention_mask": _mask_without(ids, 0)}
 
@@ -78,7 +79,7 @@ def two_prompts(engine: GenerateCall) -> dict[str, Any]:
 
 
 def with_filled_cache(engine: GenerateCall) -> dict[str, Any]:
-    """A cache that already holds all of the prompt but its last token."""
+    """A cache that already contains the prompt without its last token."""
     cache: Any = DynamicCache(config=engine.target.config)
     engine.target.forward(engine.inputs["input_ids"][:, :-1], past_key_values=cache, use_cache=True)
     return {"past_key_values": cache}
@@ -101,12 +102,15 @@ def letters_tokenizer(vocabulary: int) -> Any:
 
 
 def with_a_counting_processor(_: GenerateCall) -> dict[str, Any]:
-    """A processor that keeps state, and trusts to one call a token."""
+    """A processor with state that assumes one call per token."""
     return {"logits_processor": [counting_processor()]}
 
 
 def counting_processor() -> Callable[[Any, Any], Any]:
-    """Return a processor that favours token 0 at every second call. Scripts hold its source: it needs torch alone."""
+    """Return a processor that favours token 0 at every second call.
+
+    Its source is copied into scripts and needs torch alone.
+    """
     calls = iter(range(2**62))
 
     def process(ids: Any, scores: Any) -> Any:
@@ -123,12 +127,12 @@ def with_a_last_token_criterion(_: GenerateCall) -> dict[str, Any]:
 
 
 def last_token_is_one(ids: Any, scores: Any) -> Any:
-    """Say of each row whether its last token is 1. Scripts hold its source."""
+    """Return for each row whether its last token is 1. Its source is copied into scripts."""
     return ids[:, -1] == 1
 
 
 def broken_off_before(build: Build) -> Build:
-    """Return the way of calling after a first, greedy call that was broken off while it drafted."""
+    """Return the way of calling after a first, greedy call that was interrupted while it drafted."""
 
     def built(setting: EngineSetting) -> GenerateCall:
         engine = build(setting)
@@ -203,17 +207,17 @@ def with_allowed_tokens(_: GenerateCall) -> dict[str, Any]:
 
 
 def allowed_after(_: int, ids: Any) -> list[int]:
-    """Return the tokens allowed behind ``ids``: 2 never follows 1. Scripts hold its source."""
+    """Return the tokens allowed after ``ids``: 2 never follows 1. Its source is copied into scripts."""
     return [0, 1] if ids[-1] == 1 else [0, 1, 2]
 
 
 def with_a_negative_prompt(_: GenerateCall) -> dict[str, Any]:
-    """A prompt to be guided away from."""
+    """A negative prompt for guidance."""
     return {"negative_prompt_ids": torch.tensor([[2, 2]])}
 
 
 def at_the_last_position(build: Build) -> Build:
-    """Return the way of calling with models that have positions for the prompt and the new tokens, and no more."""
+    """Return the way of calling with models whose positions suffice exactly for the prompt and the new tokens."""
 
     def built(setting: EngineSetting) -> GenerateCall:
         engine = build(setting)
@@ -229,12 +233,12 @@ def at_the_last_position(build: Build) -> Build:
 
 
 def with_a_cache_of_bytes(build: Build) -> Build:
-    """Return the way of calling with a cache in floats of eight bits, which needs no package."""
+    """Return the way of calling with a cache of 8-bit floats, which needs no further package."""
     return _with_options(build, lambda: {"cache_implementation": "quantized", "cache_config": {"backend": "fp8"}})
 
 
 def with_healed_tokens(build: Build) -> Build:
-    """Return the way of calling in which the last token of the prompt is put again by its text."""
+    """Return the way of calling with token healing: the last token of the prompt is chosen again by its text."""
 
     def options() -> dict[str, Any]:
         tokenizer = letters_tokenizer(4)
@@ -245,7 +249,7 @@ def with_healed_tokens(build: Build) -> Build:
 
 
 def with_eager_attention(build: Build) -> Build:
-    """Return the way of calling with attention as written out; the library's default is PyTorch's own."""
+    """Return the way of calling with eager attention; the default of the library is PyTorch's attention."""
 
     def built(setting: EngineSetting) -> GenerateCall:
         engine = build(setting)
@@ -257,7 +261,7 @@ def with_eager_attention(build: Build) -> Build:
 
 
 def in_low_precision(build: Build, dtype: str) -> Build:
-    """Return the way of calling with models in floats of 16 bits, which the rounding bound takes into account."""
+    """Return the way of calling with models in 16-bit floats, whose rounding the bound takes into account."""
 
     def built(setting: EngineSetting) -> GenerateCall:
         engine, wanted = build(setting), getattr(torch, dtype)
@@ -289,7 +293,7 @@ class Listener:
 
 
 def streamed(build: Build) -> Build:
-    """Return the way of calling whose output is the input of a streamer, the prompt first."""
+    """Return the way of calling whose result is the input of a streamer, the prompt first."""
 
     def built(setting: EngineSetting) -> GenerateCall:
         engine = build(setting)
@@ -305,7 +309,7 @@ def streamed(build: Build) -> Build:
 
 
 def _with_options(build: Build, options: Callable[[], dict[str, Any]]) -> Build:
-    """Return the way of calling with more keyword arguments, made anew for every call."""
+    """Return the way of calling with further keyword arguments, created anew for every call."""
 
     def built(setting: EngineSetting) -> GenerateCall:
         engine = build(setting)

@@ -15,7 +15,7 @@ HOT = 3.0
 
 
 class ProgramSource(NamedTuple):
-    """What a program is made of, as a script of it needs it."""
+    """The setting of a program and the function that builds it, for the writer of scripts."""
 
     generation: Callable[[], GenerateCall]
     setting: EngineSetting
@@ -24,10 +24,10 @@ class ProgramSource(NamedTuple):
 
 
 def smaller_settings(setting: EngineSetting) -> Iterator[tuple[str, EngineSetting]]:
-    """Yield every setting with one thing less, and what it is; what makes most difference to a reader comes first.
+    """Yield every setting with one thing less, and the name of the difference; the most visible differences come first.
 
-    Tokens of the prompt and of the end of sequence stay below the vocabulary; whether the engine takes what is left is
-    for it to say.
+    Tokens of the prompt and of the end of sequence stay below the vocabulary. The engine decides whether it accepts the
+    setting.
     """
     listed: list[tuple[bool, str, dict[str, Any]]] = [
         (setting.sample, "greedy", {"sample": False}),
@@ -52,7 +52,7 @@ def smaller_settings(setting: EngineSetting) -> Iterator[tuple[str, EngineSettin
 
 
 def clearer_settings(setting: EngineSetting) -> Iterator[tuple[str, EngineSetting]]:
-    """Yield settings at which a fault may be seen in fewer calls: hotter, in one greedy call, after other prompts."""
+    """Yield settings that may show a fault in fewer calls: hotter, one greedy call, other prompts."""
     if setting.sample and setting.temperature < HOT:
         yield f"temperature {HOT:g}", setting._replace(temperature=HOT)
     if setting.sample:
@@ -62,7 +62,7 @@ def clearer_settings(setting: EngineSetting) -> Iterator[tuple[str, EngineSettin
 
 
 def _other_prompts(setting: EngineSetting) -> Iterator[Tokens]:
-    """Yield the prompts that differ in one token: a fault shows after some prompts more than after others."""
+    """Yield the prompts that differ in one token: some prompts show a fault more clearly than others."""
     for place, held in enumerate(setting.prompt):
         for token in range(setting.vocabulary):
             if token != held:

@@ -1,4 +1,4 @@
-"""``generate`` with drafters that need a model of their own kind, and with tables instead of networks.
+"""``generate`` with drafters that need a special model, and with tables instead of networks.
 
 MTP layers, a DFlash drafter, Gemma 4's assistant, an assistant with another tokenizer.
 """
@@ -58,7 +58,7 @@ def gemma4_engine(setting: EngineSetting) -> GenerateCall:
 
 
 def universal_engine(order: str | None) -> Build:
-    """Return drafts from an assistant with another tokenizer, its vocabulary listed in ``order`` or as it comes."""
+    """Return assisted generation with another tokenizer for the assistant, its vocabulary in this ``order``."""
 
     def build(setting: EngineSetting) -> GenerateCall:
         return afresh(partial(universal, setting), two_tokenizers(TARGET_SEED, order=order))
@@ -67,7 +67,7 @@ def universal_engine(order: str | None) -> Build:
 
 
 def universal(setting: EngineSetting, pair: Tokenizers) -> GenerateCall:
-    """Return drafts from the assistant of ``pair``, which the library changes."""
+    """Return assisted generation by the assistant of ``pair``, which the library changes."""
     drafts_as(pair.assistant, setting)
     call = {
         "assistant_model": pair.assistant,
@@ -79,9 +79,9 @@ def universal(setting: EngineSetting, pair: Tokenizers) -> GenerateCall:
 
 
 def afresh(build: Callable[[Tokenizers], GenerateCall], pair: Tokenizers) -> GenerateCall:
-    """Return an engine with a new copy of ``pair`` at each speculative call: the library rebuilds the assistant's head.
+    """Return an engine with a new copy of ``pair`` at each speculative call.
 
-    The target is one for all calls, as everywhere: its forward passes are remembered.
+    The library rebuilds the assistant's head in place. All calls share the target, whose forward passes are cached.
     """
 
     def made() -> GenerateCall:

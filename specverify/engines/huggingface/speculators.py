@@ -56,10 +56,10 @@ class Tokenizers(NamedTuple):
 def mtp_target(vocabulary: int, seed: int, layers: int = 1) -> Any:
     """Return a target with ``layers`` layers for multi-token prediction, each of which drafts a token.
 
-    The library reads those layers from the target's own checkpoint at every ``generate``, so the model is saved with
-    them to a temporary directory, which lives as long as the model returned. One layer: Mellum, as it is. More: GLM-4
-    MoE, whose class lists by number which layers of its released checkpoints are for prediction; the model returned
-    lists its own. Raises ``ValueError`` for fewer than one layer.
+    The library reads these layers from the checkpoint of the target at every ``generate``. So the model is saved with
+    them to a temporary directory, which lives as long as the returned model. One layer: Mellum, unchanged. More: GLM-4
+    MoE, whose class lists the numbers of the prediction layers of its released checkpoints; the returned model lists
+    its own. Raises ``ValueError`` for fewer than one layer.
     """
     if layers < 1:
         raise ValueError(f"the model has {layers} layers for multi-token prediction, expected at least 1")
@@ -84,7 +84,7 @@ def mtp_target(vocabulary: int, seed: int, layers: int = 1) -> Any:
 def dflash_assistant(target: Any, seed: int, block: int = 3) -> Any:
     """Return an assistant that drafts ``block - 1`` tokens at once from the hidden states of both layers of ``target``.
 
-    It shares the target's embeddings and head, so only their size matters; the mask token is the last of the
+    It shares the embeddings and the head of the target, so only their size matters; the mask token is the last of the
     vocabulary. Raises ``ValueError`` for a block of fewer than two tokens.
     """
     if block < 2:
@@ -103,13 +103,13 @@ def dflash_assistant(target: Any, seed: int, block: int = 3) -> Any:
 
 
 def gemma4_pair(vocabulary: int, seed: int, drafts: int = 2, *, repaired: bool = True) -> tuple[Any, Any]:
-    """Return a Gemma 4 target, windowed and full attention alternating, and an assistant that drafts ``drafts`` tokens.
+    """Return a Gemma 4 target and an assistant that drafts ``drafts`` tokens.
 
-    The assistant attends to the target's keys and values and computes none of its own, and in 5.23.0 the library builds
-    no such model: its config demands that every layer shares, and the layers then ask for one that does not. With
-    ``repaired`` that question is answered "all reuse" while the assistant is built, and everything after is as it is;
-    without, the library's own ``ValueError`` is raised. The target shares keys in its upper half because a target that
-    shares none hands none to an assistant.
+    The target alternates windowed and full attention. The assistant attends to the keys and values of the target and
+    computes none of its own. transformers 5.23.0 cannot build such a model: its config requires that every layer
+    shares, and the layers require one that does not. With ``repaired`` the requirement of the config is patched ("all
+    reuse") during construction, and nothing else is changed. Without ``repaired`` the ``ValueError`` of the library is
+    raised. The target shares keys in its upper half, because only a sharing target passes keys to an assistant.
     """
     text: dict[str, Any] = {
         **_DECODER,
@@ -142,13 +142,13 @@ def gemma4_pair(vocabulary: int, seed: int, drafts: int = 2, *, repaired: bool =
 
 
 def two_tokenizers(seed: int, *, alphabet: str = ASSISTANT_ALPHABET, order: str | None = None) -> Tokenizers:
-    """Return a target of five tokens and an assistant with the letters of ``alphabet``, all four objects fresh.
+    """Return a target of five tokens and an assistant with the letters of ``alphabet``; all four objects are new.
 
-    ``generate`` prunes the assistant's head and wraps its embeddings in place, and remembers the mapping by tokenizer:
-    a second call with the same assistant is another program, so build anew for every call. A tokenizer lists its
-    vocabulary in an arbitrary order, another at every call, and 5.23.0 reads meaning into it: only the order of ids
-    gives the target's law. ``order``, the letters of ``alphabet`` rearranged, fixes the assistant's, and makes a call
-    repeatable. Raises ``ValueError`` for other letters.
+    ``generate`` prunes the head of the assistant and wraps its embeddings in place, and caches the mapping by
+    tokenizer. So a second call with the same assistant is another program: build a new pair for every call. A tokenizer
+    lists its vocabulary in an arbitrary order that changes from call to call, and the result of 5.23.0 depends on it:
+    only the order of ids gives the target's law. ``order``, a permutation of the letters of ``alphabet``, fixes the
+    order of the assistant, so that a call is repeatable. Raises ``ValueError`` for other letters.
     """
     if sorted(order or alphabet) != sorted(alphabet):
         raise ValueError(f"the order is {order!r}, expected the letters of {alphabet!r} rearranged")
@@ -194,7 +194,7 @@ def _glm4_moe(vocabulary: int, layers: int) -> Any:
 
 
 def _checkpoint_name(name: str, model: Any) -> str:
-    """Return where a released checkpoint keeps a weight of the prediction layers: ``layers.0...`` -> its name there."""
+    """Return the name of a prediction layer's weight in a released checkpoint; in the model it is ``layers.0...``."""
     if isinstance(model, _library.MellumForCausalLM):
         return f"mtp.{name}"
     _, number, rest = name.split(".", 2)

@@ -1,7 +1,7 @@
-"""What options of ``generate`` say they do, written from their documentation alone: float64 arrays, no library.
+"""Options of ``generate`` as their documentation describes them: steps on float64 arrays, without the library.
 
-A step takes logits ``[vocabulary]``, the text and how many tokens of it are new, and returns other logits. The text is
-what a reader sees: without the padding before it.
+A step takes logits ``[vocabulary]``, the text and the number of its new tokens, and returns other logits. The text has
+no padding.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Step = Callable[[Logits, Tokens, int], Logits]
 
 
 def temperature(value: float) -> Step:
-    """Divide."""
+    """Divide the logits by the temperature."""
     return lambda logits, text, new: logits / value
 
 
@@ -39,7 +39,7 @@ def nucleus(mass: float) -> Step:
 
 
 def near_the_top(ratio: float) -> Step:
-    """Keep what is ``ratio`` times as likely as the most likely token (``min_p``)."""
+    """Keep tokens with at least ``ratio`` times the probability of the most probable token (``min_p``)."""
     return _of_pmf(lambda pmf: min_p(pmf, ratio))
 
 
@@ -55,17 +55,17 @@ def typical(mass: float) -> Step:
 
 
 def above(epsilon: float) -> Step:
-    """Keep what has a probability of ``epsilon``, or the most likely token (``epsilon_cutoff``)."""
+    """Keep tokens with a probability of at least ``epsilon``, and the most probable token (``epsilon_cutoff``)."""
     return _of_pmf(lambda pmf: _or_the_top(pmf, pmf >= epsilon))
 
 
 def above_either(epsilon: float) -> Step:
-    """Keep what is above epsilon or above ``sqrt(epsilon) * exp(-entropy)`` (``eta_cutoff``)."""
+    """Keep tokens with a probability above epsilon or above ``sqrt(epsilon) * exp(-entropy)`` (``eta_cutoff``)."""
     return _of_pmf(lambda pmf: _or_the_top(pmf, pmf >= min(epsilon, np.sqrt(epsilon) * np.exp(-_entropy(pmf)))))
 
 
 def within_entropy(share: float) -> Step:
-    """Keep the most likely tokens as long as their renormalised entropy is a ``share`` of the whole (``top_h``)."""
+    """Keep the most probable tokens up to a ``share`` of the whole entropy, renormalised (``top_h``)."""
 
     def kept(pmf: Pmf) -> Any:
         order, budget = np.argsort(-pmf, kind="stable"), share * _entropy(pmf)
@@ -77,22 +77,22 @@ def within_entropy(share: float) -> Step:
 
 
 def repeated(penalty: float) -> Step:
-    """Make every token of the text less likely (``repetition_penalty``)."""
+    """Lower the logit of every token of the text (``repetition_penalty``)."""
     return lambda logits, text, new: repetition_penalty(logits, text, penalty)
 
 
 def of_new_tokens(step: Step) -> Step:
-    """Do ``step`` as if the new tokens were all of the text: what a prompt of embeddings says is not known."""
+    """Apply ``step`` to the new tokens alone: the tokens of a prompt of embeddings are not known."""
     return lambda logits, text, new: step(logits, text[len(text) - new :], new)
 
 
 def of_the_prompt(reward: float) -> Step:
-    """Make every token of the prompt more likely (``encoder_repetition_penalty``)."""
+    """Raise the logit of every token of the prompt (``encoder_repetition_penalty``)."""
     return lambda logits, text, new: repetition_penalty(logits, text[: len(text) - new], 1 / reward)
 
 
 def no_repeated_ngram(size: int, of_prompt: bool = False) -> Step:
-    """Forbid what would say ``size`` tokens again: of the text, or of the prompt alone (``no_repeat_ngram_size``)."""
+    """Forbid tokens that would repeat an n-gram of the text, or of the prompt (``no_repeat_ngram_size``)."""
 
     def step(logits: Logits, text: Tokens, new: int) -> Logits:
         said = text[: len(text) - new] if of_prompt else text
@@ -104,7 +104,7 @@ def no_repeated_ngram(size: int, of_prompt: bool = False) -> Step:
 
 
 def biased(*sequences: tuple[Tokens, float]) -> Step:
-    """Add to the logit of what completes a sequence (``sequence_bias``; minus infinity is ``bad_words_ids``)."""
+    """Add to the logit of a token that completes a sequence (``sequence_bias``; -inf is ``bad_words_ids``)."""
 
     def step(logits: Logits, text: Tokens, new: int) -> Logits:
         result = logits.copy()
@@ -117,12 +117,12 @@ def biased(*sequences: tuple[Tokens, float]) -> Step:
 
 
 def forbidden(*words: Tokens) -> Step:
-    """Never complete one of ``words`` (``bad_words_ids``, ``suppress_tokens``)."""
+    """Forbid tokens that complete one of ``words`` (``bad_words_ids``, ``suppress_tokens``)."""
     return biased(*((word, -np.inf) for word in words))
 
 
 def at_first(step: Step) -> Step:
-    """Do ``step`` at the first new token alone (``begin_suppress_tokens``)."""
+    """Apply ``step`` at the first new token alone (``begin_suppress_tokens``)."""
     return lambda logits, text, new: step(logits, text, new) if new == 0 else logits
 
 
@@ -154,7 +154,7 @@ def sooner_ended(start: int, factor: float, end: int) -> Step:
 
 
 def guided(scale: float, model: Callable[[Tokens], Logits], negative: Tokens = ()) -> Step:
-    """Move away from what ``model`` says of the new tokens behind ``negative``, or behind the prompt's last token."""
+    """Apply guidance: move away from the logits of ``model`` after ``negative``, or after the prompt's last token."""
 
     def step(logits: Logits, text: Tokens, new: int) -> Logits:
         begin = len(text) - new
@@ -165,7 +165,7 @@ def guided(scale: float, model: Callable[[Tokens], Logits], negative: Tokens = (
 
 
 def _of_pmf(rule: Callable[[Pmf], Any]) -> Step:
-    """Return the step that keeps the tokens to which ``rule(pmf)`` leaves anything."""
+    """Return the step that keeps the tokens with a positive entry in ``rule(pmf)``."""
     return lambda logits, text, new: np.where(rule(softmax(logits)) > 0, logits, -np.inf)
 
 

@@ -42,7 +42,7 @@ def prompt_lookup() -> Subject:
 
 
 def plain() -> Subject:
-    """Return generation by the target alone: what is promised, sampled by the library itself."""
+    """Return generation by the target alone, which has the promised law, sampled by the library."""
     settings = tuple(
         SampledSetting(
             name=setting.name,

@@ -1,15 +1,15 @@
-"""A table language model as a real model of transformers, whose KV cache holds the token ids themselves.
+"""A table language model as a real model of transformers, whose KV cache contains the token ids themselves.
 
 ``TableModel`` is a ``PreTrainedModel`` with ``generate``. Its next-token pmf is a row of a rational table of
-``laws.tables``, chosen by *all* tokens so far, so its law is a closed form. It keeps no context of its own: every
-forward appends what it is fed to an ordinary ``DynamicCache``, ids as keys and positions as values, and reads its
-context back from there. So the caller's handling of the cache is audited at each forward:
+``laws.tables``, selected by *all* tokens so far, so its law is a closed form. It stores no context: every forward pass
+appends its input to an ordinary ``DynamicCache``, ids as keys and positions as values, and reads the context from the
+cache. So each forward pass audits how the caller handles the cache:
 
-* Lengths. The entries held must stand at positions 0, 1, 2, ... and the first token fed at the next one, by the
-  ``position_ids`` and the width of the ``attention_mask`` where given. ``generate`` counts positions on its own, not by
-  the cache, so a cache that was not cropped, cropped too far or fed twice raises ``CacheFault`` there and then.
-* Contents. A cache of the right length with a wrong token in it raises nothing and gives a wrong context, and almost
-  always another row: it shows as a wrong law. So does a wrong row of logits picked by the caller.
+* Lengths. The entries must have positions 0, 1, 2, ... and the first input token the next position, by
+  ``position_ids`` and the width of the ``attention_mask`` if given. ``generate`` counts positions independently of the
+  cache, so a cache that was not cropped, cropped too far or fed twice raises ``CacheFault`` at once.
+* Contents. A cache of the right length with a wrong token raises no error. It gives a wrong context, and almost always
+  another row, so it shows as a wrong law. So does a wrong row of logits chosen by the caller.
 
 Not covered: padding (refused), windows, several layers that disagree, attention masks that hide tokens, hidden states.
 """
@@ -35,11 +35,11 @@ SIDES = ("target", "draft")
 
 
 class CacheFault(RuntimeError):  # noqa: N818 - not a mistake of the program that raises it
-    """The cache does not hold what the tokens fed continue."""
+    """The entries of the cache do not fit the input tokens."""
 
 
 class TableConfig(PreTrainedConfig):  # type: ignore[no-untyped-call, unused-ignore]
-    """Which table: a key of ``laws.tables.SHAPES``, a side of that pair and a seed; and the vocabulary size."""
+    """The table: a key of ``laws.tables.SHAPES``, a side of that pair, a seed, and the vocabulary size."""
 
     model_type = "specverify_table"
 
@@ -57,7 +57,7 @@ class TableConfig(PreTrainedConfig):  # type: ignore[no-untyped-call, unused-ign
 
 
 class TableModel(PreTrainedModel, GenerationMixin):  # type: ignore[no-untyped-call, unused-ignore]
-    """A causal language model with a table for its forward pass."""
+    """A causal language model whose forward pass is a table."""
 
     config_class = TableConfig
     main_input_name = "input_ids"
@@ -75,7 +75,7 @@ class TableModel(PreTrainedModel, GenerationMixin):  # type: ignore[no-untyped-c
         self.post_init()  # type: ignore[no-untyped-call, unused-ignore]
 
     def next_pmf(self, tokens: Tokens) -> tuple[Fraction, ...]:
-        """Return the next-token pmf after all of ``tokens``, as the table has it (the weight is not applied)."""
+        """Return the next-token pmf after all of ``tokens`` from the table, without the weight."""
         return tuple(_table(self.config.shape, self.config.side, self.config.vocab_size, self.config.seed)(tokens))
 
     def forward(
@@ -88,10 +88,10 @@ class TableModel(PreTrainedModel, GenerationMixin):  # type: ignore[no-untyped-c
         logits_to_keep: int = 0,
         **_: Any,
     ) -> CausalLMOutputWithPast:
-        """Return logits ``[batch, kept, vocabulary]`` after each of the last ``logits_to_keep`` ids fed (0: all).
+        """Return logits ``[batch, kept, vocabulary]`` after each of the last ``logits_to_keep`` input ids (0: all).
 
-        ``input_ids`` is ``[batch, fed]``, a mask of ones ``[batch, held + fed]``. Raises ``CacheFault`` where cache and
-        input do not fit, and ``ValueError`` for a mask with a 0 in it.
+        ``input_ids`` is ``[batch, fed]``, the mask consists of ones, ``[batch, held + fed]``. Raises ``CacheFault`` if
+        cache and input do not fit, and ``ValueError`` for a mask that contains a 0.
         """
         batch, fed = input_ids.shape
         if past_key_values is None and use_cache is not False:
@@ -155,7 +155,7 @@ def _entries(rows: Any) -> Any:
 
 
 def _audit(ids: list[list[int]], positions: list[list[int]], fed: int, masked: int | None) -> None:
-    """Raise unless the rows, what was held followed by what was fed, stand at 0, 1, 2, ... and the mask covers them."""
+    """Raise unless the positions, cache entries then input, are 0, 1, 2, ... and the mask covers them."""
     for row, stands in zip(ids, positions, strict=True):
         held, expected = len(row) - fed, list(range(len(row)))
         if stands != expected or masked not in {None, len(row)}:

@@ -1,4 +1,4 @@
-"""The settings that tiny seeded Llama and GPT-2 models are examined with. No model hub."""
+"""Settings of tiny seeded Llama and GPT-2 models. No model hub is used."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""transformers' ``generate`` looked into while it runs.
+"""transformers' ``generate``, observed while it runs.
 
-Seen are the cache before every forward pass of the target, the ids its logits processors are shown, what else is
-returned, and what was changed. The models compute in float64 here, also where they ask for float32 (norms, rotary
-angles, the softmax of eager attention): one float32 number that rounds the other way, as it does on some processors
-when rows are fed together, would come back as 4e-7 in a cache. So an entry that is wrong differs from one that is only
-rounded differently by ten orders of magnitude.
+Observed are the cache before every forward pass of the target, the ids that its logits processors get, the other
+returned values, and changed objects. The models compute in float64, also where their code requests float32 (norms,
+rotary angles, the softmax of eager attention). Otherwise one float32 number that rounds differently, as on some
+processors for rows in one batch, would appear as 4e-7 in a cache. So a wrong entry differs from a rounding difference
+by ten orders of magnitude.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _ASKED = {
 
 @contextmanager
 def watched_call(build: Callable[[], GenerateCall]) -> Iterator[Watched]:
-    """Build the models in float64 and yield the engine with what is needed to look into it."""
+    """Build the models in float64 and yield the engine with the observers of its run."""
     with quiet_and_seeded(0):
         use, engine = changed_by_use(build()), build()
     hidden = "attention_mask" in engine.inputs and not engine.inputs["attention_mask"].all()
@@ -60,7 +60,7 @@ def watched_call(build: Callable[[], GenerateCall]) -> Iterator[Watched]:
             rows.append([])
 
     class Shown:
-        """A processor as the library's own are: a function's signature takes it as long to read as all they do."""
+        """A processor as a class, because the library inspects the signature of a function slowly."""
 
         def __call__(self, ids: Any, scores: Any) -> Any:
             if rows:
@@ -93,7 +93,7 @@ def watched_call(build: Callable[[], GenerateCall]) -> Iterator[Watched]:
 
 
 def pass_of(target: Any) -> ReadPass:
-    """Return a function that describes a call of ``target``: its input and its cache, or that it drafts."""
+    """Return a function that describes a pass of ``target``: its input and its cache, or that it drafts."""
     layers = layers_of(target)
 
     def read(positional: tuple[Any, ...], named: Mapping[str, Any]) -> Forward | None:
@@ -108,7 +108,7 @@ def pass_of(target: Any) -> ReadPass:
 
 
 class _Float64(TorchFunctionMode):
-    """Requests for float32 get float64."""
+    """Replace float32 by float64 in requests for a dtype."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         args = tuple(torch.float64 if value is torch.float32 else value for value in args)
@@ -117,7 +117,7 @@ class _Float64(TorchFunctionMode):
 
 
 def in_float64(forward: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the forward pass of a float64 model with all of it in float64."""
+    """Return the forward pass of a float64 model that computes entirely in float64."""
 
     @wraps(forward)  # the library reads the signature to know what it may pass
     def computed(*args: Any, **kwargs: Any) -> Any:
@@ -128,7 +128,7 @@ def in_float64(forward: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _asked(engine: GenerateCall, *, attentions: bool) -> dict[str, bool]:
-    """Return what to ask for beside the tokens: of hidden states and attentions, those that a plain call returns."""
+    """Return the requested values beside the tokens; hidden states and attentions only if a plain call returns them."""
     asked = {**_ASKED, "output_attentions": attentions, "output_hidden_states": engine.hidden_states}
     result = engine.generate(False, **asked)
     for name in ("hidden_states", "attentions"):
@@ -138,7 +138,7 @@ def _asked(engine: GenerateCall, *, attentions: bool) -> dict[str, bool]:
 
 
 def entries_of(cache: Any) -> tuple[Any, ...]:
-    """Return keys and values of every layer that holds any: ``[1, heads, entries, width]`` float64 each."""
+    """Return keys and values of every layer with entries, each ``[1, heads, entries, width]`` in float64."""
     parts = [getattr(cache, name, None) for name in ("self_attention_cache", "cross_attention_cache")]
     layers = [layer for part in (parts if any(parts) else [cache]) for layer in getattr(part, "layers", ())]
     held = [array for layer in layers for array in (getattr(layer, "keys", None), getattr(layer, "values", None))]

@@ -1,4 +1,4 @@
-"""Calls of llama-cpp-python: ``Llama.generate``, with drafts that anybody may script, one object for all texts."""
+"""Calls of llama-cpp-python: ``Llama.generate`` with scripted drafts. One object serves all texts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def model(precise: bool = True) -> Any:
 
 
 def scripted(script: Callable[[Sequence[int]], int], gamma: int) -> Drafter:
-    """Return what drafts ``gamma`` tokens, each the script's after all tokens before it."""
+    """Return a drafter of ``gamma`` tokens, each chosen by the script from all tokens before it."""
 
     def drafts(input_ids: Any, /, **options: Any) -> Any:
         tokens = input_ids.tolist()
@@ -52,17 +52,17 @@ def lookup(decoding: Decoding) -> Drafter:
 
 
 def constant(decoding: Decoding) -> Drafter:
-    """Draft one and the same likely token."""
+    """Draft the same probable token everywhere."""
     return scripted(lambda tokens: 3, decoding.gamma)
 
 
 def unlikely(decoding: Decoding) -> Drafter:
-    """Draft what is hardly ever right."""
+    """Draft tokens that are hardly ever accepted."""
     return scripted(lambda tokens: 0, decoding.gamma)
 
 
 def wandering(decoding: Decoding) -> Drafter:
-    """Draft other tokens at every place, sometimes right."""
+    """Draft a different token at every position, sometimes an accepted one."""
     return scripted(lambda tokens: (3 * sum(tokens) + len(tokens)) % VOCABULARY, decoding.gamma)
 
 

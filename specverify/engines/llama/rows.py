@@ -1,4 +1,4 @@
-"""What is examined of llama-cpp-python: the library's drafter, and drafts that are scripted, against plain decoding."""
+"""Rows of llama-cpp-python: the library's drafter, and scripted drafts, against plain decoding."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ SHORTEST = Decoding(eos=(2,), horizon=3, more=(("minimum", True),))
 
 
 def shortest_law(decoding: Decoding) -> dict[Tokens, float]:
-    """Return the law where no end may come before ``MINIMUM`` new tokens."""
+    """Return the law if no end is allowed before ``MINIMUM`` new tokens."""
     free = next_pmf(decoding)
 
     def pmf(tokens: Tokens) -> Any:

@@ -173,6 +173,7 @@ def answers(way: Way, asked: Request, drawing: Drawing, seed: int, number: int) 
     rows: list[tuple[Request, int, dict[str, Any]]] = [(asked, each, more) for each in seeds_of(seed, number)]
     if not drawing.beside:
         return [answered(way, one, each, **body) for one, each, body in rows]
+    server(way)  # here, since each of several threads that ask first would start one
     rows += [(BESIDE[i], int(numbers.integers(2**31)), {}) for i in numbers.integers(len(BESIDE), size=number)]
     places = numbers.permutation(len(rows))
     together = [rows[i] for i in places]

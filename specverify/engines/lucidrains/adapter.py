@@ -30,7 +30,7 @@ Way = Callable[[Decoding, Any], Any]
 
 @cache
 def network(seed: int, depth: int) -> Any:
-    """Return a network of random weights that depends on all tokens before."""
+    """Return a network with random weights that depends on all previous tokens."""
     with _seeded(seed):
         made = Decoder(num_tokens=VOCABULARY, dim=16, depth=depth, heads=2, dim_head=8)
         for weight in made.parameters():
@@ -40,12 +40,12 @@ def network(seed: int, depth: int) -> Any:
 
 
 def target() -> Any:
-    """Return the network whose law is promised."""
+    """Return the target network."""
     return network(TARGET_SEED, 2)
 
 
 def next_pmf(decoding: Decoding) -> Callable[[Tokens], Any]:
-    """Return the pmf after tokens: the network in float64, without a cache, top-k, temperature."""
+    """Return the pmf after tokens: the network in float64 without a cache, then top-k and temperature."""
     exact = copy.deepcopy(target()).double()
 
     @cache
@@ -70,7 +70,7 @@ def draft(decoding: Decoding, prompts: Any, decode: Decode = speculative_decodin
 
 
 def texts(way: Way, decoding: Decoding, batch: int, joined: int = 1) -> Texts:
-    """Return what draws texts, so many at a time; with ``joined`` the texts of so many rows of one call as one."""
+    """Return a sampler of texts, ``rows`` of them per call; with ``joined`` the texts of one call as a single text."""
     return partial(_texts, way, decoding, batch, joined)
 
 
@@ -85,7 +85,7 @@ def _texts(way: Way, decoding: Decoding, batch: int, joined: int, seed: int, num
 
 
 def _threshold(decoding: Decoding) -> float:
-    """Return the option of which ``ceil((1 - it) * vocabulary)`` is top-k."""
+    """Return the value x of the option for which top-k is ``ceil((1 - x) * vocabulary)``."""
     return 1 - ((decoding.top_k or VOCABULARY) - 0.5) / VOCABULARY
 
 

@@ -1,4 +1,4 @@
-"""What is examined of lucidrains' speculative-decoding: one row at a time, and batches, whose rows are aligned."""
+"""Rows of lucidrains' speculative-decoding: one row at a time, and batches, whose rows are aligned."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def law(decoding: Decoding) -> dict[Tokens, float]:
 
 
 def law_of_two(decoding: Decoding) -> dict[Tokens, float]:
-    """Return the law of two rows of a call, which are independent."""
+    """Return the joint law of two independent rows of one call."""
     one = law(decoding)
     return {left + right: p * q for left, p in one.items() for right, q in one.items()}
 

@@ -1,4 +1,4 @@
-"""What is examined of mlx-lm, and the law of each; its samplers truncate before the temperature is applied."""
+"""Rows of mlx-lm, and the law of each. Its samplers truncate before the temperature is applied."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ NARROW = Decoding(top_k=2)
 
 
 def bias(**values: Any) -> tuple[tuple[str, tuple[tuple[str, Any], ...]], ...]:
-    """Return processors as a decoding has them."""
+    """Return processors in the form of the function ``Decoding``."""
     return (("processors", tuple(values.items())),)
 
 
 def truncated_law(decoding: Decoding) -> dict[Tokens, float]:
-    """Return the law where top-p, min-p and top-k choose tokens at temperature 1, and the temperature comes last."""
+    """Return the law if top-p, min-p and top-k select tokens at temperature 1 and the temperature is applied last."""
     logits = next_logits(tiny_llama(TARGET_SEED))
 
     def pmf(tokens: Tokens) -> Any:
@@ -41,7 +41,7 @@ def truncated_law(decoding: Decoding) -> dict[Tokens, float]:
 
 
 def xtc_law(decoding: Decoding) -> dict[Tokens, float]:
-    """Return the law where, for each token by itself, half of the time all likely tokens but the least are excluded."""
+    """Return the law if at each token, half of the time, all probable tokens but the least are excluded."""
     logits = next_logits(tiny_llama(TARGET_SEED))
 
     def pmf(tokens: Tokens) -> Any:
@@ -55,7 +55,7 @@ def xtc_law(decoding: Decoding) -> dict[Tokens, float]:
 
 
 def processed_law(decoding: Decoding, process: Callable[[Any, Tokens], Any]) -> dict[Tokens, float]:
-    """Return the law where ``process`` changes the logits, shown all tokens before."""
+    """Return the law if ``process`` changes the logits, given all previous tokens."""
     logits = next_logits(tiny_llama(TARGET_SEED))
     return _law(decoding, lambda tokens: softmax(process(logits(tokens).copy(), tokens)))
 

@@ -1,4 +1,4 @@
-"""Calls of onnxruntime-genai: one generator a text, seeded; the models are loaded once for each set of ends."""
+"""Calls of onnxruntime-genai: one seeded generator per text; the models are loaded once for each set of ends."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def draft(decoding: Decoding) -> tuple[bool, dict[str, Any]]:
 
 
 def ngram(decoding: Decoding) -> tuple[bool, dict[str, Any]]:
-    """Decode with drafts copied from what came before."""
+    """Decode with drafts copied from the previous text."""
     return False, {"max_draft_tokens": decoding.gamma, "ngram_size": 2} | _more(decoding, "speculative")
 
 
 @cache
 def model(drafting: bool, eos: Tokens) -> Any:
-    """Return the target, or both models, with these ends. An overlay of the configuration only adds ends to its own."""
+    """Return the target, or both models, with these ends. An overlay of the configuration can only add ends."""
     config = json.loads((MODELS / "genai_config.json").read_text("utf-8"))
     config["model"]["eos_token_id"] = list(eos)
     decoder = config["model"]["decoder"]
@@ -87,7 +87,7 @@ def continued(made: Any, tokens: int = -1) -> None:
 
 
 def new_tokens(made: Any, decoding: Decoding) -> Tokens:
-    """Return what a generator has behind the prompt; ends are not in it."""
+    """Return the tokens of a generator after the prompt, without ends."""
     return tuple(made.get_sequence(0)[len(decoding.prompt) :].tolist())
 
 
@@ -99,7 +99,7 @@ def text(way: Way, decoding: Decoding, seed: int) -> Tokens:
 
 
 def rewound(way: Way, decoding: Decoding, seed: int) -> Tokens:
-    """Return two texts of one generator, which goes back to the prompt between them."""
+    """Return two texts of one generator, which is rewound to the prompt between them."""
     made = generator(way, decoding, seed)
     continued(made, 2)
     first = new_tokens(made, decoding)
@@ -110,7 +110,7 @@ def rewound(way: Way, decoding: Decoding, seed: int) -> Tokens:
 
 
 def appended(way: Way, decoding: Decoding, seed: int) -> Tokens:
-    """Return a text into which a token is put after the second one."""
+    """Return a text with a token inserted after the second one."""
     made = generator(way, decoding, seed)
     continued(made, 2)
     made.append_tokens([APPENDED])

@@ -1,7 +1,7 @@
-"""What is examined of onnxruntime-genai, and the law of each.
+"""Rows of onnxruntime-genai, and the law of each.
 
-An end must always be configured, and is left out of what is returned. Copied drafts are decided by the numbers that
-plain decoding draws, so the text of a seed should be the same; a note beside the verdict on the law reports this.
+An end must always be configured, and is not part of the returned tokens. Copied drafts are decided by the same random
+numbers as plain decoding, so a seed should give the same text; a note beside the verdict reports whether it does.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def _with(kind: str, **options: Any) -> tuple[tuple[str, tuple[tuple[str, Any], 
 
 
 def usual_law(decoding: Decoding) -> dict[Tokens, float]:
-    """Return the law of what is returned."""
+    """Return the law of the returned tokens."""
     return without_ends(decoding_law(decoding), decoding.eos)
 
 
@@ -36,7 +36,7 @@ def rewound_law(decoding: Decoding) -> dict[Tokens, float]:
 
 
 def appended_law(decoding: Decoding) -> dict[Tokens, float]:
-    """Return the law of two tokens, the one that is put in, and two that follow all three."""
+    """Return the law of two tokens, the inserted one, and the two that follow."""
     result = dict[Tokens, float]()
     for before, p in decoding_law(decoding._replace(horizon=2, eos=())).items():
         put = (*before, APPENDED)
@@ -46,12 +46,12 @@ def appended_law(decoding: Decoding) -> dict[Tokens, float]:
 
 
 def minimum_law(decoding: Decoding) -> dict[Tokens, float]:
-    """Return the law where no end may come before a number of tokens, those of the prompt included."""
+    """Return the law if no end is allowed before a number of tokens, the prompt included."""
     return _forbidding_law(decoding, lambda tokens: decoding.eos if len(tokens) < MINIMUM else ())
 
 
 def unrepeated_law(decoding: Decoding) -> dict[Tokens, float]:
-    """Return the law where no two tokens may follow each other that did before."""
+    """Return the law if no pair of successive tokens may repeat."""
     return _forbidding_law(decoding, lambda tokens: [b for a, b in pairwise(tokens) if a == tokens[-1]])
 
 

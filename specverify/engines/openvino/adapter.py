@@ -33,13 +33,13 @@ def plain() -> Any:
 
 @cache
 def plain_as_it_comes() -> Any:
-    """Decode without speculation, with the cache in 8 bits that is the default."""
+    """Decode without speculation, with the default cache of 8 bits."""
     return library.LLMPipeline(str(MODELS / "target"), "CPU", **ONE_THREAD)
 
 
 @cache
 def lookup() -> Any:
-    """Decode with drafts copied from what came before."""
+    """Decode with drafts copied from the previous text."""
     return library.LLMPipeline(str(MODELS / "target"), "CPU", prompt_lookup=True, **FLOAT32)
 
 
@@ -50,7 +50,7 @@ def lookup_as_it_comes() -> Any:
 
 
 def draft() -> Any:
-    """Decode with a draft model; a new pipeline each time, since one that has failed answers nothing more."""
+    """Decode with a draft model, in a new pipeline: a pipeline that failed once does not answer again."""
     return _drafting()
 
 

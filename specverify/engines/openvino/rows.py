@@ -1,4 +1,4 @@
-"""What is examined of openvino-genai, and the law of each."""
+"""Rows of openvino-genai, and the law of each."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ _LIBRARIES = {"random", "numpy.random", "numpy.random.mtrand", "numpy.random.bit
 """Modules whose own names are exchanged by the front ends ``numpy`` and ``python``, or must not be."""
 
 
-class Place(NamedTuple):
+class AliasPlace(NamedTuple):
     """A place that holds something."""
 
     look: Callable[[], Any]
@@ -39,7 +39,7 @@ class Place(NamedTuple):
 class Alias(NamedTuple):
     """A place that holds a method of a generator, and its replacement inside a block."""
 
-    place: Place
+    place: AliasPlace
     before: Any
     inside: Any
 
@@ -155,7 +155,7 @@ def _answer_of(item: Any) -> Any:
     return types.MethodType(answer, owner)
 
 
-def _places_of(items: list[Any], everything: Everything, *apart: list[Any]) -> Iterator[tuple[Place, Any]]:
+def _places_of(items: list[Any], everything: Everything, *apart: list[Any]) -> Iterator[tuple[AliasPlace, Any]]:
     """Yield every place that holds one of ``items`` and can be exchanged, with what it holds.
 
     The lists ``items`` and ``everything`` are none, and those in ``apart`` are others that are not.
@@ -170,7 +170,7 @@ def _places_of(items: list[Any], everything: Everything, *apart: list[Any]) -> I
             yield place, place.look()
 
 
-def places_in(holder: Any, wanted: set[int], everything: Everything) -> Iterator[Place]:
+def places_in(holder: Any, wanted: set[int], everything: Everything) -> Iterator[AliasPlace]:
     """Yield the places in ``holder`` that contain ``wanted`` (by identity); none for immutable holders."""
     if isinstance(holder, dict):
         if holder.get("__name__") not in _LIBRARIES:
@@ -181,7 +181,7 @@ def places_in(holder: Any, wanted: set[int], everything: Everything) -> Iterator
     elif isinstance(holder, types.CellType):
         yield _attribute(holder, "cell_contents")
     elif isinstance(holder, functools.partial) and id(holder.func) in wanted:
-        yield Place(functools.partial(getattr, holder, "func"), functools.partial(_give_partial, holder))
+        yield AliasPlace(functools.partial(getattr, holder, "func"), functools.partial(_give_partial, holder))
     elif isinstance(holder, staticmethod):
         yield from _static(holder, everything)
     elif isinstance(holder, types.FunctionType):
@@ -191,34 +191,36 @@ def places_in(holder: Any, wanted: set[int], everything: Everything) -> Iterator
         yield from (_attribute(holder, name) for name in _names(holder) if id(getattr(holder, name, None)) in wanted)
 
 
-def _static(holder: Any, everything: Everything) -> Iterator[Place]:
+def _static(holder: Any, everything: Everything) -> Iterator[AliasPlace]:
     """Yield the places of a static method in the classes that have it."""
     for attributes in gc.get_referrers(holder):
         for key in [key for key, item in attributes.items() if item is holder] if isinstance(attributes, dict) else ():
             yield _within(_entry(attributes, key, everything), holder)
 
 
-def _within(place: Place, holder: Any) -> Place:
-    return Place(
+def _within(place: AliasPlace, holder: Any) -> AliasPlace:
+    return AliasPlace(
         lambda: getattr(place.look(), "__func__", None),
         lambda item: place.put(holder if item is holder.__func__ else staticmethod(item)),
     )
 
 
-def _entry(holder: dict[Any, Any], key: Any, everything: Everything) -> Place:
+def _entry(holder: dict[Any, Any], key: Any, everything: Everything) -> AliasPlace:
     """Return a place in a dictionary; attributes of a class are set by ``setattr``, which invalidates its cache."""
     owner = everything.classes.get(id(holder)) if "__module__" in holder else None
     if owner is not None:
-        return Place(functools.partial(holder.get, key), functools.partial(setattr, owner, key))
-    return Place(functools.partial(holder.get, key), functools.partial(holder.__setitem__, key))
+        return AliasPlace(functools.partial(holder.get, key), functools.partial(setattr, owner, key))
+    return AliasPlace(functools.partial(holder.get, key), functools.partial(holder.__setitem__, key))
 
 
-def _item(holder: list[Any], index: int) -> Place:
-    return Place(functools.partial(operator.getitem, holder, index), functools.partial(holder.__setitem__, index))
+def _item(holder: list[Any], index: int) -> AliasPlace:
+    return AliasPlace(functools.partial(operator.getitem, holder, index), functools.partial(holder.__setitem__, index))
 
 
-def _attribute(holder: Any, name: str) -> Place:
-    return Place(functools.partial(getattr, holder, name, None), functools.partial(object.__setattr__, holder, name))
+def _attribute(holder: Any, name: str) -> AliasPlace:
+    return AliasPlace(
+        functools.partial(getattr, holder, name, None), functools.partial(object.__setattr__, holder, name)
+    )
 
 
 def _names(holder: Any) -> list[str]:
@@ -228,13 +230,13 @@ def _names(holder: Any) -> list[str]:
     return [*slots, *getattr(holder, "__dict__", {})]
 
 
-def _default(function: types.FunctionType, index: int) -> Place:
+def _default(function: types.FunctionType, index: int) -> AliasPlace:
     def put(item: Any) -> None:
         defaults = list(function.__defaults__ or ())
         defaults[index] = item
         function.__defaults__ = tuple(defaults)
 
-    return Place(lambda: (function.__defaults__ or ())[index], put)
+    return AliasPlace(lambda: (function.__defaults__ or ())[index], put)
 
 
 def _give_partial(holder: Any, function: Any) -> None:

@@ -1,3 +1,4 @@
+# ruff: noqa: PLC0414 - such an alias exports a name
 """Changes to the interpreter and to libraries inside a block, and the original functions.
 
 **Originals.** Inside a run ``math`` and NumPy have other functions: ``np.empty`` makes arrays that can hold symbolic
@@ -34,22 +35,52 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import copy_context
 from functools import cache, wraps
 from math import (
-    ceil,
-    copysign,
-    exp,
-    expm1,
-    factorial,
-    floor,
-    frexp,
-    inf,
-    isclose,
-    isfinite,
-    isinf,
-    isnan,
-    ldexp,
-    log,
-    pi,
-    prod,
+    ceil as ceil,
+)
+from math import (
+    copysign as copysign,
+)
+from math import (
+    exp as exp,
+)
+from math import (
+    expm1 as expm1,
+)
+from math import (
+    factorial as factorial,
+)
+from math import (
+    floor as floor,
+)
+from math import (
+    frexp as frexp,
+)
+from math import (
+    inf as inf,
+)
+from math import (
+    isclose as isclose,
+)
+from math import (
+    isfinite as isfinite,
+)
+from math import (
+    isinf as isinf,
+)
+from math import (
+    isnan as isnan,
+)
+from math import (
+    ldexp as ldexp,
+)
+from math import (
+    log as log,
+)
+from math import (
+    pi as pi,
+)
+from math import (
+    prod as prod,
 )
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple, TypeVar
@@ -57,17 +88,37 @@ from weakref import ReferenceType, ref
 
 import numpy as np
 from numpy import (
-    append,
-    array,
-    asarray,
-    broadcast_arrays,
-    broadcast_to,
-    concatenate,
-    count_nonzero,
-    empty,
-    expand_dims,
-    full,
-    moveaxis,
+    append as append,
+)
+from numpy import (
+    array as array,
+)
+from numpy import (
+    asarray as asarray,
+)
+from numpy import (
+    broadcast_arrays as broadcast_arrays,
+)
+from numpy import (
+    broadcast_to as broadcast_to,
+)
+from numpy import (
+    concatenate as concatenate,
+)
+from numpy import (
+    count_nonzero as count_nonzero,
+)
+from numpy import (
+    empty as empty,
+)
+from numpy import (
+    expand_dims as expand_dims,
+)
+from numpy import (
+    full as full,
+)
+from numpy import (
+    moveaxis as moveaxis,
 )
 
 from specverify.intercept.caller import foreign_frame
@@ -75,37 +126,6 @@ from specverify.intercept.refusals import NeedsValue, current
 from specverify.intercept.run import PROCESS, RUNS, Block
 
 # As they are
-
-__all__ = [
-    "append",
-    "array",
-    "asarray",
-    "broadcast_arrays",
-    "broadcast_to",
-    "ceil",
-    "concatenate",
-    "copysign",
-    "count_nonzero",
-    "empty",
-    "exp",
-    "expand_dims",
-    "expm1",
-    "factorial",
-    "floor",
-    "frexp",
-    "full",
-    "inf",
-    "isclose",
-    "isfinite",
-    "isinf",
-    "isnan",
-    "ldexp",
-    "log",
-    "moveaxis",
-    "pi",
-    "prod",
-]
-
 
 # Attributes and methods
 

@@ -57,7 +57,7 @@ class Found(NamedTuple):
 def probed() -> Iterator[Callable[[], Found]]:
     """Yield a function that returns every call recorded inside the block, in all threads it starts."""
     seen: dict[str, dict[str, None]] = {"unanswered": {}, "sources": {}, "native": {}}
-    known: dict[Hashable, _Told | None] = {}
+    known: dict[Hashable, _CallInC | None] = {}
 
     def note(kind: str, call: str) -> None:
         seen[kind][f"{call} at {caller()}"] = None
@@ -100,7 +100,7 @@ def _operations() -> Any:
     return import_module("specverify.intercept.torch.generators").drawing_operations()
 
 
-class _Told(NamedTuple):
+class _CallInC(NamedTuple):
     """The description of a call of a C function."""
 
     kind: str
@@ -109,7 +109,7 @@ class _Told(NamedTuple):
     """Also where the standard library calls it."""
 
 
-def _look(frame: Any, function: Any, note: Callable[[str, str], None], known: dict[Hashable, _Told | None]) -> None:
+def _look(frame: Any, function: Any, note: Callable[[str, str], None], known: dict[Hashable, _CallInC | None]) -> None:
     """Tell of a call; ``known`` holds what was found out of functions, by what makes them alike for ``_told``."""
     filename = frame.f_code.co_filename
     if is_ours_or_answered(filename):
@@ -126,19 +126,19 @@ def _look(frame: Any, function: Any, note: Callable[[str, str], None], known: di
         note(told.kind, told.call)
 
 
-def _told(function: Any, owner: Any) -> _Told | None:
+def _told(function: Any, owner: Any) -> _CallInC | None:
     name = function.__name__
     source = _SOURCES.get(function) if isinstance(function, type(len)) else None
     if source:
-        return _Told("sources", f"{name} ({source})")
+        return _CallInC("sources", f"{name} ({source})")
     if isinstance(owner, _random.Random) and name in _DRAWS:
-        return _Told("unanswered", f"random.{name}")
+        return _CallInC("unanswered", f"random.{name}")
     if isinstance(owner, type) and issubclass(owner, dt.datetime) and name in {"now", "utcnow", "today"}:
-        return _Told("sources", f"datetime.{name} (clock)")
+        return _CallInC("sources", f"datetime.{name} (clock)")
     module = _module_of(function, owner)
     if module.startswith(_OTHER_MODULES):
-        return _Told("unanswered", f"{module}.{name}", anywhere=False)
-    return _Told("native", f"{module}.{name}", anywhere=False) if _is_native(module) else None
+        return _CallInC("unanswered", f"{module}.{name}", anywhere=False)
+    return _CallInC("native", f"{module}.{name}", anywhere=False) if _is_native(module) else None
 
 
 def _module_of(function: Any, owner: Any) -> str:

@@ -7,7 +7,7 @@ numbers (``bool``, ``int``, ``np.asarray``) forces them; a symbolic number witho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -17,10 +17,9 @@ from jax._src.lax.lax import _convert_element_type
 
 from specverify.intercept.cpython import patches
 from specverify.intercept.cpython.patches import array, asarray, empty
-from specverify.intercept.refusals import NeedsValue
 from specverify.intercept.symbolic.arrays import SymbolicArray
 from specverify.intercept.symbolic.continuous import SYMBOLIC, Continuous, is_whole
-from specverify.intercept.symbolic.deferred import Deferred, is_open, known
+from specverify.intercept.symbolic.deferred import is_open, known
 from specverify.intercept.symbolic.numbers import wrapped
 from specverify.intercept.symbolic.uniform import refusal
 
@@ -159,20 +158,3 @@ def concrete(value: Any) -> Any:
 def collapsed(values: Sequence[Any]) -> list[Any]:
     """Return operands as ordinary arrays where nothing is left open in them."""
     return [concrete(value) if isinstance(value, SymbolicTracer) and is_settled(value) else value for value in values]
-
-
-def number(element: Any) -> Any:
-    """Return an element as an operand of ``algebra``: a random number unchanged, any other element forced."""
-    return element if isinstance(element, SYMBOLIC) else known(element)
-
-
-class Truth(Deferred):
-    """An outcome that is 0 or 1."""
-
-
-def placed(place: str, ask: Callable[[], Any]) -> Any:
-    """Return an answer; a refusal names the line that asked, which is not the one that looks."""
-    try:
-        return ask()
-    except NeedsValue as refused:
-        raise refused.at(place) from None

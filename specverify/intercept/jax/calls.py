@@ -3,7 +3,7 @@
     with answered_by(draws):
         verify(p, q, draft_tokens, key)
 
-Every random number of JAX is made of ``random_bits``. ``Answering`` is a JAX trace: while it is current it receives
+Every random number of JAX is made of ``random_bits``. ``AnsweringTrace`` is a JAX trace: while it is current it gets
 every primitive, from ``jax.numpy`` line by line, from ``vmap``, and from a function under ``jit`` as the equations of
 its trace. Bits of one key are one draw. A primitive that draws in another way raises ``NeedsValue``.
 
@@ -187,7 +187,7 @@ _COMPILED = {"jit", "pjit"}
 _HANDLERS = ELEMENTWISE | CHOICES | ROWS
 
 
-class Answering(core.Trace):  # type: ignore[misc]  # jax is looked at without its types
+class AnsweringTrace(core.Trace):  # type: ignore[misc]  # jax is looked at without its types
     """Answers random primitives; everything else is computed."""
 
     def process_primitive(self, primitive: Any, tracers: Sequence[Any], params: dict[str, Any], /) -> Any:
@@ -217,7 +217,7 @@ class Answering(core.Trace):  # type: ignore[misc]  # jax is looked at without i
         return val if isinstance(val, (SymbolicTracer, jax.Array)) else jax.numpy.asarray(val)
 
 
-TRACE = Answering()
+TRACE = AnsweringTrace()
 """One for all blocks, so that what is traced under it is traced once."""
 
 

@@ -23,7 +23,7 @@ import numpy as np
 from jax.extend.core.primitives import random_bits_p
 
 from specverify.intercept.audit import Draw, Raced
-from specverify.intercept.caller import caller
+from specverify.intercept.caller import caller, draw_line
 from specverify.intercept.cpython import generator_states
 from specverify.intercept.cpython.patches import empty
 from specverify.intercept.distributions import Forced, boundary_of
@@ -140,7 +140,7 @@ MOST = 100_000
 WAY_OUT = "split the key, and draw once from each part"
 
 
-class _Streams(Streams):
+class _KeyStreams(Streams):
     """The keys that were drawn from; a program that reads a raw number gets another one in every run."""
 
     def told_apart(self, state: Any) -> Any:
@@ -154,7 +154,7 @@ class JaxDraws:
     def __init__(self, draws: Draws, forced: Forced) -> None:
         """``forced`` gives uniforms their values, if anything does."""
         self.draws, self.boundary = draws, boundary_of(forced)
-        self._streams = _Streams()
+        self._streams = _KeyStreams()
         self._shapes: dict[Hashable, tuple[Any, str]] = {}
         self._world = generator_states.start()
         self._given = 0
@@ -179,7 +179,7 @@ class JaxDraws:
                 f"{call} at {caller()} draws {count} random numbers, and no more than {MOST} are followed of JAX: "
                 "examine it at a smaller vocabulary",
             )
-        kind, data, place = str(keys.dtype), np.asarray(jax.random.key_data(keys)), caller()
+        kind, data, place = str(keys.dtype), np.asarray(jax.random.key_data(keys)), draw_line()
         by_place = kind == "key<fry>" and jax.config.jax_threefry_partitionable
         coupled, word = mode().coupled, 0
         words = None

@@ -24,6 +24,7 @@ from specverify.intercept.symbolic.continuous import (
     Extreme,
     Joined,
     Symbolic,
+    any_symbolic,
     drawn,
     few,
     joined,
@@ -31,6 +32,7 @@ from specverify.intercept.symbolic.continuous import (
 )
 from specverify.intercept.symbolic.large import continuous_in_16_bits
 from specverify.intercept.symbolic.steps import EXP, FLOOR, LOG, MonotoneStep, plus, power, rounded, times
+from specverify.intercept.symbolic.together import ADD, MAXIMUM, MULTIPLY
 from specverify.intercept.symbolic.uniform import Uniform
 from specverify.reference import Sampled
 
@@ -58,9 +60,9 @@ def apart(left: Operand, right: Operand, what: str) -> tuple[Symbolic, float]:
 
 def of_two(name: str, left: Symbolic, right: Symbolic) -> Operand:
     """Return the combination of two symbolic numbers; a number minus itself is 0."""
-    if name == "add" and right == left.then(times(-1.0)):
+    if name == ADD and right == left.then(times(-1.0)):
         return 0.0
-    if name == "add" and left == right:
+    if name == ADD and left == right:
         return left.then(times(2.0))
     if name in _OF_ONE and (few(left) or few(right)):
         return _OF_ONE[name](drawn(left), right if few(left) else drawn(right))
@@ -78,7 +80,7 @@ def _sign(value: Symbolic, what: str) -> float:
 def added(left: Operand, right: Operand) -> Operand:
     """Return the sum."""
     if isinstance(left, SYMBOLIC) and isinstance(right, SYMBOLIC):
-        return of_two("add", left, right)
+        return of_two(ADD, left, right)
     value, number = apart(left, right, "added or subtracted")
     return value.then(plus(number)) if isfinite(number) else number
 
@@ -93,7 +95,7 @@ def multiplied(left: Operand, right: Operand) -> Operand:
     if isinstance(left, SYMBOLIC) and left == right:
         return square(left)
     if isinstance(left, SYMBOLIC) and isinstance(right, SYMBOLIC):
-        return of_two("multiply", left, right)
+        return of_two(MULTIPLY, left, right)
     value, number = apart(left, right, "multiplied")
     if 0 < abs(number) < inf:
         return value.then(times(number))
@@ -103,7 +105,7 @@ def multiplied(left: Operand, right: Operand) -> Operand:
 def divided(left: Operand, right: Operand) -> Operand:
     """Return the quotient."""
     if isinstance(right, SYMBOLIC):
-        if isinstance(right, Joined) and right == Joined("add", right.operands) and left in right.operands:
+        if isinstance(right, Joined) and right == Joined(ADD, right.operands) and left in right.operands:
             rest = right.operands[right.operands[0] == left]
             return divided(1.0, added(divided(rest, left), 1.0))  # in which each number stands once
         sign = _sign(right, "a number is divided by")
@@ -114,7 +116,7 @@ def divided(left: Operand, right: Operand) -> Operand:
     return multiplied(left, 1.0 / right)
 
 
-_OF_ONE: dict[str, Callable[[Operand, Operand], Operand]] = {"add": added, "multiply": multiplied}
+_OF_ONE: dict[str, Callable[[Operand, Operand], Operand]] = {ADD: added, MULTIPLY: multiplied}
 """What is made of one random number where another one is drawn."""
 
 
@@ -180,7 +182,7 @@ MOST_UNEVEN = 64
 
 def _of_any(rule: Callable[..., Any], of_numbers: Callable[..., Any], *operands: Any) -> Operand:
     """Return what a rule gives where an operand is random, else what NumPy makes of the numbers."""
-    if any(isinstance(operand, SYMBOLIC) for operand in operands):
+    if any_symbolic(operands):
         return cast("Operand", rule(*operands))
     with np.errstate(all="ignore"):
         return float(of_numbers(*map(np.float64, operands)))
@@ -223,7 +225,7 @@ def maximum(left: Operand, right: Operand) -> Operand:
     """Return the larger one."""
     if isinstance(left, SYMBOLIC) and isinstance(right, SYMBOLIC):
         if any(isinstance(each, Joined) or (isinstance(each, Extreme) and not each.largest) for each in (left, right)):
-            return of_two("maximum", left, right)
+            return of_two(MAXIMUM, left, right)
         return largest_of((left, right))
     value, number = apart(left, right, "compared with each other")
     low, high = value.ends()

@@ -10,18 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
+from functools import partial
 from numbers import Integral
-from typing import Any, SupportsIndex
+from typing import Any
 
 import numpy as np
 
 from specverify.intercept.caller import caller
 from specverify.intercept.cpython.patches import methods_replaced
 from specverify.intercept.refusals import Declined, NeedsValue, RuleDeclined
+from specverify.intercept.symbolic import rows
 from specverify.intercept.symbolic.algebra import check_not_equal, narrowed
-from specverify.intercept.symbolic.continuous import Continuous, Symbolic, at_rank, largest_of
-from specverify.intercept.symbolic.deferred import known
-from specverify.intercept.symbolic.large import MANY, Race, at_large_now, crossing, goes_in_arrays, large, lookup
+from specverify.intercept.symbolic.continuous import Continuous, Symbolic
+from specverify.intercept.symbolic.deferred import known, number
+from specverify.intercept.symbolic.large import MANY, at_large_now, goes_in_arrays, large, lookup
 from specverify.intercept.symbolic.numbers import (
     SymbolicFloat,
     asked,
@@ -29,11 +31,19 @@ from specverify.intercept.symbolic.numbers import (
     of_operands,
     opened,
     refusing,
-    whole_part,
     wrapped,
 )
-from specverify.intercept.symbolic.primitives import COMPARISONS, PRIMITIVES, applied_to_many
-from specverify.intercept.symbolic.races import ranked_from_either_end, winner
+from specverify.intercept.symbolic.primitives import (
+    COMPARISONS,
+    ELEMENTWISE,
+    PRIMITIVES,
+    ROWS,
+    Family,
+    Result,
+    applied_to_many,
+    with_rule,
+)
+from specverify.intercept.symbolic.rows import Ask
 from specverify.intercept.symbolic.uniform import refusal
 from specverify.intercept.symbolic.vectors import Many
 from specverify.laws import rounding
@@ -53,62 +63,74 @@ def as_objects(value: Any) -> Any:
     return np.asarray(plain(value), dtype=object)
 
 
-def extreme(array: Any, axis: SupportsIndex | None, out: Any, keepdims: Any, *, largest: bool) -> Any:
+_ASK = Ask()
+
+
+def _reduced(name: str, array: Any, axis: Any, keepdims: Any) -> Any:
+    """Return what a reduction of the table gives along an axis, or of all elements."""
+    axes = axis if axis is None or isinstance(axis, tuple) else (axis,)
+    rule: Any = PRIMITIVES[name].scalar
+    result = rows.reduced(lambda row: _forced(rule, row, _ASK), _elements_of(array), axes, keepdims=keepdims is True)
+    return (result.astype(np.int64) if PRIMITIVES[name].result is Result.PLACES else result)[()]
+
+
+def _elements_of(array: Any) -> Any:
+    """Return the elements of an array: symbolic numbers, and floats."""
+    return rows.each(lambda each: opened(each) if isinstance(each, SymbolicFloat) else float(each), as_objects(array))
+
+
+def _forced(rule: Callable[..., Any], *args: Any, **named: Any) -> Any:
+    """Return what a rule gives: a number, or a symbolic number of Python."""
+    return wrapped(asked(lambda: number(rule(*args, **named))))
+
+
+def place_of_extreme(name: str, array: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
     """Return the places of the largest or smallest numbers along an axis."""
     result = plain(np.asanyarray(array))
     if result.dtype != object or out is not None:
-        return (np.argmax if largest else np.argmin)(result, axis, out, keepdims=keepdims is True)
-    rows = _rows(result, axis)
-    winners = np.empty(rows.shape[:-1], dtype=np.int64)
-    for index in np.ndindex(*winners.shape):
-        winners[index] = _winner(rows[index], largest=largest)
-    return _kept(winners, result, axis, keepdims)
+        return getattr(np, name)(result, axis, out, keepdims=keepdims is True)
+    return _reduced(name, result, axis, keepdims)
 
 
-def best(array: Any, axis: SupportsIndex | None, keepdims: Any, *, largest: bool, **more: Any) -> Any:
+def best(name: str, array: Any, axis: Any, keepdims: Any, **more: Any) -> Any:
     """Return the largest or smallest numbers, which are random."""
     more = {name: value for name, value in more.items() if value not in (None, np._NoValue)}  # noqa: SLF001
     if more:
         raise refusal("arrays-not-followed", f"the largest of random numbers is asked for with {', '.join(more)}")
-    rows = _rows(array, axis)
-    result = np.empty(rows.shape[:-1], dtype=object)
-    for index in np.ndindex(*result.shape):
-        result[index] = wrapped(asked(largest_of, tuple(_entries(rows[index])), largest=largest))
-    return _kept(result, array, axis, keepdims)
+    return _reduced(name, array, axis, keepdims)
 
 
-def running(array: Any, axis: Any, *, largest: bool) -> Any:
+def running(name: str, array: Any, axis: Any) -> Any:
     """Return the largest or smallest numbers so far."""
-    rows = _rows(array, axis)
-    result = np.empty(rows.shape, dtype=object)
-    for *row, place in np.ndindex(*result.shape):
-        entries = _entries(rows[tuple(row)][: place + 1])
-        result[(*row, place)] = wrapped(asked(largest_of, tuple(entries), largest=largest))
-    return np.moveaxis(result, -1, axis)
+    rule: Any = PRIMITIVES[name].scalar
+    return rows.scanned(lambda row: _forced(rule, row, _ASK), _elements_of(array), axis)
 
 
 def argsorted(array: Any, axis: Any = -1, *, first: int | None = None) -> Any:
     """Return the order of the numbers along an axis, as far as it is read."""
-    rows = _rows(array, axis)
-    result = np.empty(rows.shape, dtype=np.int64)
-    for index in np.ndindex(*rows.shape[:-1]):
-        entries, length = _entries(rows[index]), rows.shape[-1]
-        number = length if first is None else first
-        order = [
-            int(asked(ranked_from_either_end, entries, rank, largest=False)) for rank in range(min(number, length))
-        ]
-        result[index] = [*order, *(at for at in range(length) if at not in order)]
-    return result if axis is None else np.moveaxis(result, -1, axis)
+
+    def order(row: list[Any]) -> list[list[int]]:
+        length = len(row) if first is None else min(first, len(row))
+        _, ranked = asked(rows.ordered, row, _ASK, range(length), largest=False)
+        places = [int(asked(known, place)) for place in ranked]
+        return [[*places, *(at for at in range(len(row)) if at not in places)]]
+
+    return _along(order, array, axis).astype(np.int64)
 
 
 def in_order(array: Any, axis: Any = -1, *_: Any, **__: Any) -> Any:
     """Return the numbers along an axis from the smallest to the largest: nothing is drawn for that."""
-    rows = _rows(array, axis)
-    result = np.empty(rows.shape, dtype=object)
-    for *row, place in np.ndindex(*result.shape):
-        entries = tuple(_entries(rows[tuple(row)]))
-        result[(*row, place)] = wrapped(asked(at_rank, entries, place, largest=False))
-    return result if axis is None else np.moveaxis(result, -1, axis)
+
+    def values(row: list[Any]) -> list[list[Any]]:
+        ranked, _ = asked(rows.ordered, row, _ASK, range(len(row)), largest=False)
+        return [[_forced(lambda each: each, value) for value in ranked]]
+
+    return _along(values, array, axis)
+
+
+def _along(rule: Callable[..., Any], array: Any, axis: Any) -> Any:
+    elements = _elements_of(array)
+    return rows.along(rule, elements.reshape(-1) if axis is None else elements, -1 if axis is None else axis)[0]
 
 
 def partitioned(a: Any, kth: Any, axis: Any = -1, **_: Any) -> Any:
@@ -132,38 +154,13 @@ def digitized(x: Any, bins: Any, right: bool = False) -> Any:
     return searched(edges, x, "left" if right else "right")
 
 
-def _winner(row: Sequence[Any], *, largest: bool) -> int:
-    """Return the index of the largest or smallest of numbers and random numbers that race for it."""
-    if any(isinstance(entry, SymbolicFloat) for entry in row):
-        return int(asked(winner, _entries(row), largest=largest))
-    entries = [float(entry) for entry in row]
-    return int(np.argmax(entries) if largest else np.argmin(entries))
-
-
-def _entries(row: Sequence[Any]) -> list[Any]:
-    return [opened(entry) if isinstance(entry, SymbolicFloat) else float(entry) for entry in row]
-
-
-def _rows(array: Any, axis: SupportsIndex | None) -> Any:
-    result = plain(np.asanyarray(array))
-    return result.reshape(-1) if axis is None else np.moveaxis(result, axis, -1)
-
-
-def _kept(found: Any, array: Any, axis: Any, keepdims: Any) -> Any:
-    if keepdims is True:
-        return found.reshape((1,) * array.ndim) if axis is None else np.expand_dims(found, axis)
-    return found[()]
-
-
 def _looked_up(bounds: Sequence[Any], value: Any, side: str) -> int:
     """Return the place of a number or random number in sorted numbers."""
     if any(isinstance(bound, SymbolicFloat) for bound in bounds):
         raise refusal("arrays-not-followed", "a number is looked up among random ones")
     if isinstance(value, SymbolicFloat) and large(len(bounds)) and goes_in_arrays(value.unknown):
         return int(asked(lookup, value.unknown, bounds).value())
-    if isinstance(value, SymbolicFloat):
-        return int(asked(value.unknown.interval_of, bounds, or_equal=side == "right"))
-    return int(np.searchsorted(bounds, value, side))  # type: ignore[call-overload]  # "left" or "right"
+    return int(asked(lambda: known(rows.looked_up(bounds, opened(value), _ASK, right=side == "right"))))
 
 
 # Lazy arrays
@@ -189,19 +186,19 @@ class SymbolicArray(np.ndarray[Any, Any]):
 
     def argmax(self, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
         """Return the index of the largest, which random numbers race for."""
-        return extreme(self, axis, out, keepdims, largest=True)
+        return place_of_extreme("argmax", self, axis, out, keepdims=keepdims)
 
     def argmin(self, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
         """Return the index of the smallest, which random numbers race for."""
-        return extreme(self, axis, out, keepdims, largest=False)
+        return place_of_extreme("argmin", self, axis, out, keepdims=keepdims)
 
     def max(self, axis: Any = None, out: Any = None, keepdims: Any = False, **more: Any) -> Any:
         """Return the largest, a random number."""
-        return _lazy(best(self, axis, keepdims, largest=True, out=out, **more))
+        return _lazy(best("max", self, axis, keepdims, out=out, **more))
 
     def min(self, axis: Any = None, out: Any = None, keepdims: Any = False, **more: Any) -> Any:
         """Return the smallest, a random number."""
-        return _lazy(best(self, axis, keepdims, largest=False, out=out, **more))
+        return _lazy(best("min", self, axis, keepdims, out=out, **more))
 
     def argsort(self, axis: Any = -1, *_: Any, **__: Any) -> Any:
         """Return the order of the numbers, as a race has it."""
@@ -220,13 +217,15 @@ class SymbolicArray(np.ndarray[Any, Any]):
         if np.issubdtype(dtype, np.floating):
             return narrowed_elements(self, np.dtype(dtype))
         if np.issubdtype(dtype, np.integer):
-            parts = [whole_part("trunc", each) if isinstance(each, SymbolicFloat) else each for each in self.flat]
+            parts = [each.__int__() if isinstance(each, SymbolicFloat) else each for each in self.flat]
             of_whole = all(isinstance(each, Integral) for each in self.flat)
             with np.errstate(invalid="ignore"):  # what is too large for the type becomes what NumPy makes of it
                 return np.array(parts, dtype=np.int64 if of_whole else np.float64).astype(dtype).reshape(self.shape)
         return super().astype(dtype, *args, **kwargs)
 
 
+ANSWERED = frozenset(name for name in vars(SymbolicArray) if not name.startswith("_")) - {"sort", "partition"}
+"""The methods of NumPy that have an answer of their own, and write nothing."""
 for _method in (
     "tobytes",
     "tofile",
@@ -255,10 +254,15 @@ def _of_float(self: SymbolicFloat, ufunc: Any, method: str, *inputs: Any, **kwar
 
 SymbolicFloat.__array_ufunc__ = _of_float  # type: ignore[attr-defined]  # arrays are made of numbers, not numbers of arrays
 
-_NAMES = {name: getattr(np, name) for name in PRIMITIVES if hasattr(np, name)}
+_NAMES = {name: getattr(np, name) for name in (*ELEMENTWISE, *COMPARISONS) if hasattr(np, name)}
 KNOWN = {ufunc: name for name, ufunc in _NAMES.items()} | {vars(np)["_core"].umath.clip: "clip"}  # what np.clip calls
+_TOWARDS_ZERO = KNOWN[np.trunc]
 _OF_SCIPY = {"expit": "sigmoid", "logit": "logit"}
-_REDUCED = {np.maximum: True, np.minimum: False, np.fmax: True, np.fmin: False}
+_REDUCED = {np.maximum: "max", np.minimum: "min", np.fmax: "max", np.fmin: "min"}
+
+
+MASK = "where"
+"""The keyword of a ufunc for the elements that are computed."""
 
 
 def on_elements(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
@@ -285,12 +289,12 @@ def _on_elements(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
     if kwargs.get("dtype") is not None and np.issubdtype(kwargs["dtype"], np.floating):
         _check_digits(ufunc, kwargs.pop("dtype"))
     if method in _ORDERED and ufunc in _REDUCED:
-        return _lazy(_ORDERED[method](arrays[0], kwargs, largest=_REDUCED[ufunc]))
+        return _lazy(_ORDERED[method](_REDUCED[ufunc], arrays[0], kwargs))
     if method == "__call__" and ufunc in _PAIRS and not (out or kwargs):
         return tuple(_number_or_lazy(result) for result in _PAIRS[ufunc](*arrays))
     name = KNOWN.get(ufunc) or _OF_SCIPY.get(ufunc.__name__)
-    if method == "__call__" and name and kwargs.keys() <= ({"where"} if out else set()):
-        result = _computed(name, [*arrays, kwargs.get("where", True)])
+    if method == "__call__" and name and kwargs.keys() <= ({MASK} if out else set()):
+        result = _computed(name, [*arrays, kwargs.get(MASK, True)])
         if out:
             np.copyto(out[0], result, **kwargs, casting="unsafe")
         return _lazy(out[0]) if out else _number_or_lazy(result)
@@ -308,44 +312,43 @@ def _check_digits(ufunc: Any, dtype: Any) -> None:
 
 
 _ORDERED: dict[str, Callable[..., Any]] = {
-    "reduce": lambda array, more, largest: best(array, more.get("axis", 0), more.get("keepdims"), largest=largest),
-    "accumulate": lambda array, more, largest: running(array, more.get("axis", 0), largest=largest),
+    "reduce": lambda name, array, more: best(name, array, more.get("axis", 0), more.get("keepdims")),
+    "accumulate": lambda name, array, more: running(name, array, more.get("axis", 0)),
 }
-_CROSSES = {"less": False, "less_equal": False, "greater": True, "greater_equal": True}
-"""Comparisons, and whether they are true of a number that is above."""
+_CROSSES: dict[str, Any] = with_rule(COMPARISONS, "vector")
+"""Comparisons of one number with very many bounds."""
 
 
 def _crossed(name: str, left: Any, right: Any) -> Any:
     """Compare one random number with very many bounds: one draw decides all answers."""
-    above = _CROSSES[name] == isinstance(left, SymbolicFloat)
-    value, bounds = (left, right) if isinstance(left, SymbolicFloat) else (right, left)
+    on_the_left = isinstance(left, SymbolicFloat)
+    value, bounds = (left, right) if on_the_left else (right, left)
     together = isinstance(value, SymbolicFloat) and goes_in_arrays(value.unknown)
     if not together or np.asarray(bounds).dtype.kind == "O" or np.ndim(bounds) != 1:
         raise refusal("arrays-not-followed", "very many random numbers are compared one by one")
-    result = asked(crossing, [value.unknown], bounds[None], bounds.shape, above=above)
+    result = asked(_CROSSES[name].vector, [value.unknown], bounds[None], bounds.shape, on_the_left=on_the_left)
     return result.elements().astype(bool)
 
 
 def _computed(name: str, arrays: Sequence[Any]) -> Any:
     """Return the result of an operation for each element; the last array is the ``where`` mask."""
-    *operands, where = np.broadcast_arrays(*arrays)
-    result = np.empty(where.shape, dtype=object)
-    for index in zip(*np.nonzero(where), strict=True) if where.ndim else [()] * bool(where):
-        result[index] = of_operands(name, *(array[index] for array in operands))
+    result = rows.each(
+        lambda *elements: of_operands(name, *elements[:-1]) if elements[-1] else None, *map(np.asarray, arrays)
+    )
     return result.astype(bool) if name in COMPARISONS else result
 
 
 def narrowed_elements(elements: Any, dtype: np.dtype[Any]) -> Any:
     """Return a copy of elements, numbers of random ones as a floating type has them."""
     result = np.array(elements, dtype=object, copy=True)
-    for index in np.ndindex(result.shape) if dtype == np.float16 else ():
-        result[index] = wrapped(asked(narrowed, opened(result[index]), dtype.name))
+    if dtype == np.float16:
+        result = rows.each(lambda each: wrapped(asked(narrowed, opened(each), dtype.name)), result)
     rounding.saw(dtype)
     return result.view(type(elements)) if isinstance(elements, np.ndarray) else result
 
 
 def _parts(value: Any) -> tuple[Any, Any]:
-    whole = _computed("trunc", [value, True])
+    whole = _computed(_TOWARDS_ZERO, [value, True])
     return _computed("subtract", [value, whole, True]), whole
 
 
@@ -377,16 +380,20 @@ def _searchsorted(self: Any, v: Any, side: str = "left", sorter: Any = None) -> 
 
 def _without_nan(x: Any, *args: Any, **kwargs: Any) -> Any:
     """Return the array with other numbers for those that are none; random ones stay."""
-    result = plain(x).copy()
-    for index in np.ndindex(*result.shape):
-        if not isinstance(result[index], SymbolicFloat):
-            result[index] = np.nan_to_num(float(result[index]), *args, **kwargs)
-    return _lazy(result)
+    return _lazy(
+        rows.each(
+            lambda each: each if isinstance(each, SymbolicFloat) else np.nan_to_num(float(each), *args, **kwargs),
+            plain(x),
+        )
+    )
 
 
 _FUNCTIONS: dict[Any, Callable[..., Any]] = {
-    np.argmax: lambda a, axis=None, out=None, *, keepdims=False: extreme(a, axis, out, keepdims, largest=True),
-    np.argmin: lambda a, axis=None, out=None, *, keepdims=False: extreme(a, axis, out, keepdims, largest=False),
+    **{
+        getattr(np, row.name): partial(place_of_extreme, row.name)
+        for row in ROWS.values()
+        if row.family is Family.EXTREME and row.result is Result.PLACES
+    },
     np.sort: lambda a, *args, **kwargs: _lazy(in_order(a, *args, **kwargs)),
     np.partition: lambda a, kth, axis=-1, *args, **kwargs: _lazy(in_order(a, axis)),
     np.argsort: lambda a, axis=-1, *args, **kwargs: argsorted(a, axis),
@@ -496,11 +503,11 @@ class VectorArray(SymbolicArray):
 
     def argmax(self, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
         """Return the place of the largest, drawn."""
-        return self._extreme(axis, out, keepdims, largest=True)
+        return self._extreme("argmax", axis, out, keepdims)
 
     def argmin(self, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
         """Return the place of the smallest, drawn."""
-        return self._extreme(axis, out, keepdims, largest=False)
+        return self._extreme("argmin", axis, out, keepdims)
 
     def max(self, *args: Any, **kwargs: Any) -> Any:
         """Return the largest, a random number."""
@@ -514,17 +521,16 @@ class VectorArray(SymbolicArray):
         """Return the order of the numbers, as a race has it."""
         return taken_out(self).argsort(*args, **kwargs)
 
-    def _extreme(self, axis: Any, out: Any, keepdims: Any, *, largest: bool) -> Any:
+    def _extreme(self, name: str, axis: Any, out: Any, keepdims: Any) -> Any:
         if out is not None:
             raise refusal(
                 "arrays-not-followed", "the place of the largest of many random numbers is written into an array"
             )
         many = _of(self)
-        rows = many.taken(lambda array: array.reshape(1, -1) if axis is None else np.moveaxis(array, axis, -1))
-        result = np.empty(rows.shape[:-1], dtype=np.int64)
-        for place in np.ndindex(*result.shape):
-            row = rows.taken(lambda array, place=place: array[place])  # type: ignore[misc]
-            result[place] = known(Race(row, largest=largest).winner())
+        turned = many.taken(lambda array: array.reshape(1, -1) if axis is None else np.moveaxis(array, axis, -1))
+        contests: Any = PRIMITIVES[name].vector
+        result = np.array([known(race.winner()) for race in contests(turned)], dtype=np.int64)
+        result = result.reshape(turned.shape[:-1])
         if keepdims is True:
             return result.reshape((1,) * self.ndim) if axis is None else np.expand_dims(result, axis)
         return result[0] if axis is None else result[()]

@@ -23,7 +23,7 @@ import numpy.ma  # np.unique imports it when it is first called: in a block it w
 from specverify.intercept.caller import is_ours_or_answered
 from specverify.intercept.cpython.patches import once
 from specverify.intercept.run import PROCESS
-from specverify.intercept.symbolic.arrays import SymbolicArray, narrowed_elements
+from specverify.intercept.symbolic.arrays import ANSWERED, MASK, SymbolicArray, narrowed_elements
 from specverify.intercept.symbolic.numbers import SymbolicFloat, SymbolicInt
 from specverify.intercept.symbolic.uniform import refusal
 
@@ -138,9 +138,9 @@ MADE: dict[str, Any] = {name: _making(getattr(np, name), first) for name, first 
 _SHAPE = {"_beside", "base", "dtype", "flags", "itemsize", "ndim", "shape", "size", "strides", "nbytes", "T",
           "transpose", "swapaxes", "squeeze", "setflags", "reshape", "ravel", "fill"}  # fmt: skip
 """What a filled array answers itself: its shape, and views of it."""
-_READING = {"max", "min", "argmax", "argmin", "argsort", "copy", "tolist", "item", "astype", "sum", "cumsum", "prod",
-            "mean",
-            "cumprod", "any", "all", "clip", "take", "repeat", "flatten", "nonzero", "dot", "diagonal"}  # fmt: skip
+_READING = ANSWERED | {
+    "copy", "tolist", "item", "sum", "cumsum", "prod", "mean", "cumprod", "any", "all", "clip", "take", "repeat",
+    "flatten", "nonzero", "dot", "diagonal"}  # fmt: skip
 """What its elements answer."""
 _COPYTO = np.copyto
 _WRITING = {np.copyto, np.put, np.place, np.putmask, np.fill_diagonal, np.put_along_axis}
@@ -227,7 +227,7 @@ class Buffer(np.ndarray[Any, Any]):
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, out: Any = (), **kwargs: Any) -> Any:
         """Apply a function to the elements; elements written to ``out`` are kept beside it."""
-        if "where" in kwargs and len(out) == 1:
+        if MASK in kwargs and len(out) == 1:
             kwargs["out"] = np.array(contents_of(out[0]), dtype=object)
         result = getattr(ufunc, method)(*map(contents_of, inputs), **kwargs)
         for target in out:

@@ -41,7 +41,7 @@ from specverify.intercept.symbolic.steps import (
     pushed,
     times,
 )
-from specverify.intercept.symbolic.together import Answer, Formula, Together, among, enclosed
+from specverify.intercept.symbolic.together import ADD, MAXIMUM, Formula, JointAnswer, Together, among, enclosed
 from specverify.intercept.symbolic.uniform import Known, Uniform, look, refusal
 from specverify.laws import rounding
 from specverify.laws.rounding import FLOAT32
@@ -146,8 +146,8 @@ class Continuous(NamedTuple):
         if place is None or not isfinite(bound):
             return
         at, last = carried_back(self.steps[len(self.steps) - place :], bound), self.steps[-place - 1]
-        whole = at if not isfinite(at) else float(round(at)) if last.name == "floor" else last.of(at)
-        if at == whole or not isclose(at, whole, rel_tol=NEAR, abs_tol=NEAR if last.name == "floor" else 0.0):
+        whole = at if not isfinite(at) else float(round(at)) if last.name == FLOOR.name else last.of(at)
+        if at == whole or not isclose(at, whole, rel_tol=NEAR, abs_tol=NEAR if last.name == FLOOR.name else 0.0):
             return
         steps = self.steps[: len(self.steps) - place]
         result = (carried_back(steps, whole, or_equal=or_equal) for or_equal in (False, True))
@@ -362,7 +362,7 @@ class Joined(NamedTuple):
         result = uniforms[0].coin(
             chance.middle, lambda _: int(mode().coupled.holds(uniforms, self, bound, or_equal=or_equal))
         )
-        group.learn(Answer(self, bound, or_equal, result))
+        group.learn(JointAnswer(self, bound, or_equal, result))
         return result
 
     def _refuse_second_decision(self, uniforms: list[Uniform], group: Together, place: str, *, drawn: bool) -> None:
@@ -374,7 +374,7 @@ class Joined(NamedTuple):
             before,
             others=len(before) < len(group.answers) or any(uniform.known.questions for uniform in uniforms),
             drawn=drawn,
-            where=place,
+            place=place,
         )
         if refusal:
             raise NeedsValue("compared-in-two-ways", refusal)
@@ -400,6 +400,12 @@ Symbolic: TypeAlias = Continuous | Extreme | Joined
 """A random number that nobody has valued."""
 SYMBOLIC = (Continuous, Extreme, Joined)
 """The same for those who ask whether a value is one, which is quicker of a tuple."""
+_KINDS = frozenset(SYMBOLIC)
+
+
+def any_symbolic(values: Iterable[Any]) -> bool:
+    """Return whether a random number without a value is among these."""
+    return not _KINDS.isdisjoint(map(type, values))
 
 
 def joined(name: str, left: Symbolic, right: Symbolic) -> Joined:
@@ -427,13 +433,13 @@ def _formula(of: Any, place_of: Callable[[Known], int]) -> Formula:
         )
     sign = () if of.largest else (times(-1.0),)
     parts = [_turned(_formula(part, place_of)) if sign else _formula(part, place_of) for part in of.parts]
-    result: Formula = reduce(lambda one, other: Formula("maximum", (one, other)), parts)
+    result: Formula = reduce(lambda one, other: Formula(MAXIMUM, (one, other)), parts)
     return result._replace(steps=sign)
 
 
 def _turned(formula: Formula) -> Formula:
     """Return minus a quantity, as a sum of which it is the half of."""
-    return Formula("add", (formula, Formula("number", (0.0,))), (times(-1.0),))
+    return Formula(ADD, (formula, Formula("number", (0.0,))), (times(-1.0),))
 
 
 def _uniforms(of: Any) -> Iterator[Uniform]:
@@ -461,7 +467,7 @@ FEWEST = 1_000_000
 """Fewer outcomes may be those of a token, a place or a coin: then nobody is given one of them."""
 
 
-EVEN = {"plus", "times", "floor"}
+EVEN = {"plus", "times", FLOOR.name}
 """Steps after which equal numbers of outcomes are as likely as before."""
 
 
@@ -470,7 +476,7 @@ def is_whole(value: Continuous) -> bool:
     steps = value.steps
     if steps and steps[-1].name == "plus" and steps[-1].number.is_integer():
         steps = steps[:-1]
-    return bool(steps) and steps[-1].name == "floor"
+    return bool(steps) and steps[-1].name == FLOOR.name
 
 
 def few(value: Any) -> bool:

@@ -5,7 +5,7 @@ A ``Deferred`` outcome that is never read does not branch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from specverify.intercept.cpython.patches import count_nonzero, empty
 from specverify.intercept.refusals import NeedsValue
 from specverify.intercept.run import mode
 from specverify.intercept.symbolic.continuous import SYMBOLIC, Continuous, given, is_whole
+from specverify.intercept.symbolic.outcome_numbers import outcome_in
 from specverify.intercept.symbolic.uniform import look
 from specverify.reference import Draws, Site
 
@@ -41,16 +42,16 @@ class Deferred:
         """Whether it has been read."""
         return self._compute is None
 
-    def below(self, bound: float) -> bool:
-        """Return whether the outcome is below ``bound``."""
-        return bool(self.value() < bound)
-
     def law(self) -> Law | None:
         """Return every value with its probability, if it stays unread; None if one draw does not determine it."""
         return None
 
 
-class Drawn(Deferred):
+class Truth(Deferred):
+    """An outcome that is 0 or 1."""
+
+
+class ByOneDraw(Deferred):
     """An outcome that random numbers decide by one draw, such as the winner of a race."""
 
     def __init__(self, compute: Callable[[], Any], law: Callable[[], Law | None]) -> None:
@@ -64,17 +65,16 @@ class Drawn(Deferred):
 
 
 class Choice(Deferred):
-    """One of two elements."""
+    """One of several elements."""
 
-    def __init__(self, condition: Any, left: Any, right: Any) -> None:
-        """``condition`` selects the element, and is forced first."""
-        self._elements = condition, left, right
+    def __init__(self, which: Any, cases: Sequence[Any]) -> None:
+        """``which`` is the place of the selected case, and is forced first."""
+        self.which, self.cases = which, tuple(cases)
         super().__init__(lambda: known(self.chosen()))
 
     def chosen(self) -> Any:
         """Return the selected element, without forcing it."""
-        condition, left, right = self._elements
-        return left if known(condition) else right
+        return self.cases[int(known(self.which))]
 
 
 class Categorical(Deferred):
@@ -95,7 +95,7 @@ class Categorical(Deferred):
             if count_nonzero(pmf) != 1:  # for an outcome that is certain a library may not move its generator on
                 look(self.draw)
             if coupled is not None:
-                coupled.agree(drawn.value(), ask(), self.draw.name)
+                coupled.agree(drawn.value(), pmf, item, self.draw.name)
             return first + drawn.value()
 
         super().__init__(compute)
@@ -132,14 +132,14 @@ class Count(Deferred):
     """A sum of non-negative outcomes, forced from the left as far as a comparison requires."""
 
     def __init__(self, parts: Iterable[Any]) -> None:
-        """``parts`` are numbers or deferred outcomes, none negative."""
-        self._parts = tuple(parts)
-        super().__init__(lambda: sum(known(part) for part in self._parts))
+        """``parts`` are counts: see ``is_count``."""
+        self.parts = tuple(parts)
+        super().__init__(lambda: sum(known(part) for part in self.parts))
 
     def below(self, bound: float) -> bool:
         """Return whether the sum is below ``bound``; parts after the one that reaches it stay unknown."""
         total = 0
-        for part in self._parts:
+        for part in self.parts:
             total += known(part)
             if total >= bound:
                 return False
@@ -151,12 +151,12 @@ class Product(Deferred):
 
     def __init__(self, parts: Iterable[Any]) -> None:
         """``parts`` are numbers or deferred outcomes."""
-        self._parts = tuple(parts)
+        self.parts = tuple(parts)
         super().__init__(self._multiply)
 
     def _multiply(self) -> Any:
         product = 1
-        for part in self._parts:
+        for part in self.parts:
             product = product * known(part)
             if product == 0:
                 break
@@ -177,6 +177,39 @@ def chosen(element: Any) -> Any:
     return element
 
 
+_TRUTHS: dict[type, Callable[[Any], bool]] = {
+    Truth: lambda element: True,
+    Product: lambda element: all(map(is_truth, element.parts)),
+    Choice: lambda element: all(map(is_truth, element.cases)),
+}
+_COUNTS: dict[type, Callable[[Any], bool]] = {
+    Truth: lambda element: True,
+    Count: lambda element: True,
+    Product: lambda element: all(map(is_count, element.parts)),
+    Choice: lambda element: all(map(is_count, element.cases)),
+    Categorical: lambda element: element.first >= 0,
+    bool: lambda element: True,
+    int: lambda element: element >= 0,
+}
+
+
+def is_truth(element: Any) -> bool:
+    """Return whether an element is 0 or 1, whatever the outcome."""
+    rule = _TRUTHS.get(type(element))
+    return rule(element) if rule else not isinstance(element, Deferred) and element in (0, 1)
+
+
+def is_count(element: Any) -> bool:
+    """Return whether an element is a whole number and not negative, whatever the outcome."""
+    rule = _COUNTS.get(type(element))
+    return rule is not None and rule(element)
+
+
+def number(element: Any) -> Any:
+    """Return an element as an operand of ``algebra``: a random number unchanged, any other element forced."""
+    return element if isinstance(element, SYMBOLIC) else known(element)
+
+
 def is_open(element: Any) -> bool:
     """Return whether an element is still undecided."""
     return isinstance(element, SYMBOLIC) or (isinstance(element, Deferred) and not element.decided)
@@ -187,6 +220,7 @@ def known(element: Any) -> Any:
 
     Refuses other symbolic numbers.
     """
+    element = outcome_in(element)
     if isinstance(element, Deferred):
         element = element.value()
     if isinstance(element, Continuous) and is_whole(element):

@@ -29,7 +29,7 @@ from specverify.intercept.refusals import NeedsValue, RuleDeclined, tried
 from specverify.intercept.run import mode, mode_with
 from specverify.intercept.symbolic import vectors
 from specverify.intercept.symbolic.continuous import Continuous
-from specverify.intercept.symbolic.deferred import Deferred, known
+from specverify.intercept.symbolic.deferred import Deferred, chosen, known
 from specverify.intercept.symbolic.steps import LOG, power, times
 from specverify.intercept.symbolic.uniform import Known, Uniform, look, refusal
 from specverify.intercept.symbolic.vectors import LOGS, Many, Steps, back
@@ -70,7 +70,7 @@ def continuous_in_16_bits() -> bool:
     return now.large and now.short
 
 
-class Drawn:
+class DrawAmongMany:
     """One draw among many outcomes, and the set that is still possible."""
 
     def __init__(
@@ -122,7 +122,7 @@ class Drawn:
 class Wide(Deferred):
     """A number that is known for every outcome of one draw among many."""
 
-    def __init__(self, drawn: Drawn, values: Any) -> None:
+    def __init__(self, drawn: DrawAmongMany, values: Any) -> None:
         """``values`` is an array ``[outcomes]``."""
         self.drawn, self.values = drawn, values
         super().__init__(lambda: values[drawn.value()].item())  # noqa: PLW0108 - it is drawn later
@@ -131,10 +131,6 @@ class Wide(Deferred):
     def decided(self) -> bool:
         """Whether its outcome has been drawn."""
         return self.drawn.outcome is not None
-
-    def below(self, bound: float) -> bool:
-        """Return whether the number is below ``bound``."""
-        return self.holds(lambda values: values < bound)
 
     def holds(self, question: Callable[[Any], Any]) -> bool:
         """Return whether ``question(values)``, an array of bools, is true of it."""
@@ -145,28 +141,9 @@ class Wide(Deferred):
         return Wide(self.drawn, np.asarray(function(self.values)))
 
 
-class Selected(Deferred):
-    """One of two elements, selected by a condition that has not been read."""
-
-    def __init__(self, condition: Any, one: Any, other: Any) -> None:
-        """``one`` if ``condition`` is true."""
-        self._condition, self._elements = condition, (one, other)
-        super().__init__(lambda: known(self.resolved()))
-
-    def resolved(self) -> Any:
-        """Force the condition and return the selected element, without forcing that."""
-        chosen = self._elements[0 if known(self._condition) else 1]
-        return chosen.resolved() if isinstance(chosen, Selected) else chosen
-
-    def below(self, bound: float) -> bool:
-        """Return whether the chosen element is below ``bound``."""
-        result = self.resolved()
-        return bool(result.below(bound) if isinstance(result, Deferred) else result < bound)
-
-
 def resolved(element: Any) -> Any:
     """Return an element after forcing the conditions that select it; an outcome among many stays symbolic."""
-    result = element.resolved() if isinstance(element, Selected) else element
+    result = chosen(element)
     return result if isinstance(result, Wide) and not result.decided else known(result)
 
 
@@ -178,7 +155,7 @@ def goes_in_arrays(value: Any) -> bool:
     return isinstance(value, Continuous) and not value.clamped and not value.in_steps
 
 
-def lookup(value: Continuous, bounds: Any) -> Drawn:
+def lookup(value: Continuous, bounds: Any) -> DrawAmongMany:
     """Return the draw of how many of the non-decreasing ``bounds`` ``[bounds]`` are at or below the number.
 
     Raises ``RuleDeclined`` for a number that does not go in arrays, ``NeedsValue`` for bounds that are not sorted.
@@ -209,13 +186,13 @@ def lookup(value: Continuous, bounds: Any) -> Drawn:
         if not uniform.known.raced:
             uniform.known.raced = Raced(where, 0.0)
 
-    return Drawn(uniform.draws, (*uniform.known.site, "among", len(result)), uniform.draw, law, settle)
+    return DrawAmongMany(uniform.draws, (*uniform.known.site, "among", len(result)), uniform.draw, law, settle)
 
 
 class Crossing(NamedTuple):
     """Rows of bools: whether the numbers that ``large`` count bounds below are above each bound."""
 
-    lookups: tuple[Drawn, ...]
+    lookups: tuple[DrawAmongMany, ...]
     """One for each row."""
     ranks: Any
     """``[rows, bounds]``: how many bounds of the row are before each one."""
@@ -314,7 +291,7 @@ class Clocks(NamedTuple):
     end: Any
 
 
-class Race:
+class VectorRace:
     """Which element of a row is the largest, or the smallest; of equal ones the first."""
 
     def __init__(self, scores: Many, *, largest: bool) -> None:
@@ -353,7 +330,7 @@ class Race:
         """Return the index of the first clock, symbolic if it is random."""
         if not self._random:
             return int(np.argmax(self._scores.numbers))
-        drawn = Drawn(self.block.draws, self.site, self.block.draw, self.law)
+        drawn = DrawAmongMany(self.block.draws, self.site, self.block.draw, self.law)
         return Wide(drawn, np.arange(len(self._scores.ids)))
 
     def best(self) -> Continuous | float:
@@ -379,7 +356,7 @@ class _Best(Draw):
 
     __slots__ = ("race",)
 
-    def __init__(self, race: Race) -> None:
+    def __init__(self, race: VectorRace) -> None:
         super().__init__(race.site)
         self.race = race
 
@@ -416,6 +393,45 @@ def use_up(scores: Many) -> None:
     for block in scores.blocks:
         first = block.known.first
         block.known.raced[ids[(ids >= first) & (ids < first + block.size)] - first] = True
+
+
+class FirstTrue(NamedTuple):
+    """The first True of a row of bools, as a race."""
+
+    place: Wide
+
+    def winner(self) -> Wide:
+        """Return its place, and 0 where there is none."""
+        return self.place
+
+    def best(self) -> Any:
+        """Decline: whether there is one is another question."""
+        raise RuleDeclined("there is no rule for the largest of very many bools, but for its place")
+
+
+# Rules of rows
+
+
+def contests(content: Many | Crossing, *, largest: bool) -> list[VectorRace] | list[FirstTrue]:
+    """Return the race for the largest or smallest of each row along the last axis."""
+    if isinstance(content, Many):
+        return [VectorRace(row, largest=largest) for row in rows_of(content)]
+    if not largest:
+        raise RuleDeclined("there is no rule for the first False of very many bools")
+    return [FirstTrue(place) for place in content.firsts()]
+
+
+def totals(content: Many | Crossing) -> list[Wide]:
+    """Return how many of each row along the last axis are True."""
+    if isinstance(content, Many):
+        raise RuleDeclined("noise vectors are added up")
+    return content.totals()
+
+
+def rows_of(content: Many) -> list[Many]:
+    """Return the rows along the last axis."""
+    flat = content.taken(lambda array: array.reshape(-1, array.shape[-1]))
+    return [flat.taken(lambda array, row=row: array[row]) for row in range(flat.shape[0])]  # type: ignore[misc]
 
 
 # From scores to clocks

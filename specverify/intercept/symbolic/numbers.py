@@ -17,7 +17,16 @@ from specverify.intercept.refusals import Declined, NeedsValue
 from specverify.intercept.run import mode
 from specverify.intercept.symbolic.continuous import SYMBOLIC, Continuous, Symbolic, given, is_whole
 from specverify.intercept.symbolic.deferred import Categorical, is_open, known
-from specverify.intercept.symbolic.primitives import COMPARISONS, OF_PYTHON, Family, applied, result
+from specverify.intercept.symbolic.primitives import (
+    COMPARISONS,
+    ELEMENTWISE,
+    OF_PYTHON,
+    Family,
+    applied,
+    result,
+    with_rule,
+)
+from specverify.intercept.symbolic.steps import FLOOR
 from specverify.intercept.symbolic.uniform import refusal
 from specverify.laws import rounding
 from specverify.laws.paths import Undecided
@@ -32,6 +41,7 @@ class SymbolicFloat:
         """Represent the symbolic number ``unknown``."""
         self.unknown = unknown
 
+    __int__: Callable[[], int]
     __class__: Any = property(lambda self: float)
     """It says that it is a float, to those who ask before they compare."""
 
@@ -48,17 +58,6 @@ class SymbolicFloat:
         hint = "call float as float(u), a type of NumPy as np.float32(u), and math functions as math.log(u)"
         raise refusal("value-needed", f"__float__ needs the value of a random number, which has none: {hint}")
 
-    def __int__(self) -> int:
-        return whole_part("trunc", self)
-
-    __trunc__ = __int__
-
-    def __floor__(self) -> int:
-        return whole_part("floor", self)
-
-    def __ceil__(self) -> int:
-        return whole_part("ceil", self)
-
     def __round__(self, digits: int | None = None) -> Any:
         if digits is None:
             return whole_part("rint", self)
@@ -66,7 +65,7 @@ class SymbolicFloat:
 
     def is_integer(self) -> Any:
         """Return whether it is whole."""
-        return of_operands("equal", self, of_operands("floor", self))
+        return of_operands("equal", self, of_operands(FLOOR.name, self))
 
     def conjugate(self) -> Any:
         """Return it."""
@@ -158,7 +157,7 @@ def of_operands(name: str, *operands: Any) -> Any:
     return int(outcome) if all(isinstance(each, Integral) for each in operands) else outcome
 
 
-_KEEP_WHOLE = {"add", "subtract", "multiply", "floor_divide", "remainder", "negative", "positive", "absolute"}
+_KEEP_WHOLE = {row.name for row in with_rule(ELEMENTWISE, "outcome").values() if row.family is Family.ARITHMETIC}
 """Operations that make an int of ints."""
 
 
@@ -228,8 +227,16 @@ def refusing(name: str, way_out: str = "compare the number itself") -> Callable[
     return method
 
 
+def _whole(name: str) -> Callable[..., Any]:
+    def method(self: SymbolicFloat) -> int:
+        return whole_part(name, self)
+
+    return method
+
+
 for _method, _row in OF_PYTHON.items():
-    setattr(SymbolicFloat, f"__{_method}__", _operation(_row.name))
+    of_row = _whole if _row.family is Family.WHOLE_PART else _operation
+    setattr(SymbolicFloat, f"__{_method}__", of_row(_row.name))
     if _row.family is Family.ARITHMETIC and _method not in {"neg", "pos", "abs"}:
         setattr(SymbolicFloat, f"__r{_method}__", _operation(_row.name, swapped=True))
 for _method, _swapped in (("divmod", False), ("rdivmod", True)):

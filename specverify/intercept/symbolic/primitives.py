@@ -24,6 +24,7 @@ Every operation on random numbers in one table, and its names in each library.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from functools import partial
@@ -34,14 +35,23 @@ import numpy as np
 
 from specverify.intercept.cpython.patches import log, pi
 from specverify.intercept.refusals import Declined, NeedsValue, RuleDeclined, is_declined, tried
-from specverify.intercept.symbolic import algebra, vectors
+from specverify.intercept.symbolic import algebra, rows, vectors
 from specverify.intercept.symbolic.algebra import Operand, found_before
-from specverify.intercept.symbolic.continuous import SYMBOLIC, Continuous, Extreme, Joined, Symbolic, drawn, few
-from specverify.intercept.symbolic.deferred import Deferred
-from specverify.intercept.symbolic.large import crossing
+from specverify.intercept.symbolic.continuous import (
+    SYMBOLIC,
+    Continuous,
+    Extreme,
+    Joined,
+    Symbolic,
+    any_symbolic,
+    drawn,
+    few,
+)
+from specverify.intercept.symbolic.deferred import Count, Deferred, Product, Truth, is_open, known, number
+from specverify.intercept.symbolic.large import Crossing, contests, crossing, lookup, totals
 from specverify.intercept.symbolic.races import winner
 from specverify.intercept.symbolic.steps import RULES
-from specverify.intercept.symbolic.vectors import Many
+from specverify.intercept.symbolic.vectors import Many, joined
 
 # Rows
 
@@ -57,6 +67,36 @@ class Family(Enum):
     COMPARISON = "comparison"
     QUESTION = "question"
     """A comparison of one number with nothing."""
+    CHOICE = "choice"
+    """One of several elements; the rule is given the condition and the cases."""
+    LOGIC = "logic"
+    """Of bools, one by one."""
+    REDUCTION = "reduction"
+    """One element of a row: ``rule(row, ask)``."""
+    EXTREME = "extreme"
+    """The largest or the smallest of a row, or its place: ``rule(row, ask)``."""
+    SCAN = "scan"
+    """The reduction of each beginning of a row."""
+    ORDER_ALONE = "order alone"
+    """A row of which the order is known: ``rule(row)``."""
+    ORDERING = "ordering"
+    """Values at some ranks of a row, and their places: ``rule(row, ask, argument, largest=..., stable=...)``."""
+    LOOKUP = "lookup"
+    """The place of a number among sorted ones: ``rule(bounds, element, ask, right=...)``."""
+    VIEW = "view"
+    """The same elements in another shape: ``rule(move, arrays)``, where the library moves positions."""
+    SELECTION = "selection"
+    """Some of the elements, copied: the same rule."""
+    INSERTION = "insertion"
+    """Elements of one array among those of another: the same rule."""
+    PADDING = "padding"
+    """Elements between constants: the same rule."""
+    JOINING = "joining"
+    """Arrays behind each other: the rule is the function of NumPy."""
+    COPY = "copy"
+    """The same elements."""
+    SHAPE = "shape"
+    """An array of constants in the shape of another one; the elements are not used."""
 
 
 class Result(Enum):
@@ -65,9 +105,10 @@ class Result(Enum):
     OPERANDS = "that of the operands"
     FLOATS = "floats, also of whole numbers"
     BOOLS = "bools"
+    PLACES = "whole numbers"
 
 
-class Rounding(Enum):
+class RoundedParts(Enum):
     """What an operation on floats of 16 bits rounds."""
 
     OPERANDS = "each operand, and the result"
@@ -99,7 +140,7 @@ class Primitive(NamedTuple):
     outcome: Rule | Blank
     """A function of NumPy that every library computes to the same bit."""
     result: Result = Result.OPERANDS
-    rounding: Rounding = Rounding.OPERANDS
+    rounding: RoundedParts = RoundedParts.OPERANDS
     pure: bool = False
     """Whether the scalar rule draws nothing and depends on the chain of steps alone, so that it can be remembered."""
     torch: tuple[str, ...] = ()
@@ -120,16 +161,16 @@ def table(*families: Iterable[Primitive]) -> dict[str, Primitive]:
     Raises:
         ValueError: two rows have one name, or one name in a library.
     """
-    rows = [row for family in families for row in family]
-    value = _one_each((row.name, row) for row in rows)
+    every = [row for family in families for row in family]
+    value = _one_each((row.name, row) for row in every)
     for library in ("torch", "jax", "math", "python"):
         spelled(value, library)
     return value
 
 
-def spelled(rows: Mapping[str, Primitive], library: str) -> dict[str, Primitive]:
+def spelled(named: Mapping[str, Primitive], library: str) -> dict[str, Primitive]:
     """Return rows by their names in a library: ``torch``, ``jax``, ``math`` or ``python``."""
-    return _one_each((name, row) for row in rows.values() for name in getattr(row, library))
+    return _one_each((name, row) for row in named.values() for name in getattr(row, library))
 
 
 def _one_each(pairs: Iterable[tuple[str, Primitive]]) -> dict[str, Primitive]:
@@ -251,10 +292,10 @@ ELEMENTWISE = table(
                torch=("add",), jax=("add", "add_any"), python=("add",)),
         _exact("subtract", algebra.subtracted, vectors.subtract, pure=True,
                torch=("sub",), jax=("sub",), python=("sub",)),
-        _exact("multiply", algebra.multiplied, vectors.multiply, pure=True, rounding=Rounding.RESULT,
+        _exact("multiply", algebra.multiplied, vectors.multiply, pure=True, rounding=RoundedParts.RESULT,
                torch=("mul",), jax=("mul",), python=("mul",)),
         Primitive("divide", Family.ARITHMETIC, algebra.divided, vectors.divide, _ROUNDS, Result.FLOATS,
-                  Rounding.RESULT, pure=True, torch=("div",), jax=("div",), python=("truediv",)),
+                  RoundedParts.RESULT, pure=True, torch=("div",), jax=("div",), python=("truediv",)),
         _exact("negative", algebra.negative, vectors.negative, pure=True,
                torch=("neg",), jax=("neg",), python=("neg",)),
         _exact("positive", lambda value: value, lambda value: value, python=("pos",)),
@@ -265,10 +306,10 @@ ELEMENTWISE = table(
                   torch=("pow",), jax=("pow",), math=("pow",), python=("pow",)),
         Primitive("float_power", Family.ARITHMETIC, algebra.raised, vectors.powered, _ROUNDS),
         _exact("square", algebra.square, vectors.square, pure=True, jax=("square",)),  # torch computes a power
-        Primitive("copysign", Family.ARITHMETIC, algebra.with_sign, _TWO_RANDOM, _ROUNDS, rounding=Rounding.RESULT,
+        Primitive("copysign", Family.ARITHMETIC, algebra.with_sign, _TWO_RANDOM, _ROUNDS, rounding=RoundedParts.RESULT,
                   torch=("copysign",), math=("copysign",)),
         Primitive("floor_divide", Family.ARITHMETIC, algebra.floor_divided, _DRAWN_EACH, np.floor_divide,
-                  rounding=Rounding.RESULT, torch=("floor_divide",), python=("floordiv",)),
+                  rounding=RoundedParts.RESULT, torch=("floor_divide",), python=("floordiv",)),
         _exact("remainder", algebra.remainder, _DRAWN_EACH, torch=("remainder",), python=("mod",)),
         Primitive("fmod", Family.ARITHMETIC, algebra.fmod, _DRAWN_EACH, _ROUNDS, torch=("fmod",), math=("fmod",)),
     ),
@@ -333,9 +374,9 @@ ELEMENTWISE = table(
         _clamp("clip", algebra.clip, vectors.clip, torch=("clamp",)),
     ),
     (
-        _whole_part("floor", algebra.floored, torch=("floor",), jax=("floor",)),
-        _whole_part("ceil", algebra.ceiled, torch=("ceil",), jax=("ceil",)),
-        _whole_part("trunc", algebra.truncated, torch=("trunc",)),
+        _whole_part("floor", algebra.floored, torch=("floor",), jax=("floor",), python=("floor",)),
+        _whole_part("ceil", algebra.ceiled, torch=("ceil",), jax=("ceil",), python=("ceil",)),
+        _whole_part("trunc", algebra.truncated, torch=("trunc",), python=("trunc", "int")),
         _whole_part("rint", algebra.rounded_to_whole, torch=("round",), jax=("round",)),
         _whole_part("sign", algebra.sign_of, torch=("sign", "sgn"), jax=("sign",)),
         _whole_part("heaviside", algebra.heaviside, torch=("heaviside",)),
@@ -370,6 +411,11 @@ def whole_part(name: str, element: Symbolic, place: str = "") -> Any:
     return Deferred(drawn) if algebra.whole_parts_are_few(element) else applied(name, element)
 
 
+def towards_zero(element: Symbolic, place: str = "") -> Any:
+    """Return the whole part of a random number as a conversion to whole numbers gives it."""
+    return whole_part("trunc", element, place)
+
+
 def applied_to_many(name: str, *operands: Any) -> Many:
     """Return what an operation of the table gives of arrays, one of which at least is a ``Many``.
 
@@ -390,6 +436,23 @@ def _spread(operand: Any, shape: tuple[int, ...]) -> Any:
     return np.asarray(operand, dtype=np.float64)
 
 
+class Operations:
+    """The operations of the table as functions by their names: ``x.add(left, right)``."""
+
+    def __init__(self, apply: Rule) -> None:
+        """``apply(name, *operands)`` computes one of them."""
+        self._apply = apply
+
+    def __getattr__(self, name: str) -> Rule:
+        if name not in ELEMENTWISE:
+            raise AttributeError(name)
+        return partial(self._apply, name)
+
+
+OF_SCALARS, OF_VECTORS = Operations(applied), Operations(applied_to_many)
+"""Of numbers and random numbers, and of noise vectors."""
+
+
 # Comparisons
 
 
@@ -398,11 +461,30 @@ def answered(name: str, *operands: Any, place: str = "") -> bool:
 
     ``place`` is the comparing line, by default the current one.
     """
-    if any(isinstance(operand, SYMBOLIC) for operand in operands):
+    if any_symbolic(operands):
         given = (each if isinstance(each, SYMBOLIC) else float(each) for each in operands)
         return bool(COMPARISONS[name].scalar(*given, place=place))  # type: ignore[operator]  # none is blank
-    with np.errstate(all="ignore"):
-        return bool(getattr(np, name)(*map(np.float64, operands)))
+    return bool((COMPARISONS[name].numbers or getattr(np, name))(*operands))
+
+
+def compared(name: str, left: Any, right: Any, place: str) -> Any:
+    """Return the answer of a comparison of two elements, which is given when it is read."""
+    if not (is_open(left) or is_open(right)):
+        return int(answered(name, known(left), known(right)))
+    smaller, or_equal = _SMALLER.get(name, (0, False))
+    small, larger = (left, right)[:: -1 if smaller else 1]
+    if name in _SMALLER and isinstance(small, Count) and not is_open(larger):
+        return Truth(lambda: int(small.below(_next_whole(known(larger)) if or_equal else known(larger))))
+    return Truth(lambda: int(answered(name, number(left), number(right), place=place)))
+
+
+_SMALLER = {"less": (0, False), "less_equal": (0, True), "greater": (1, False), "greater_equal": (1, True)}
+"""Which of the two is to be the smaller one, and whether they may be equal."""
+
+
+def _next_whole(bound: Any) -> Any:
+    """Return the bound that a count is below if it is at most ``bound``."""
+    return math.floor(bound) + 1 if math.isfinite(bound) else bound
 
 
 def result(name: str, *operands: Any) -> Any:
@@ -489,7 +571,15 @@ def _parts(value: Symbolic) -> tuple[Continuous | Joined | float, ...]:
 
 def _compare(name: str, rule: Callable[..., Any], vector: Blank | Callable[..., Any], **more: Any) -> Primitive:
     """Return the row of a comparison of two numbers."""
-    return Primitive(name, Family.COMPARISON, rule, vector, getattr(np, name), Result.BOOLS, **more)
+    numbers = getattr(operator, more["python"][0])
+    return Primitive(name, Family.COMPARISON, rule, vector, getattr(np, name), Result.BOOLS, numbers=numbers, **more)
+
+
+def _crossed(
+    values: list[Continuous], bounds: Any, shape: tuple[int, ...], *, greater: bool, on_the_left: bool
+) -> Crossing:
+    """Return the comparison of one number for each row with very many bounds."""
+    return crossing(values, bounds, shape, above=greater == on_the_left)
 
 
 def _ask(name: str, rule: Callable[..., Any], **more: Any) -> Primitive:
@@ -498,14 +588,15 @@ def _ask(name: str, rule: Callable[..., Any], **more: Any) -> Primitive:
 
 
 _ONE_BY_ONE = Blank("the answer is drawn for each element of a noise vector")
+_BELOW, _ABOVE = partial(_crossed, greater=False), partial(_crossed, greater=True)
 COMPARISONS = table(
     (
-        _compare("less", _less, crossing, torch=("lt",), jax=("lt", "lt_to"), python=("lt",)),
-        _compare("less_equal", partial(_less, or_equal=True), crossing,
+        _compare("less", _less, _BELOW, torch=("lt",), jax=("lt", "lt_to"), python=("lt",)),
+        _compare("less_equal", partial(_less, or_equal=True), _BELOW,
                  torch=("le",), jax=("le", "le_to"), python=("le",)),
-        _compare("greater", lambda left, right, place: _less(right, left, place=place), crossing,
+        _compare("greater", lambda left, right, place: _less(right, left, place=place), _ABOVE,
                  torch=("gt",), jax=("gt",), python=("gt",)),
-        _compare("greater_equal", lambda left, right, place: _less(right, left, place=place, or_equal=True), crossing,
+        _compare("greater_equal", lambda left, right, place: _less(right, left, place=place, or_equal=True), _ABOVE,
                  torch=("ge",), jax=("ge",), python=("ge",)),
         _compare("equal", _equal, _ONE_BY_ONE, torch=("eq",), jax=("eq", "eq_to"), python=("eq",)),
         _compare("not_equal", lambda left, right, place: not _equal(left, right, place=place), _ONE_BY_ONE,
@@ -522,24 +613,174 @@ COMPARISONS = table(
 """By name. The vector rule of a comparison is that of one number with very many bounds."""
 
 
+# Rows of elements
+
+_NO_VECTOR = Blank("an element of a noise vector has no outcome")
+_NO_NUMBERS = Blank("it computes nothing")
+
+
+def _logic(name: str, rule: Rule, **more: Any) -> Primitive:
+    """Return the row of an operation on bools."""
+    return Primitive(name, Family.LOGIC, rule, _NO_VECTOR, getattr(np, name), Result.BOOLS, **more)
+
+
+def _folding(name: str, pair: str, of_counts: type[Count | Product], vector: Rule | Blank, **more: Any) -> Primitive:
+    """Return the row of a reduction that an operation on two numbers makes."""
+    rule = partial(rows.folded, partial(applied, pair), getattr(np, name), of_counts)
+    return Primitive(name, Family.REDUCTION, rule, vector, getattr(np, name), **more)
+
+
+def _extreme(name: str, *, largest: bool, **more: Any) -> Primitive:
+    """Return the row of the largest or smallest of a row of elements."""
+    rule, vector = partial(rows.extreme, largest=largest), partial(contests, largest=largest)
+    return Primitive(name, Family.EXTREME, rule, vector, getattr(np, name), **more)
+
+
+def _place(name: str, *, largest: bool, **more: Any) -> Primitive:
+    """Return the row of the place of the largest or smallest."""
+    rule, vector = partial(rows.place_of_extreme, largest=largest), partial(contests, largest=largest)
+    return Primitive(name, Family.EXTREME, rule, vector, getattr(np, name), Result.PLACES, **more)
+
+
+def _scan(name: str, of: Primitive, numbers: Rule, **more: Any) -> Primitive:
+    """Return the row of the reductions of all beginnings of a row."""
+    vector = Blank("each beginning of a noise vector is another noise vector")
+    return Primitive(name, Family.SCAN, of.scalar, vector, numbers, **more)
+
+
+def _in_order(
+    row: list[Any], ask: rows.Ask, argument: int | None, *, ranks: Rule, largest: bool = False, stable: bool = False
+) -> tuple[list[Any], list[Any]]:
+    return rows.ordered(row, ask, ranks(len(row), argument), largest=largest, stable=stable)
+
+
+def _ordering(name: str, ranks: Rule, vector: Rule | Blank = _NO_VECTOR, **more: Any) -> Primitive:
+    """Return the row of an operation that gives values at ``ranks(length, argument)`` of a row, or their places."""
+    return Primitive(name, Family.ORDERING, partial(_in_order, ranks=ranks), vector, _NO_NUMBERS, **more)
+
+
+_ORDERS_ONE_BY_ONE = Blank("the order of a noise vector is drawn for each element, but for the first one")
+_SUM = _folding("sum", "add", Count, totals, torch=("sum",), jax=("reduce_sum",))
+_PRODUCT = _folding("prod", "multiply", Product, Blank("noise vectors are multiplied"),
+                    torch=("prod",), jax=("reduce_prod",))  # fmt: skip
+_LARGEST = _extreme("max", largest=True, torch=("max",))
+_SMALLEST = _extreme("min", largest=False, torch=("min",))
+ROWS = table(
+    (
+        Primitive("where", Family.CHOICE, rows.choice, joined, np.where, torch=("where",), jax=("select_n",)),
+        _logic("bitwise_and", rows.both, torch=("bitwise_and", "logical_and"), jax=("and",)),
+        _logic("bitwise_or", rows.either, torch=("bitwise_or", "logical_or"), jax=("or",)),
+        _logic("bitwise_xor", rows.one_of_two, torch=("bitwise_xor", "logical_xor"), jax=("xor",)),
+        Primitive("invert", Family.LOGIC, rows.turned, Crossing.turned, np.invert, Result.BOOLS,
+                  torch=("bitwise_not", "logical_not"), jax=("not",)),
+    ),
+    (
+        _SUM,
+        _PRODUCT,
+        Primitive("any", Family.REDUCTION, rows.some, _NO_VECTOR, np.any, Result.BOOLS,
+                  torch=("any",), jax=("reduce_or",)),
+        Primitive("all", Family.REDUCTION, rows.every, _NO_VECTOR, np.all, Result.BOOLS,
+                  torch=("all",), jax=("reduce_and",)),
+        _LARGEST,
+        _SMALLEST,
+        _extreme("amax", largest=True, torch=("amax",), jax=("reduce_max",)),
+        _extreme("amin", largest=False, torch=("amin",), jax=("reduce_min",)),
+        _place("argmax", largest=True, torch=("argmax",), jax=("argmax",)),
+        _place("argmin", largest=False, torch=("argmin",), jax=("argmin",)),
+        _scan("cumsum", _SUM, np.cumsum, torch=("cumsum",), jax=("cumsum",)),
+        _scan("cumprod", _PRODUCT, np.cumprod, torch=("cumprod",), jax=("cumprod",)),
+        _scan("cummax", _LARGEST, np.maximum.accumulate, torch=("cummax",), jax=("cummax",)),
+        _scan("cummin", _SMALLEST, np.minimum.accumulate, torch=("cummin",), jax=("cummin",)),
+    ),
+    (
+        Primitive("softmax", Family.ORDER_ALONE, rows.in_one_way, _ORDERS_ONE_BY_ONE, _ROUNDS,
+                  torch=("_softmax", "_log_softmax")),
+        _ordering("sort", rows.all_ranks, torch=("sort",), jax=("sort",)),
+        _ordering("argsort", rows.all_ranks, torch=("argsort",)),
+        _ordering("topk", rows.first_ranks, contests, torch=("topk",), jax=("top_k",)),
+        _ordering("kthvalue", rows.one_rank, torch=("kthvalue",)),
+        _ordering("median", rows.middle_rank, torch=("median", "nanmedian")),
+        Primitive("searchsorted", Family.LOOKUP, rows.looked_up, lookup, np.searchsorted, Result.PLACES,
+                  torch=("searchsorted", "bucketize")),
+    ),
+)  # fmt: skip
+"""By name. The scalar rule takes a row of elements; the vector rule all rows of a noise vector."""
+
+
+# Movement
+
+
+def _movement(name: str, family: Family = Family.VIEW, **more: Any) -> Primitive:
+    """Return the row of an operation that computes nothing: the library itself moves the positions of elements."""
+    return Primitive(name, family, rows.moved, Many.taken, _NO_NUMBERS, **more)
+
+
+_BESIDE_OTHERS = Blank("noise vectors and other numbers have no common chain")
+MOVEMENT = table(
+    (
+        _movement("reshape", torch=("view", "_unsafe_view", "reshape"), jax=("reshape",)),
+        _movement("expand_dims", torch=("unsqueeze",), jax=("expand_dims",)),
+        _movement("squeeze", torch=("squeeze",), jax=("squeeze",)),
+        _movement("broadcast_to", torch=("expand",), jax=("broadcast_in_dim", "broadcast")),
+        _movement("transpose", torch=("t", "transpose", "permute"), jax=("transpose",)),
+        _movement("slice", torch=("slice", "select"), jax=("slice", "dynamic_slice")),
+        _movement("split", torch=("split", "unbind"), jax=("split", "unstack")),
+        _movement("sliding_window_view", torch=("unfold",)),
+        _movement("diagonal", torch=("diagonal",)),
+        _movement("view", torch=("alias", "detach")),
+    ),
+    (
+        _movement("take", Family.SELECTION, torch=("take", "index", "index_select", "masked_select")),
+        _movement("take_along_axis", Family.SELECTION, torch=("gather",), jax=("gather",)),
+        _movement("flip", Family.SELECTION, torch=("flip",), jax=("rev",)),
+        _movement("roll", Family.SELECTION, torch=("roll",)),
+        _movement("repeat", Family.SELECTION, torch=("repeat_interleave",)),
+        _movement("tile", Family.SELECTION, torch=("repeat", "tile")),
+        *(Primitive(name, Family.INSERTION, rows.moved, _BESIDE_OTHERS, _NO_NUMBERS, torch=(in_torch,), jax=in_jax)
+          for name, in_torch, in_jax in (
+              ("put", "index_put", ()), ("put_along_axis", "scatter", ("scatter",)), ("index_copy", "index_copy", ()),
+              ("place", "masked_scatter", ()), ("select_scatter", "select_scatter", ()),
+              ("slice_scatter", "slice_scatter", ("dynamic_update_slice",)))),
+        Primitive("pad", Family.PADDING, rows.moved, _BESIDE_OTHERS, _NO_NUMBERS,
+                  torch=("constant_pad_nd",), jax=("pad",)),
+        Primitive("concatenate", Family.JOINING, np.concatenate, joined, _NO_NUMBERS,
+                  torch=("cat",), jax=("concatenate",)),
+        Primitive("stack", Family.JOINING, np.stack, joined, _NO_NUMBERS, torch=("stack",), jax=("stack",)),
+        _movement("copy", Family.COPY, torch=("clone", "contiguous", "lift_fresh"),
+                  jax=("copy", "copy_p", "device_put", "sharding_constraint", "reduce_precision",
+                       "optimization_barrier", "stage", "real", "reshard", "layout_constraint")),
+        _movement("zeros_like", Family.SHAPE, torch=("zeros_like", "new_zeros")),
+        _movement("ones_like", Family.SHAPE, torch=("ones_like", "new_ones")),
+        _movement("empty_like", Family.SHAPE, torch=("empty_like", "new_empty")),
+        _movement("full_like", Family.SHAPE, torch=("full_like", "new_full")),
+    ),
+)  # fmt: skip
+"""By name."""
+
+
 # The table
 
-PRIMITIVES = table(ELEMENTWISE.values(), COMPARISONS.values())
+PRIMITIVES = table(ELEMENTWISE.values(), COMPARISONS.values(), ROWS.values(), MOVEMENT.values())
 """By name. Registering a name twice is an error."""
 OF_TORCH, OF_JAX, OF_MATH, OF_PYTHON = (spelled(PRIMITIVES, each) for each in ("torch", "jax", "math", "python"))
 
 
-def names_of(rows: dict[str, Primitive], *families: Family) -> dict[str, str]:
-    """Return the rows of some families by their names in a library: name there -> name here."""
-    return {name: row.name for name, row in rows.items() if row.family in families}
+def names_of(named: dict[str, Primitive], *families: Family) -> dict[str, str]:
+    """Return the named of some families by their names in a library: name there -> name here."""
+    return {name: row.name for name, row in named.items() if row.family in families}
 
 
-def rules_of(rows: dict[str, Primitive], column: str) -> dict[str, Rule]:
-    """Return the rules of a column by the names of a library, of the rows that have one."""
-    cells = {name: getattr(row, column) for name, row in rows.items()}
+def rules_of(named: dict[str, Primitive], column: str) -> dict[str, Rule]:
+    """Return the rules of a column by the names of a library, of the named that have one."""
+    cells = {name: getattr(row, column) for name, row in named.items()}
     return {name: cell for name, cell in cells.items() if not isinstance(cell, Blank)}
 
 
-def names_with(rows: dict[str, Primitive], column: str) -> dict[str, str]:
-    """Return the rows that have a rule in a column by their names in a library."""
-    return {name: row.name for name, row in rows.items() if not isinstance(getattr(row, column), Blank)}
+def names_with(named: dict[str, Primitive], column: str) -> dict[str, str]:
+    """Return the named that have a rule in a column by their names in a library."""
+    return {name: row.name for name, row in named.items() if not isinstance(getattr(row, column), Blank)}
+
+
+def with_rule(named: dict[str, Primitive], column: str) -> dict[str, Primitive]:
+    """Return the rows that have a rule in a column, by the names of a library."""
+    return {name: row for name, row in named.items() if not isinstance(getattr(row, column), Blank)}

@@ -536,7 +536,7 @@ def _contest(scores: Sequence[Any], number: int, place: str) -> _Contest:
 def _order(scores: Sequence[Any], number: int, place: str, *, first_of_ties: bool) -> list[int]:
     """Return the indices of the largest ``number`` of scores, in order."""
     race, racing, plain = _contest(scores, number, place)
-    drawn = _Drawn(racing)
+    drawn = _Contestants(racing)
     if plain:
         result = _by_order(drawn, race, number, scores)
     else:
@@ -546,7 +546,7 @@ def _order(scores: Sequence[Any], number: int, place: str, *, first_of_ties: boo
     return result if len(result) == number else _and_numbers(scores, result, number)
 
 
-class _Drawn(NamedTuple):
+class _Contestants(NamedTuple):
     """The participants of a race: index, uniform and clock of each. It draws the undecided part of their order."""
 
     racing: Sequence[tuple[int, Uniform, Clock]]
@@ -561,7 +561,7 @@ class _Drawn(NamedTuple):
         return uniform.draws.categorical(pmf, ("race", *uniform.known.site, uniform.known.asked))
 
 
-def _by_order(drawn: _Drawn, race: Race, number: int, scores: Sequence[Any]) -> list[int]:
+def _by_order(drawn: _Contestants, race: Race, number: int, scores: Sequence[Any]) -> list[int]:
     """Return the indices of the first ``number`` to ring, or of the last ones."""
     for _, uniform, clock in drawn.racing:
         if uniform.known.runner is None:
@@ -583,7 +583,9 @@ def _by_order(drawn: _Drawn, race: Race, number: int, scores: Sequence[Any]) -> 
     return result if first else result[::-1][:number]
 
 
-def _reweighted(drawn: _Drawn, runners: list[Runner], rates: list[float], scores: Sequence[Any], *, once: bool) -> int:
+def _reweighted(
+    drawn: _Contestants, runners: list[Runner], rates: list[float], scores: Sequence[Any], *, once: bool
+) -> int:
     """Return the index of the first clock in a second race at other ``rates``, after which the noise is used up.
 
     Raises ``NeedsValue`` unless only the first clock is requested, ``once``, and the race before decided no more than

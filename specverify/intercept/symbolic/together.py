@@ -22,6 +22,7 @@ carried. For one product of n numbers it is ``c (1 + L + ... + L^(n-1) / (n-1)!)
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from decimal import Context, Decimal, localcontext
 from functools import lru_cache
@@ -31,8 +32,13 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 
 from specverify.intercept.cpython.patches import factorial, inf, log, prod
-from specverify.intercept.symbolic.steps import MIRRORED, RULES, STEPPED, MonotoneStep, carried_back
+from specverify.intercept.symbolic.steps import EXP, LOG, MIRRORED, RULES, STEPPED, MonotoneStep, carried_back
 from specverify.laws.rounding import FLOAT32, LARGEST
+
+ADD, MULTIPLY, MAXIMUM = "add", "multiply", "maximum"
+"""What joins two random numbers, by the names of the table of primitives."""
+VALUE_OF: dict[str, Callable[[float, float], float]] = {ADD: operator.add, MULTIPLY: operator.mul, MAXIMUM: max}
+"""What each of them makes of two numbers."""
 
 # Enclosures
 
@@ -118,7 +124,7 @@ def _larger(one: Enclosed, other: Enclosed) -> Enclosed:
     return Enclosed(value, (next(slopes), next(slopes)))
 
 
-_COMBINED = {"add": _sum, "multiply": _product, "maximum": _larger}
+_COMBINED = {ADD: _sum, MULTIPLY: _product, MAXIMUM: _larger}
 
 
 # Steps of one
@@ -135,7 +141,7 @@ def _stepped(of: Enclosed, step: MonotoneStep) -> Enclosed:
     if step.name == "times":
         ends = (low * step.number, high * step.number)[:: 1 if step.number > 0 else -1]
         return Enclosed(_outwards(*ends), _multiplied(of.slopes, (np.full_like(low, step.number),) * 2))
-    if step.name in {"log", "power"}:  # of what is positive: an end below 0 was rounded outwards
+    if step.name in {LOG.name, "power"}:  # of what is positive: an end below 0 was rounded outwards
         of = Enclosed((np.maximum(low, 0.0), np.maximum(high, 0.0)), of.slopes)
         low, high = of.value
     value, growth = _smooth(step, low, high)
@@ -147,9 +153,9 @@ def _smooth(step: MonotoneStep, low: Any, high: Any) -> tuple[Ends, Ends]:
     if step.name in RULES:
         rule = RULES[step.name]
         return (rule.of(low), rule.of(high)), rule.slopes(low, high)
-    if step.name == "log":
+    if step.name == LOG.name:
         return (np.log(low), np.log(high)), (1 / high, 1 / low)
-    if step.name == "exp":
+    if step.name == EXP.name:
         ends = np.exp(low), np.exp(high)
         return ends, ends
     first, last = (np.power(low, step.number), np.power(high, step.number))[:: 1 if step.number > 0 else -1]
@@ -391,7 +397,7 @@ class Window(NamedTuple):
     high: float
 
 
-class _Piece(NamedTuple):
+class _Segment(NamedTuple):
     start: Decimal
     polynomial: Polynomial
     """Of what has passed since the start."""
@@ -451,7 +457,7 @@ def _times(formula: Formula) -> _Times | None:
         flipped = formula.steps[:2] == MIRRORED
         result: _Times | None = _Times(frozenset({(formula.operands[0], flipped)}), 1.0, 0.0, exponential=True)
         steps = formula.steps[2:] if flipped else formula.steps
-    elif formula.name in {"add", "multiply"}:
+    elif formula.name in {ADD, MULTIPLY}:
         result, steps = _of_two(formula), formula.steps
     else:
         return None
@@ -471,7 +477,7 @@ def _never_reached(formula: Formula) -> bool:
 
 def _of_two(formula: Formula) -> _Times | None:
     one, other = map(_times, formula.operands)
-    exponential = formula.name == "multiply"
+    exponential = formula.name == MULTIPLY
     if one is None or other is None or one.rate != other.rate or one.numbers & other.numbers:
         return None
     if not one.exponential == other.exponential == exponential:
@@ -480,8 +486,8 @@ def _of_two(formula: Formula) -> _Times | None:
 
 
 def _has_steps(of: _Times, name: str, number: float) -> _Times | None:
-    if name in {"log", "exp"}:
-        return of._replace(exponential=name == "exp") if of.exponential == (name == "log") else None
+    if name in {LOG.name, EXP.name}:
+        return of._replace(exponential=name == EXP.name) if of.exponential == (name == LOG.name) else None
     if name == "plus":
         return None if of.exponential else of._replace(constant=of.constant + number)
     if name == "times" and of.exponential:
@@ -498,11 +504,11 @@ def _has_steps(of: _Times, name: str, number: float) -> _Times | None:
 def probability(of: tuple[Window, ...]) -> Decimal:
     """Return the probability that every time lies in its window."""
     with localcontext(DIGITS):
-        density = [_Piece(Decimal(0), [])]
+        density = [_Segment(Decimal(0), [])]
         for place, window in enumerate(of):
             more = window.number
             if place == 0:
-                density, more = [_Piece(Decimal(0), [Decimal(1)])], more - 1
+                density, more = [_Segment(Decimal(0), [Decimal(1)])], more - 1
             for _ in range(more):
                 density = _integral(density)
             density = _within(density, window)
@@ -511,22 +517,22 @@ def probability(of: tuple[Window, ...]) -> Decimal:
         return sum((_mass(piece, end) for piece, end in _with_ends(density)), Decimal(0))
 
 
-def _with_ends(pieces: list[_Piece]) -> list[tuple[_Piece, Decimal | None]]:
+def _with_ends(pieces: list[_Segment]) -> list[tuple[_Segment, Decimal | None]]:
     """Return pieces with the start of the next one, None after the last."""
     return list(zip(pieces, [*(piece.start for piece in pieces[1:]), None], strict=True))
 
 
-def _integral(pieces: list[_Piece]) -> list[_Piece]:
+def _integral(pieces: list[_Segment]) -> list[_Segment]:
     """Return the integral up to every time."""
     result, total = [], Decimal(0)
     for piece, end in _with_ends(pieces):
-        result.append(_Piece(piece.start, [total, *(c / (k + 1) for k, c in enumerate(piece.polynomial))]))
+        result.append(_Segment(piece.start, [total, *(c / (k + 1) for k, c in enumerate(piece.polynomial))]))
         if end is not None:
             total = _value(result[-1].polynomial, end - piece.start)
     return result
 
 
-def _within(pieces: list[_Piece], window: Window) -> list[_Piece]:
+def _within(pieces: list[_Segment], window: Window) -> list[_Segment]:
     """Return the part of pieces inside a window, 0 after it; none for an empty window."""
     if window.low >= window.high:
         return []
@@ -535,11 +541,11 @@ def _within(pieces: list[_Piece], window: Window) -> list[_Piece]:
     for piece, end in _with_ends(pieces):
         if (end is None or end > low) and (high is None or piece.start < high):
             start = max(low, piece.start)
-            result.append(_Piece(start, _moved(piece.polynomial, start - piece.start)))
-    return result if high is None else [*result, _Piece(high, [])]
+            result.append(_Segment(start, _moved(piece.polynomial, start - piece.start)))
+    return result if high is None else [*result, _Segment(high, [])]
 
 
-def _mass(piece: _Piece, end: Decimal | None) -> Decimal:
+def _mass(piece: _Segment, end: Decimal | None) -> Decimal:
     """Return the integral of a piece times ``exp(-s)``, by the sum of all its derivatives."""
     derivatives = [piece.polynomial]
     while derivatives[-1]:
@@ -574,7 +580,7 @@ NEVER = 2.0**-54
 """Less probability than a uniform of float64 can show."""
 
 
-class Known(Protocol):
+class Constrained(Protocol):
     """The constraints on a uniform number."""
 
     low: float
@@ -585,11 +591,11 @@ class Known(Protocol):
 class Quantity(Protocol):
     """A function of uniform numbers."""
 
-    def formula(self, place_of: Callable[[Known], int]) -> Formula:
+    def formula(self, place_of: Callable[[Constrained], int]) -> Formula:
         """Return it in terms of the places of its uniform numbers."""
 
 
-class Answer(NamedTuple):
+class JointAnswer(NamedTuple):
     """What was found of a quantity: that it is below a bound, or is not."""
 
     of: Quantity
@@ -607,7 +613,7 @@ class Answer(NamedTuple):
 class Together:
     """Uniform numbers, and the answers that they have given together. Their own answers are in their intervals."""
 
-    def __init__(self, members: Sequence[Known], answers: Sequence[Answer] = ()) -> None:
+    def __init__(self, members: Sequence[Constrained], answers: Sequence[JointAnswer] = ()) -> None:
         """``answers`` are of quantities made of ``members`` alone."""
         self.members, self.answers = list(members), list(answers)
 
@@ -618,14 +624,14 @@ class Together:
             return Chance(float(implied[0]))
         places = {id(known): place for place, known in enumerate(self.members)}
 
-        def fact(answer: Answer) -> Fact:
+        def fact(answer: JointAnswer) -> Fact:
             formula = answer.of.formula(lambda known: places[id(known)])
             return Fact(formula, answer.bound, answer.or_equal, answer.true)
 
         ends = tuple((known.low, known.high) for known in self.members)
-        return _chance(ends, tuple(map(fact, self.answers)), fact(Answer(of, bound, or_equal, true=True)))
+        return _chance(ends, tuple(map(fact, self.answers)), fact(JointAnswer(of, bound, or_equal, true=True)))
 
-    def learn(self, answer: Answer) -> None:
+    def learn(self, answer: JointAnswer) -> None:
         """Add an answer as a constraint; its members are constrained jointly from now on."""
         self.answers.append(answer)
         for known in self.members:
@@ -640,7 +646,7 @@ class Chance(NamedTuple):
     refusal: str = ""
 
 
-def among(found: Sequence[Known]) -> Together:
+def among(found: Sequence[Constrained]) -> Together:
     """Return the uniform numbers, and all of which something is known together with them."""
     groups = list(dict.fromkeys(known.together or Together([known]) for known in found))
     return Together(

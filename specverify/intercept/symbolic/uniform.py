@@ -349,7 +349,7 @@ class Uniform:
     def _below_together(self, together: Together, bound: float, place: str) -> bool:
         chance = together.chance(self, bound, or_equal=False)
         drawn = 0 < chance.middle < 1
-        refusal = chance.refusal or audit.asked_together((self.draw.name,), (), others=True, drawn=drawn, where=place)
+        refusal = chance.refusal or audit.asked_together((self.draw.name,), (), others=True, drawn=drawn, place=place)
         if refusal:
             raise NeedsValue("compared-in-two-ways", refusal)
         rounding.known_within(chance.within)

@@ -17,7 +17,7 @@ import numpy as np
 from specverify.intercept.audit import Draw, Raced
 from specverify.intercept.refusals import NeedsValue, RuleDeclined
 from specverify.intercept.symbolic.continuous import Continuous
-from specverify.intercept.symbolic.steps import RULES, MonotoneStep, pushed
+from specverify.intercept.symbolic.steps import EXP, LOG, RULES, MonotoneStep, pushed
 from specverify.intercept.symbolic.uniform import Known, Uniform, look
 from specverify.laws.rounding import FLOAT64
 from specverify.reference import Draws, Site
@@ -39,7 +39,7 @@ class Steps(NamedTuple):
     """A float, or an array of one for each element."""
 
 
-LOGS, EXPS = Steps("log"), Steps("exp")
+LOGS, EXPS = Steps(LOG.name), Steps(EXP.name)
 
 
 NEUTRAL = {"times": 1.0, "power": 1.0}
@@ -53,9 +53,9 @@ def of(step: Steps, values: Any) -> Any:
         return values + step.number
     if step.name == "times":
         return np.where(values == 0, 0.0, values * step.number)
-    if step.name == "log":
+    if step.name == LOG.name:
         return np.where(values > 0, np.log(np.maximum(values, 0.0)), -np.inf)
-    if step.name == "exp":
+    if step.name == EXP.name:
         return np.exp(values)
     if step.name in RULES:
         return RULES[step.name].of(values)
@@ -69,11 +69,13 @@ def back(step: Steps, bounds: Any) -> Any:
         return bounds - step.number
     if step.name == "times":
         return bounds / step.number
-    if step.name == "log":
+    if step.name == LOG.name:
         return of(EXPS, bounds)
     if step.name in RULES:
         return RULES[step.name].inverse(bounds)
-    return of(LOGS, bounds) if step.name == "exp" else of(step._replace(number=1.0 / np.asarray(step.number)), bounds)
+    return (
+        of(LOGS, bounds) if step.name == EXP.name else of(step._replace(number=1.0 / np.asarray(step.number)), bounds)
+    )
 
 
 def grows(step: Steps) -> bool:
@@ -104,23 +106,23 @@ def chained(steps: tuple[Steps, ...], step: Steps) -> tuple[Steps, ...]:
 
 
 def _stays(rest: tuple[Steps, ...], last: Steps, step: Steps) -> bool:
-    if step.name == "exp" and last.name in {"times", "plus"}:
+    if step.name == EXP.name and last.name in {"times", "plus"}:
         return rest[-1:] != (LOGS,) if last.name == "times" else bool(np.any(np.abs(last.number) > _LARGEST_LOGARITHM))
-    return last.name == "times" and step.name in {"log", "power"} and bool(np.all(np.asarray(last.number) == -1))
+    return last.name == "times" and step.name in {LOG.name, "power"} and bool(np.all(np.asarray(last.number) == -1))
 
 
 _RULES: dict[tuple[str, str], Callable[[Any, Steps], tuple[Steps, ...]]] = {
-    ("log", "exp"): lambda number, step: (),
-    ("exp", "log"): lambda number, step: (),
+    (LOG.name, EXP.name): lambda number, step: (),
+    (EXP.name, LOG.name): lambda number, step: (),
     ("plus", "plus"): lambda number, step: (Steps("plus", number + step.number),),
     ("times", "times"): lambda number, step: (Steps("times", number * step.number),),
     ("power", "power"): lambda number, step: (Steps("power", number * step.number),),
     ("plus", "times"): lambda number, step: (step, Steps("plus", number * step.number)),
-    ("plus", "exp"): lambda number, step: (step, Steps("times", np.exp(number))),
-    ("times", "exp"): lambda number, step: (step, Steps("power", number)),
-    ("exp", "power"): lambda number, step: (Steps("times", step.number), EXPS),
-    ("power", "log"): lambda number, step: (step, Steps("times", number)),
-    ("times", "log"): lambda number, step: (
+    ("plus", EXP.name): lambda number, step: (step, Steps("times", np.exp(number))),
+    ("times", EXP.name): lambda number, step: (step, Steps("power", number)),
+    (EXP.name, "power"): lambda number, step: (Steps("times", step.number), EXPS),
+    ("power", LOG.name): lambda number, step: (step, Steps("times", number)),
+    ("times", LOG.name): lambda number, step: (
         Steps("times", np.sign(number)),
         step,
         Steps("plus", np.log(np.abs(number))),
@@ -154,7 +156,7 @@ class NoiseBlock:
     def uniform(self, place: int) -> Uniform:
         """Return one of them."""
         site = (*self.site, place)
-        return Uniform(self.draws, site, _Place(site, self, place))
+        return Uniform(self.draws, site, _DrawInBlock(site, self, place))
 
 
 class _KnownOfBlock:
@@ -168,7 +170,7 @@ class _KnownOfBlock:
         """Of those that were taken out."""
 
 
-class _Place(Draw):
+class _DrawInBlock(Draw):
     """The draw of one number of a block."""
 
     __slots__ = ("block", "number")

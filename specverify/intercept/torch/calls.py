@@ -132,7 +132,7 @@ _TAKES_OUT: dict[Any, Callable[..., Any]] = {
 _WRITES = {torch.Tensor.__setitem__, torch.Tensor.copy_}
 
 
-class _Answers(TorchFunctionMode):
+class _AnsweringMode(TorchFunctionMode):
     """Answers random calls; everything else runs unchanged."""
 
     def __init__(self, run: TorchDraws) -> None:
@@ -293,7 +293,7 @@ def answered_by(draws: Draws, forced_uniform: Forced = None) -> Iterator[TorchFu
     draws at which a token of probability 0 gets out. Yields what another thread enters to be answered too.
     """
     run = TorchDraws(draws, forced_uniform)
-    mode = _Answers(run)
+    mode = _AnsweringMode(run)
     try:
         with run.streams.restored(), arrays_taken(), as_written(), mode:
             yield mode

@@ -9,33 +9,34 @@ earlier than the token itself.
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Sequence
-from functools import partial, reduce
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 
 from specverify.intercept import audit
-from specverify.intercept.cpython.patches import broadcast_arrays, empty, expand_dims, moveaxis
 from specverify.intercept.refusals import Declined, is_declined
+from specverify.intercept.symbolic import rows
 from specverify.intercept.symbolic.algebra import narrowed
 from specverify.intercept.symbolic.continuous import SYMBOLIC
-from specverify.intercept.symbolic.deferred import Choice, Chosen, Count, Deferred, Product, is_open, known, single
+from specverify.intercept.symbolic.deferred import Chosen, Deferred, Truth, is_open, known, number
 from specverify.intercept.symbolic.large import at_large_now
 from specverify.intercept.symbolic.primitives import (
     OF_TORCH,
     PRIMITIVES,
     Family,
     Result,
-    Rounding,
+    RoundedParts,
     answered,
     applied,
+    compared,
     names_of,
     names_with,
     whole_part,
 )
+from specverify.intercept.symbolic.together import ADD, MULTIPLY
 from specverify.intercept.torch.tensors import SymbolicTensor, elements_of, holds, lazy_like, only_source
 from specverify.intercept.torch.views import converted
 from specverify.laws import rounding
@@ -46,7 +47,7 @@ from specverify.laws import rounding
 _ROUNDED_ONCE = {
     name
     for row in PRIMITIVES.values()
-    if row.rounding is Rounding.RESULT
+    if row.rounding is RoundedParts.RESULT
     for name in (row.name, *row.torch, *row.python, "true_divide")
 }
 """What torch computes in float32 of a row of 16 bits and a single number, and rounds when it is done."""
@@ -98,15 +99,7 @@ _NO_BOOLS = Declined("an operation on bools is given other numbers")
 
 def each(function: Callable[..., Any], *operands: Any) -> np.ndarray[Any, Any]:
     """Return what a function gives of the elements of operands, broadcast."""
-    arrays = [elements_of(operand) for operand in operands]
-    if not any(array.ndim for array in arrays):
-        return single(function(*(array.item() for array in arrays)))
-    alike = arrays if len({array.shape for array in arrays}) == 1 else broadcast_arrays(*arrays)
-    result = empty(alike[0].shape, dtype=object)
-    flat = result.reshape(-1)  # the same memory
-    for place, elements in enumerate(zip(*(array.flat for array in alike), strict=True)):
-        flat[place] = function(*elements)
-    return result
+    return rows.each(function, *map(elements_of, operands))
 
 
 def hang_on_draws(*operands: Any) -> bool:
@@ -119,11 +112,6 @@ def template(*operands: Any) -> Any:
     return next(operand for operand in operands if isinstance(operand, SymbolicTensor))
 
 
-def number(element: Any) -> Any:
-    """Return an element as an operand of ``algebra``: a random number unchanged, any other element forced."""
-    return element if isinstance(element, SYMBOLIC) else known(element)
-
-
 # The algebra of random numbers
 
 
@@ -131,7 +119,7 @@ def arithmetic(name: str) -> Handler:
     """Return the handler of an operation of ``ALGEBRA`` that makes random numbers of random numbers."""
 
     def handler(*operands: Any, alpha: Any = 1, rounding_mode: str | None = None, **more: Any) -> Any:
-        if not holds(SYMBOLIC, *operands) or (alpha != 1 and name not in {"add", "subtract"}):
+        if not holds(SYMBOLIC, *operands) or (alpha != 1 and name not in {ADD, "subtract"}):
             return Declined(f"there is no rule for {name} of outcomes, or for its factor alpha")
         if rounding_mode is not None:
             return whole_parts(rounding_mode)(arithmetic(name)(*operands))
@@ -180,64 +168,44 @@ def whole_parts(name: str) -> Handler:
     return handler
 
 
-def chosen(condition: Any, left: Any = None, right: Any = None) -> Any:
-    """Answer ``where`` with three arguments. The condition is forced only if it selects a random number."""
-    if left is None or hang_on_draws(condition, left, right):
-        return ONE_DRAW
-    dtype = result_type("where", left, right)
-    if holds(SYMBOLIC, left, right):
-        outcome = each(lambda first, one, other: one if known(first) else other, condition, left, right)
-    elif only_source((condition, left, right)) is not None:
-        return ONE_DRAW
-    else:
-        outcome = each(_choice, condition, left, right)
-    return lazy_like(template(condition, left, right), outcome, dtype)
+# Choices, comparisons and bools
 
 
-def _choice(condition: Any, left: Any, right: Any) -> Any:
-    if not is_open(condition):
-        return left if known(condition) else right
-    return Choice(condition, left, right)
+def choosing(name: str) -> Handler:
+    """Return the handler of a choice by a condition."""
+    rule: Any = PRIMITIVES[name].scalar
+
+    def handler(condition: Any, left: Any = None, right: Any = None) -> Any:
+        if left is None or hang_on_draws(condition, left, right):
+            return ONE_DRAW
+        if not holds(SYMBOLIC, left, right) and only_source((condition, left, right)) is not None:
+            return ONE_DRAW
+        dtype = result_type(name, left, right)
+        outcome = each(lambda which, one, other: rule(which, other, one), condition, left, right)
+        return lazy_like(template(condition, left, right), outcome, dtype)
+
+    return handler
 
 
-# Comparisons
-
-_RELATIONS = {"less": operator.lt, "less_equal": operator.le, "greater": operator.gt, "greater_equal": operator.ge,
-              "equal": operator.eq, "not_equal": operator.ne}  # fmt: skip
-
-_SMALLER = {"less": (0, False), "less_equal": (0, True), "greater": (1, False), "greater_equal": (1, True)}
-"""Which of the two is to be the smaller one, and whether they may be equal."""
-
-
-def compared(name: str) -> Handler:
-    """Return the handler of a comparison, by its name in ``YES_OR_NO``; it is answered when it is read."""
-    relation = _RELATIONS[name]
-
-    def compare(place: str, left: Any, right: Any) -> Any:
-        if isinstance(left, SYMBOLIC) or isinstance(right, SYMBOLIC):
-            return Deferred(lambda: int(answered(name, number(left), number(right), place=place)))
-        smaller, or_equal = _SMALLER.get(name, (0, False))
-        small, large = (left, right)[:: -1 if smaller else 1]
-        if name in _SMALLER and isinstance(small, Count) and not isinstance(large, Deferred):
-            return Deferred(lambda: int(small.below(large + or_equal)))
-        if isinstance(left, Deferred) or isinstance(right, Deferred):
-            return Deferred(lambda: int(relation(known(left), known(right))))
-        return int(relation(left, right))
+def comparing(name: str) -> Handler:
+    """Return the handler of a comparison, which is answered when it is read."""
 
     def handler(left: Any, right: Any) -> Any:
         if hang_on_draws(left, right) and only_source((left, right)) is not None:
             return ONE_DRAW
         left, right = in_one_dtype(left, right)
-        return lazy_like(template(left, right), each(partial(compare, audit.place()), left, right), torch.bool)
+        place = audit.place()
+        outcome = each(lambda one, other: compared(name, one, other, place), left, right)
+        return lazy_like(template(left, right), outcome, torch.bool)
 
     return handler
 
 
 def asked(name: str) -> Handler:
-    """Return the handler of a question, by its name in ``YES_OR_NO``, to one number."""
+    """Return the handler of a question to one number."""
 
     def ask(place: str, element: Any) -> Any:
-        return Deferred(lambda: int(answered(name, number(element), place=place)))
+        return Truth(lambda: int(answered(name, number(element), place=place)))
 
     def handler(tensor: Any) -> Any:
         if not holds(SYMBOLIC, tensor):
@@ -247,113 +215,19 @@ def asked(name: str) -> Handler:
     return handler
 
 
-def negated(tensor: Any) -> Any:
-    """Answer ``~`` of bools."""
-    if tensor.dtype is not torch.bool:
-        return _NO_BOOLS
-    return lazy_like(
-        tensor, each(lambda e: Deferred(lambda: int(not e.value())) if isinstance(e, Deferred) else int(not e), tensor)
-    )
+def of_bools(name: str) -> Handler:
+    """Return the handler of an operation on bools."""
+    row: Any = PRIMITIVES[name]
 
+    def one(*elements: Any) -> Any:
+        return row.scalar(*elements) if any(map(is_open, elements)) else int(row.outcome(*map(bool, elements)))
 
-def both(left: Any, right: Any) -> Any:
-    """Answer ``&`` of bools; the second is not forced if the first is False."""
-    if not _bools(left, right):
-        return _NO_BOOLS
-    return lazy_like(template(left, right), each(lambda a, b: Product((a, b)), left, right))
-
-
-def either(left: Any, right: Any) -> Any:
-    """Answer ``|`` of bools; the second is not forced if the first is True."""
-    if not _bools(left, right):
-        return _NO_BOOLS
-    outcome = each(lambda a, b: Deferred(lambda: int(bool(known(a)) or bool(known(b)))), left, right)
-    return lazy_like(template(left, right), outcome)
-
-
-def _bools(*operands: Any) -> bool:
-    return all(getattr(operand, "dtype", torch.bool) is torch.bool for operand in operands)
-
-
-# Reductions that look no further than they must.
-
-
-def folded(kind: type[Count | Product], elements: Any) -> Any:
-    """Return the sum or the product of elements, random numbers among them, one after the other."""
-    name = "add" if kind is Count else "multiply"
-    return reduce(partial(applied, name), map(number, elements))
-
-
-def running(kind: type[Count | Product]) -> Handler:
-    """Return the handler of ``cumsum`` or ``cumprod`` of outcomes."""
-
-    def handler(tensor: Any, dim: int, dtype: torch.dtype | None = None) -> Any:
-        make = partial(folded, kind) if holds(SYMBOLIC, tensor) else kind
-        tensor = converted(tensor, dtype=dtype) if holds(SYMBOLIC, tensor) else tensor
-        if hang_on_draws(tensor):
-            return ONE_DRAW
-        moved = tensor.elements if tensor.ndim == 1 else moveaxis(tensor.elements, dim, -1)
-        result = empty(moved.shape, dtype=object)
-        for index in np.ndindex(moved.shape):
-            result[index] = make(moved[index[:-1]][: index[-1] + 1])
-        dtype = tensor.dtype if tensor.dtype.is_floating_point else torch.int64
-        return lazy_like(tensor, result if tensor.ndim == 1 else moveaxis(result, -1, dim), dtype)
+    def handler(*operands: Any) -> Any:
+        if any(getattr(operand, "dtype", torch.bool) is not torch.bool for operand in operands):
+            return _NO_BOOLS
+        return lazy_like(template(*operands), each(one, *operands), torch.bool)
 
     return handler
-
-
-def summed(tensor: Any, dim: Any = None, keepdim: bool = False, dtype: torch.dtype | None = None) -> Any:
-    """Answer ``sum`` of whole numbers or of random ones, of all of them or along one dimension."""
-    if holds(SYMBOLIC, tensor):
-        tensor = converted(tensor, dtype=dtype)
-        return reduced(tensor, dim, keepdim, partial(folded, Count), tensor.dtype)
-    if tensor.dtype.is_floating_point:
-        return Declined("there is no rule for a sum of outcomes in floats")
-    return reduced(tensor, dim, keepdim, Count, torch.int64)
-
-
-def multiplied(tensor: Any, dim: Any = None, keepdim: bool = False, dtype: torch.dtype | None = None) -> Any:
-    """Answer ``prod`` of random numbers, of all of them or along one dimension."""
-    if not holds(SYMBOLIC, tensor):
-        return Declined("there is no rule for a product of outcomes")
-    tensor = converted(tensor, dtype=dtype)
-    return reduced(tensor, dim, keepdim, partial(folded, Product), tensor.dtype)
-
-
-def averaged(tensor: Any, dim: Any = None, keepdim: bool = False, dtype: torch.dtype | None = None) -> Any:
-    """Answer ``mean`` of random numbers, of all of them or along one dimension."""
-    if not holds(SYMBOLIC, tensor):
-        return Declined("there is no rule for a mean of outcomes")
-    total: Any = summed(tensor, dim, keepdim, dtype)
-    return total if is_declined(total) else arithmetic("divide")(total, tensor.numel() / total.numel())
-
-
-def all_of(tensor: Any, dim: Any = None, keepdim: bool = False) -> Any:
-    """Answer ``all`` of bools, forced up to the first False."""
-    return reduced(tensor, dim, keepdim, Product, torch.bool) if tensor.dtype is torch.bool else _NO_BOOLS
-
-
-def any_of(tensor: Any, dim: Any = None, keepdim: bool = False) -> Any:
-    """Answer ``any`` of bools, forced up to the first True."""
-
-    def some(elements: Any) -> Deferred:
-        return Deferred(lambda: int(any(bool(known(element)) for element in elements)))
-
-    return reduced(tensor, dim, keepdim, some, torch.bool) if tensor.dtype is torch.bool else _NO_BOOLS
-
-
-def reduced(tensor: Any, dim: Any, keepdim: bool, make: Callable[[Any], Any], dtype: torch.dtype) -> Any:
-    """Return what ``make`` gives of the elements along one dimension, or of all."""
-    dims = [] if dim is None else [dim] if isinstance(dim, int) else list(dim)
-    if len(dims) > 1:
-        return Declined("there is no rule for a reduction over several dimensions")
-    rows = moveaxis(tensor.elements, dims[0], -1) if dims and tensor.ndim else tensor.elements.reshape(-1)
-    result = empty(rows.shape[:-1], dtype=object)
-    for index in np.ndindex(result.shape):
-        result[index] = make(rows[index].ravel())
-    if keepdim:
-        result = expand_dims(result, dims[0]) if dims else result.reshape((1,) * tensor.ndim)
-    return lazy_like(tensor, result, dtype)
 
 
 # Composed
@@ -383,6 +257,11 @@ def _softplus(tensor: Any, beta: Any = 1, threshold: Any = 20) -> Any:
     return torch.log1p(torch.exp(tensor * beta)) / beta
 
 
+def _mean(tensor: Any, dim: Any = None, keepdim: bool = False, dtype: torch.dtype | None = None) -> Any:
+    total = tensor.sum(dtype=dtype) if dim is None else tensor.sum(dim, keepdim, dtype=dtype)
+    return total / (tensor.numel() / total.numel())
+
+
 _MADE_OF: dict[str, Handler] = {
     "frac": lambda tensor: torch.fmod(tensor, 1.0),
     "nan_to_num": _without_nan,
@@ -397,6 +276,11 @@ _MADE_OF: dict[str, Handler] = {
     "log_sigmoid_forward": lambda tensor: (-_softplus(-tensor), torch.empty(0)),
     "special_xlogy": lambda factor, tensor: factor * torch.log(tensor),
     "xlogy": lambda factor, tensor: factor * torch.log(tensor),
+    "aminmax": lambda tensor, dim=None, keepdim=False: (
+        torch.amin(tensor, () if dim is None else dim, keepdim),
+        torch.amax(tensor, () if dim is None else dim, keepdim),
+    ),
+    "mean": _mean,
     "dot": lambda left, right: (left * right).sum(),
     "mv": lambda matrix, row: (matrix * row).sum(-1),
     "mm": lambda left, right: (left[:, :, None] * right[None]).sum(1),
@@ -428,8 +312,8 @@ def _padded_together(tensors: Any, batch_first: Any = False, value: float = 0.0,
         number = longest - len(tensor)
         return [0, 0] * (tensor.dim() - 1) + ([0, number] if side == "right" else [number, 0])
 
-    rows = [torch.nn.functional.pad(each, missing(each), value=value) for each in tensors]
-    return torch.stack(rows, dim=0 if batch_first else 1)
+    same = [torch.nn.functional.pad(each, missing(each), value=value) for each in tensors]
+    return torch.stack(same, dim=0 if batch_first else 1)
 
 
 REWRITTEN: dict[Any, Handler] = {torch._C._nn.pad_sequence: _padded_together}  # noqa: SLF001 - it has no public name
@@ -478,18 +362,21 @@ def _ones(operand: Any) -> Any:
     return torch.ones((1,) * operand.ndim, dtype=operand.dtype) if isinstance(operand, torch.Tensor) else 1
 
 
+_ADDS, _MULTIPLIES = PRIMITIVES[ADD].torch, PRIMITIVES[MULTIPLY].torch
+
+
 def _element(name: str, function: Any, operands: Sequence[Any], elements: Sequence[Any], dtype: torch.dtype) -> Any:
     """Return one element of the result: the outcome itself if the number beside it changes nothing."""
-    if name in {"add", "mul"}:
+    if name in _ADDS + _MULTIPLIES:
         for place, one in enumerate(elements):
             beside = elements[1 - place]
-            if not is_open(one) and known(one) == (name == "mul") and _dtype(operands[1 - place]) == dtype:
+            if not is_open(one) and known(one) == (name in _MULTIPLIES) and _dtype(operands[1 - place]) == dtype:
                 return beside
-            if not is_open(one) and not known(one) and name == "mul":
+            if not is_open(one) and not known(one) and name in _MULTIPLIES:
                 return 0
     if not any(map(is_open, elements)):
         return _computed(function, operands, elements)
-    compute = _product if name == "mul" else _computed
+    compute = _product if name in _MULTIPLIES else _computed
     return Deferred(partial(compute, function, operands, elements))
 
 

@@ -32,11 +32,10 @@ from specverify.intercept.symbolic.continuous import SYMBOLIC, Continuous, is_wh
 from specverify.intercept.symbolic.deferred import Deferred, is_open, known, single
 from specverify.intercept.symbolic.large import MANY, large
 from specverify.intercept.symbolic.numbers import SymbolicFloat, SymbolicInt, opened
-from specverify.intercept.symbolic.primitives import OF_PYTHON, Family
+from specverify.intercept.symbolic.primitives import OF_PYTHON, OF_TORCH, Family, names_of
 from specverify.intercept.symbolic.vectors import Many, as_many
 from specverify.intercept.torch.elementwise import NAMES as OF_WHOLE_NUMBERS
 from specverify.intercept.torch.generators import nobody_answers
-from specverify.intercept.torch.handlers import MOVES
 from specverify.intercept.torch.tensors import (
     HANDLERS,
     SymbolicTensor,
@@ -214,7 +213,7 @@ _OPERATORS = {
     for operator, row in OF_PYTHON.items()
     if row.family is Family.ARITHMETIC and hasattr(torch.Tensor, f"__i{operator}__")
 }
-_MOVES = {"copy_", *(f"{name}_" for name in MOVES)}
+_MOVES = {"copy_", *(f"{name}_" for name in names_of(OF_TORCH, Family.INSERTION))}
 """What puts elements into a tensor as they are."""
 
 

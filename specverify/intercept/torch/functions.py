@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch._ops import OpOverload, OpOverloadPacket
 
-from specverify.intercept.caller import caller
+from specverify.intercept.caller import caller, draw_line
 from specverify.intercept.cpython.patches import empty
 from specverify.intercept.distributions import (
     DISTRIBUTIONS,
@@ -43,7 +43,7 @@ from specverify.intercept.symbolic.continuous import Continuous, exponential, wh
 from specverify.intercept.symbolic.deferred import Categorical
 from specverify.intercept.symbolic.large import (
     MANY,
-    Drawn,
+    DrawAmongMany,
     Wide,
     at_large_now,
     check_numbers,
@@ -51,7 +51,7 @@ from specverify.intercept.symbolic.large import (
     continuous_in_16_bits,
     large,
 )
-from specverify.intercept.symbolic.primitives import applied, applied_to_many
+from specverify.intercept.symbolic.primitives import OF_SCALARS, OF_VECTORS
 from specverify.intercept.symbolic.steps import times
 from specverify.intercept.symbolic.uniform import Uniform
 from specverify.intercept.symbolic.vectors import LOGS, Many, NoiseBlock, Steps, uniforms
@@ -102,7 +102,7 @@ class TorchDraws:
         check_numbers(call, like.shape)
         if self.boundary is not None:
             return _forced(self.boundary, like, call, exponentials=noise.exponential)
-        site: Site = (call, caller(), *self.streams.name(generator))
+        site: Site = (call, draw_line(), *self.streams.name(generator))
         if large(like.numel(), MANY):
             return self._many(like, site, noise, generator)
         elements = empty(tuple(like.shape), dtype=object)
@@ -141,7 +141,7 @@ class TorchDraws:
             boundary = self.boundary
             result = boundary.several(like.numel(), lambda: boundary.whole(call, low, number))
             return torch.tensor(result, dtype=like.dtype, device=like.device).reshape(like.shape)
-        site: Site = (call, caller(), *self.streams.name(generator))
+        site: Site = (call, draw_line(), *self.streams.name(generator))
         state = self.streams.state(generator, like.device, advance)
         elements = empty(tuple(like.shape), dtype=object)
         for place, index in enumerate(np.ndindex(elements.shape)):
@@ -151,14 +151,14 @@ class TorchDraws:
 
     def outcomes(self, call: str, generator: Any, device: torch.device, advance: Callable[[], Any]) -> Any:
         """Return what makes the outcomes of one call, one after the other; ``advance`` makes them in fact."""
-        site: Site = (call, caller(), *self.streams.name(generator))
+        site: Site = (call, draw_line(), *self.streams.name(generator))
         state, count = self.streams.state(generator, device, advance), iter(range(2**62))
 
         def outcome(pmf: Any, index: Site, first: int = 0, way: tuple[Hashable, ...] = ()) -> Any:
             place = next(count)
             draw = self.streams.draw(site, state and (state, place), (call, first, pmf.tobytes(), *way))
             if at_large_now() and large(int(np.count_nonzero(pmf))):
-                drawn = draw.shared(lambda: Drawn(self.draws, (*site, *index), draw, lambda: pmf))
+                drawn = draw.shared(lambda: DrawAmongMany(self.draws, (*site, *index), draw, lambda: pmf))
                 return Wide(drawn, np.arange(first, first + len(pmf)))
             return Categorical(self.draws, pmf, (*site, *index), first, draw)
 
@@ -353,7 +353,7 @@ def _law(
     drawn = run.noise(noise, torch.empty(like.shape, dtype=torch.float64, device=like.device), call, generator)
     if not isinstance(drawn, SymbolicTensor):
         end = 2.0 ** -BITS.get(like.dtype, 53)
-        numbers = [law.image(applied, u if law.exponential else min(max(u, end), 1 - end), *given)
+        numbers = [law.image(OF_SCALARS, u if law.exponential else min(max(u, end), 1 - end), *given)
                    for u in drawn.flatten().tolist()]  # fmt: skip
         result = torch.tensor(
             [min(each, MOST_WHOLE) for each in numbers] if law.whole else numbers, dtype=torch.float64
@@ -361,10 +361,10 @@ def _law(
         return result.reshape(like.shape).to(like.dtype).to(like.device)
     if isinstance(drawn.content, Many):
         with suppress(RuleDeclined):
-            return SymbolicTensor(law.image(applied_to_many, drawn.content, *given), like.dtype, like.device)
+            return SymbolicTensor(law.image(OF_VECTORS, drawn.content, *given), like.dtype, like.device)
     elements = np.empty(tuple(like.shape), dtype=object)
     for index, element in np.ndenumerate(drawn.elements):
-        elements[index] = law.image(applied, element, *given)
+        elements[index] = law.image(OF_SCALARS, element, *given)
     return SymbolicTensor(elements, like.dtype, like.device)
 
 

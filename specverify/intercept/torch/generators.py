@@ -264,7 +264,7 @@ def _operation_draws(operation: Any) -> bool:
     return any(_operation_draws(getattr(operation, name)) for name in operation.overloads())
 
 
-class _Told(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class _DrawingOperations(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.seen: list[tuple[str, str]] = []
@@ -293,6 +293,6 @@ def _is_generator(value: Any) -> bool:
 @contextmanager
 def drawing_operations() -> Iterator[list[tuple[str, str]]]:
     """Yield a list that grows by (operation, file and line) for every one that runs inside the block unanswered."""
-    told = _Told()
+    told = _DrawingOperations()
     with told:
         yield told.seen

@@ -1,377 +1,284 @@
 """The table of torch operations on symbolic tensors, by name in ``torch.ops.aten``, and the handlers of rows.
 
-Handlers of rows: largest element, order, position among numbers. The result is drawn when it is read; a race for a row
-that is never read is not run.
+A handler adapts the arguments of torch, as its schema names them, to a rule of the table of primitives. What an order
+or a reduction gives is drawn when it is read.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
 
 from specverify.intercept.caller import caller
 from specverify.intercept.cpython.patches import empty, moveaxis
-from specverify.intercept.refusals import Declined, NeedsValue, is_declined
-from specverify.intercept.symbolic.continuous import MOST_ORDERED, SYMBOLIC, Extreme, Joined, at_rank, largest_of
-from specverify.intercept.symbolic.deferred import Count, Deferred, Drawn, Law, Product, known
-from specverify.intercept.symbolic.primitives import OF_TORCH, Family
-from specverify.intercept.symbolic.races import law_of_winner, ranked_from_either_end, winner
+from specverify.intercept.refusals import Declined, is_declined
+from specverify.intercept.symbolic import rows
+from specverify.intercept.symbolic.continuous import SYMBOLIC
+from specverify.intercept.symbolic.deferred import is_count
+from specverify.intercept.symbolic.primitives import OF_TORCH, Family, Result, names_of
+from specverify.intercept.symbolic.rows import Ask
+from specverify.intercept.symbolic.together import MAXIMUM
 from specverify.intercept.torch.elementwise import (
     COMPOSED,
     ONE_DRAW,
     Handler,
-    all_of,
-    any_of,
     arithmetic,
     asked,
-    averaged,
-    both,
-    chosen,
+    choosing,
     clamping,
-    compared,
-    either,
+    comparing,
     hang_on_draws,
-    multiplied,
-    negated,
-    number,
-    reduced,
-    running,
-    summed,
+    of_bools,
     when_looked_at,
     whole_parts,
 )
 from specverify.intercept.torch.elementwise import NAMES as OF_WHOLE_NUMBERS
 from specverify.intercept.torch.large_tensors import NAMES, at_large_first
-from specverify.intercept.torch.tensors import HANDLERS, SymbolicTensor, holds, is_settled, lazy_like, on_alternatives
+from specverify.intercept.torch.tensors import (
+    HANDLERS,
+    SymbolicTensor,
+    arguments_of,
+    bounds_and_values,
+    gives_pairs,
+    holds,
+    is_settled,
+    lazy_like,
+    on_alternatives,
+)
 from specverify.intercept.torch.views import converted, joined, moving, padded, same, scalar, shaped, taking
+
+aten: Any = torch.ops.aten
 
 # Rows
 
-Answer = TypeVar("Answer")
-_NO_EXTREME = Declined("there is no rule for the extremes of outcomes")
+_FEW_BITS_OF_OUTCOMES = Declined("there is no rule for the largest of outcomes in floats")
 _NO_ROW = Declined("there is no row of numbers to put in an order")
 
 
-class Ordered(Deferred):
-    """An entry of a row that was made of random numbers, all in one increasing way: of it the order is known."""
-
-    def __init__(self, score: Any, row: object) -> None:
-        """``row`` is the data shared by the entries of one row."""
-        self.score, self.row = score, row
-        super().__init__(_refusing("the value of a softmax of random numbers is needed, not only which is the largest"))
+def _ask(name: str, dtype: torch.dtype | None = None) -> Ask:
+    """Return who asks a question that may be answered later."""
+    computed = None if dtype is None or dtype.is_floating_point else _OF_NUMPY.get(dtype)
+    return Ask(f"torch.{name}", caller(), computed)
 
 
-def ordered_as(tensor: Any, dim: int, half_to_float: bool = False) -> Any:
-    """Answer ``softmax``, and its logarithm, of random numbers."""
-    if not holds(SYMBOLIC, tensor):
-        return Declined("there is no rule for a softmax of outcomes")
-    rows = moveaxis(tensor.elements, dim, -1)
-    result = empty(rows.shape, dtype=object)
-    for index in np.ndindex(rows.shape[:-1]):
-        row = object()
-        for place, element in enumerate(rows[index]):
-            result[(*index, place)] = Ordered(number(element), row)
-    return lazy_like(tensor, moveaxis(result, -1, dim))
+_OF_NUMPY = {torch.int64: np.int64, torch.int32: np.int32, torch.int16: np.int16, torch.int8: np.int8,
+             torch.uint8: np.uint8}  # fmt: skip
 
 
-def extreme(*, largest: bool) -> Handler:
-    """Return the handler of ``argmax`` or ``argmin``."""
+def _axes(tensor: Any, dim: Any) -> list[int] | None:
+    """Return the dimensions of a reduction; None for all of them."""
+    return [dim] if isinstance(dim, int) else None if dim is None or not len(dim) else list(dim)
 
-    def handler(tensor: Any, dim: int | None = None, keepdim: bool = False) -> Any:
-        if hang_on_draws(tensor) or (not tensor.ndim and dim is not None):
+
+def reducing(name: str) -> Handler:
+    """Return the handler of a sum, a product, or whether some or all bools are true."""
+    row: Any = OF_TORCH[name]
+
+    def handler(tensor: Any, dim: Any = None, keepdim: bool = False, dtype: torch.dtype | None = None) -> Any:
+        tensor = _summand(tensor, row, dtype)
+        if is_declined(tensor):
+            return tensor
+        kind = torch.bool if row.result is Result.BOOLS else _total_of(tensor.dtype, dtype)
+        rule = partial(row.scalar, ask=_ask(name, kind))
+        return lazy_like(tensor, rows.reduced(rule, tensor.elements, _axes(tensor, dim), keepdims=keepdim), kind)
+
+    return handler
+
+
+def scanning(name: str) -> Handler:
+    """Return the handler of a sum, a product or an extreme of all beginnings of a row."""
+    row: Any = OF_TORCH[name]
+    pairs = gives_pairs(getattr(aten, name))
+
+    def handler(tensor: Any, dim: int, dtype: torch.dtype | None = None) -> Any:
+        if hang_on_draws(tensor) or (pairs and not holds(SYMBOLIC, tensor)):
             return ONE_DRAW
-        bools = tensor.dtype is torch.bool
-        make = partial(_deferred_winner, largest=largest, place=caller(), bools=bools)
-        return reduced(tensor, dim, keepdim, make, torch.int64)
+        tensor = tensor if pairs else _summand(tensor, row, dtype)
+        if is_declined(tensor):
+            return tensor
+        kind = tensor.dtype if pairs else _total_of(tensor.dtype, dtype)
+        rule = partial(row.scalar, ask=_ask(name, kind))
+        values = lazy_like(tensor, rows.scanned(rule, tensor.elements, dim), kind)
+        if not pairs:
+            return values
+        rule = partial(_place_of(row), ask=_ask(name))
+        return values, lazy_like(tensor, rows.scanned(rule, tensor.elements, dim), torch.int64)
 
     return handler
 
 
-def _deferred_winner(row: Sequence[Any], *, largest: bool, place: str, bools: bool = False) -> Deferred:
-    entries = list(row)
-    asked = "torch.argmax" if largest else "torch.argmin"
-    compute = partial(_placed, asked, place, partial(_winner, entries, largest=largest, place=place, bools=bools))
-    return Drawn(
-        compute, partial(_placed, asked, place, partial(_law_of_winner, entries, largest=largest, place=place))
-    )
+def _summand(tensor: Any, row: Any, dtype: torch.dtype | None) -> Any:
+    """Return a tensor in the dtype in which it is added up; ``Declined`` for outcomes that torch itself adds up."""
+    if row.result is Result.BOOLS:
+        return tensor if tensor.dtype is torch.bool else Declined("an operation on bools is given other numbers")
+    tensor = tensor if dtype is None else converted(tensor, dtype=dtype)
+    if is_declined(tensor) or not tensor.dtype.is_floating_point or holds(SYMBOLIC, tensor):
+        return tensor
+    return tensor if all(map(is_count, tensor.elements.flat)) else rows.NO_RULE_OF_FLOATS
 
 
-def _placed(operation: str, place: str, ask: Callable[[], Answer]) -> Answer:
-    """Return an answer; a refusal names the operation and the line that asked, which is not the one that looks."""
-    try:
-        return ask()
-    except NeedsValue as refused:
-        raise refused.during(operation, place) from None
+def _total_of(dtype: torch.dtype, wanted: torch.dtype | None) -> torch.dtype:
+    return dtype if wanted is not None or dtype.is_floating_point else torch.int64
 
 
-def _winner(row: Sequence[Any], *, largest: bool, place: str, bools: bool) -> int:
-    row = _scores(row)
-    if any(isinstance(element, SYMBOLIC) for element in row):
-        return winner([number(element) for element in row], largest=largest, place=place)
-    if bools:
-        return next((index for index, element in enumerate(row) if bool(known(element)) == largest), 0)
-    values = [known(element) for element in row]
-    return values.index(max(values) if largest else min(values))
-
-
-def _law_of_winner(row: Sequence[Any], *, largest: bool, place: str) -> Law | None:
-    row = _scores(row)
-    if not any(isinstance(element, SYMBOLIC) for element in row) or any(map(_is_outcome, row)):
-        return None
-    return law_of_winner(row, largest=largest, place=place)
-
-
-def _is_outcome(element: Any) -> bool:
-    return isinstance(element, Deferred)
-
-
-def _scores(row: Sequence[Any]) -> Sequence[Any]:
-    """Return the scores that determine the order of a row."""
-    if not all(isinstance(element, Ordered) for element in row) or len({id(element.row) for element in row}) > 1:
-        return row
-    return [element.score for element in row]
-
-
-def extreme_with_value(*, largest: bool) -> Handler:
-    """Return the handler of ``max`` or ``min``: of all numbers, or along a dimension with the places."""
-
-    def handler(tensor: Any, dim: int | None = None, keepdim: bool = False) -> Any:
-        if holds(SYMBOLIC, tensor):
-            values = largest_along(largest=largest)(tensor, dim, keepdim)
-        elif tensor.dtype.is_floating_point or hang_on_draws(tensor):
-            return Declined("there is no rule for the largest of outcomes in floats")
-        else:
-            bools = tensor.dtype is torch.bool
-            make = partial(_deferred_value, largest=largest, bools=bools)
-            values = reduced(tensor, dim, keepdim, make, tensor.dtype)
-        return values if dim is None else (values, extreme(largest=largest)(tensor, dim, keepdim))
-
-    return handler
-
-
-def _deferred_value(row: Sequence[Any], *, largest: bool, bools: bool) -> Deferred:
-    """Return the largest outcome of a row; of bools, no more are forced than needed."""
-    take: Any = (any if largest else all) if bools else max if largest else min
-    return Deferred(lambda: int(take(map(known, row))))
-
-
-def largest_along(*, largest: bool) -> Handler:
-    """Return the handler of ``amax`` or ``amin``."""
-
-    def make(row: Sequence[Any]) -> Any:
-        return largest_of(tuple(number(element) for element in row), largest=largest)
+def extremes(name: str) -> Handler:
+    """Return the handler of the largest or smallest numbers, of their places, or of both."""
+    row: Any = OF_TORCH[name]
+    of_places, pairs = row.result is Result.PLACES, gives_pairs(getattr(aten, name))
 
     def handler(tensor: Any, dim: Any = None, keepdim: bool = False) -> Any:
-        return reduced(tensor, dim, keepdim, make, tensor.dtype) if holds(SYMBOLIC, tensor) else _NO_EXTREME
+        if hang_on_draws(tensor) or (not tensor.ndim and dim is not None):
+            return ONE_DRAW
+        if not of_places and not holds(SYMBOLIC, tensor) and tensor.dtype.is_floating_point:
+            return _FEW_BITS_OF_OUTCOMES
+
+        def made(rule: Any, dtype: torch.dtype) -> Any:
+            asked = partial(rule, ask=_ask(name))
+            elements = rows.reduced(asked, tensor.elements, _axes(tensor, dim), keepdims=keepdim)
+            return lazy_like(tensor, elements, dtype)
+
+        values = made(row.scalar, torch.int64 if of_places else tensor.dtype)
+        return (values, made(_place_of(row), torch.int64)) if pairs and dim is not None else values
 
     return handler
 
 
-def both_extremes(tensor: Any, dim: int | None = None, keepdim: bool = False) -> Any:
-    """Answer ``aminmax``."""
-    result = [largest_along(largest=largest)(tensor, dim, keepdim) for largest in (False, True)]
-    return _NO_EXTREME if any(map(is_declined, result)) else tuple(result)
+def _place_of(row: Any) -> Any:
+    """Return the rule of the place of what a row of the table gives the value of."""
+    return partial(rows.place_of_extreme, **row.scalar.keywords)
 
 
-def running_extreme(*, largest: bool) -> Handler:
-    """Return the handler of ``cummax`` or ``cummin``; the index of the extreme so far is drawn when it is read."""
+def order_alone(name: str) -> Handler:
+    """Return the handler of an operation on rows of random numbers that keeps their order."""
+    rule: Any = OF_TORCH[name].scalar
 
-    def handler(tensor: Any, dim: int) -> Any:
+    def handler(tensor: Any, dim: int, half_to_float: bool = False) -> Any:
         if not holds(SYMBOLIC, tensor):
-            return _NO_EXTREME
-        rows, place = moveaxis(tensor.elements, dim, -1), caller()
-        values, places = empty(rows.shape, dtype=object), empty(rows.shape, dtype=object)
-        for index in np.ndindex(rows.shape):
-            row = rows[index[:-1]][: index[-1] + 1]
-            values[index] = largest_of(tuple(map(number, row)), largest=largest)
-            places[index] = _deferred_winner(row, largest=largest, place=place)
-        moved = (moveaxis(each, -1, dim) for each in (values, places))
-        return lazy_like(tensor, next(moved)), lazy_like(tensor, next(moved), torch.int64)
+            return Declined("there is no rule for a softmax of outcomes")
+        return lazy_like(tensor, rows.along(lambda row: [rule(row)], tensor.elements, dim)[0])
 
     return handler
 
 
-# Orders
+def joining(name: str) -> Handler:
+    """Return the handler of an operation that puts tensors behind each other."""
+    join: Any = OF_TORCH[name].scalar
+    return joined(join)
 
 
-def best(tensor: Any, count: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
-    """Answer ``topk``."""
-    return _ordered(tensor, dim, range(count), largest=largest)
+# Orders and lookups
 
 
-def ordered(tensor: Any, dim: Any = -1, descending: Any = False, **named: Any) -> Any:
-    """Answer ``sort``."""
-    dim, descending = named.get("dim", dim), named.get("descending", descending)
-    if not tensor.ndim:
-        return _NO_ROW
-    places = range(tensor.shape[dim])
-    return _ordered(tensor, dim, places, largest=descending, stable=bool(named.get("stable")))
+def ordering(name: str) -> Handler:
+    """Return the handler of an operation that puts rows in order, or gives what comes at a place of the order."""
+    rule: Any = OF_TORCH[name].scalar
+    packet = getattr(aten, name)
+    pairs = gives_pairs(packet)
+
+    def handler(*args: Any, **more: Any) -> Any:
+        given = arguments_of(packet, *args, **more)
+        tensor = given["self"]
+        elements, dim = tensor.elements, given.get("dim")
+        if "dim" not in given:
+            elements = elements.reshape(-1)
+        if not elements.ndim or not elements.size:
+            return _NO_ROW
+        if not holds((*SYMBOLIC, rows.Ordered), tensor):
+            return Declined("there is no rule for an order of outcomes")
+        downwards = given["largest"] is not False if "largest" in given else bool(given.get("descending"))
+        stable = bool(given.get("stable"))
+        one = partial(rule, ask=_ask(name), argument=given.get("k"), largest=downwards, stable=stable)
+        results = rows.along(one, elements, -1 if dim is None else dim)
+        if "dim" not in given or ("keepdim" in given and not given["keepdim"]):
+            results = [moveaxis(result, -1 if dim is None else dim, -1)[..., 0] for result in results]
+        values, places = (lazy_like(tensor, result, dtype)
+                          for result, dtype in zip(results, (tensor.dtype, torch.int64), strict=True))  # fmt: skip
+        return (values, places) if pairs and "dim" in given else places if "dim" in given else values
+
+    return handler
 
 
-def order(tensor: Any, dim: int = -1, descending: bool = False, **named: Any) -> Any:
-    """Answer ``argsort``."""
-    result = ordered(tensor, dim, descending, **named)
-    return result if is_declined(result) else result[1]
+def looking_up(name: str) -> Handler:
+    """Return the handler of a lookup of random numbers in bounds that are known."""
+    rule: Any = OF_TORCH[name].scalar
+    packet = getattr(aten, name)
 
-
-def kth(tensor: Any, place: int, dim: int = -1, keepdim: bool = False) -> Any:
-    """Answer ``kthvalue``."""
-    result = _ordered(tensor, dim, range(place - 1, place), largest=False)
-    if is_declined(result):
-        return result
-    return result if keepdim else tuple(each.squeeze(dim) for each in result)
-
-
-def median(tensor: Any, dim: int | None = None, keepdim: bool = False) -> Any:
-    """Answer ``median``: of all numbers, or along a dimension with the places; of two in the middle the smaller one."""
-    row = lazy_like(tensor, tensor.elements.reshape(-1)) if dim is None else tensor
-    if not row.ndim or not row.numel():
-        return _NO_ROW
-    result = kth(row, (row.shape[dim or 0] + 1) // 2, dim or 0, keepdim)
-    return result if is_declined(result) or dim is not None else result[0]
-
-
-def _ordered(tensor: Any, dim: int, ranks: range, *, largest: bool, stable: bool = False) -> Any:
-    if not tensor.ndim or not holds((*SYMBOLIC, Ordered), tensor):
-        return Declined("there is no rule for an order of outcomes")
-    rows, place = moveaxis(tensor.elements, dim, -1), caller()
-    places = empty((*rows.shape[:-1], len(ranks)), dtype=object)
-    for index in np.ndindex(*rows.shape[:-1]):
-        row = list(rows[index])
-        places[index] = [Deferred(_ranked(row, rank, place, largest=largest, stable=stable)) for rank in ranks]
-    values = empty(places.shape, dtype=object)
-    for index in np.ndindex(*places.shape):
-        values[index] = Deferred(_refusing("the value of one of several random numbers is needed, not only its place"))
-        parts = () if holds(Ordered, tensor) else tuple(map(number, rows[index[:-1]]))
-        if parts and ranks[index[-1]] == 0:
-            values[index] = largest_of(parts, largest=largest)
-        elif 0 < len(parts) <= MOST_ORDERED and not any(map(_has_no_place, parts)):
-            values[index] = at_rank(parts, ranks[index[-1]], largest=largest)
-    return lazy_like(tensor, moveaxis(values, -1, dim)), lazy_like(tensor, moveaxis(places, -1, dim), torch.int64)
-
-
-def _has_no_place(part: Any) -> bool:
-    return isinstance(part, Extreme | Joined) or (not isinstance(part, SYMBOLIC) and math.isnan(part))
-
-
-def _ranked(row: Sequence[Any], rank: int, place: str, *, largest: bool, stable: bool) -> Callable[[], int]:
-    def found() -> int:
-        entries = [number(element) for element in _scores(row)]
-        return _placed(
-            "torch.sort or topk",
-            place,
-            lambda: ranked_from_either_end(entries, rank, largest=largest, first_of_ties=stable, place=place),
-        )
-
-    return found
-
-
-def _refusing(sentence: str) -> Callable[[], Any]:
-    def refuse() -> Any:
-        raise NeedsValue("order-alone-is-known", sentence)
-
-    return refuse
-
-
-# Look-ups
-
-
-def searched(
-    bounds: Any, values: Any, *, right: bool = False, side: str | None = None, sorter: Any = None, **_: Any
-) -> Any:
-    """Answer ``searchsorted`` of random numbers in bounds that are known."""
-    if not isinstance(values, SymbolicTensor) or not is_settled(bounds, shares=False) or sorter is not None:
-        return Declined("there is no rule for random bounds, or for a sorter")
-    rows = bounds.reshape(-1, bounds.shape[-1]).tolist()
-    flat = values.elements.reshape(len(rows), -1) if bounds.ndim > 1 else values.elements.reshape(1, -1)
-    result = empty(flat.shape, dtype=object)
-    for row, column in np.ndindex(flat.shape):
-        element: Any = flat[row, column]
-        if not isinstance(element, SYMBOLIC):
+    def handler(*args: Any, **more: Any) -> Any:
+        given = arguments_of(packet, *args, **more)
+        bounds, values = bounds_and_values(packet, *args, **more)
+        if (
+            not isinstance(values, SymbolicTensor)
+            or not is_settled(bounds, shares=False)
+            or given.get("sorter") is not None
+        ):
+            return Declined("there is no rule for random bounds, or for a sorter")
+        if not all(isinstance(element, SYMBOLIC) for element in values.elements.flat):
             return Declined("there is no rule for an outcome among bounds")
-        ask = partial(element.interval_of, rows[row], caller(), or_equal=right or side == "right")
-        result[row, column] = Deferred(ask)
-    return lazy_like(values, result.reshape(tuple(values.shape)), torch.int64)
+        right, ask = bool(given["right"]) or given.get("side") == "right", _ask(name)
+        sorted_rows = bounds.reshape(-1, bounds.shape[-1]).tolist()
+        flat = values.elements.reshape(len(sorted_rows) if bounds.ndim > 1 else 1, -1)
+        found = [
+            [rule(row, element, ask, right=right) for element in elements]
+            for row, elements in zip(sorted_rows, flat, strict=True)
+        ]
+        result = empty(flat.shape, dtype=object)
+        result[...] = found
+        return lazy_like(values, result.reshape(tuple(values.shape)), torch.int64)
+
+    return handler
 
 
 # The table
 
-aten: Any = torch.ops.aten
-
-_VIEWS = ("view", "_unsafe_view", "reshape", "unsqueeze", "squeeze", "select", "slice", "expand", "t", "transpose",
-          "permute", "split", "unbind", "alias", "detach", "unfold", "diagonal")  # fmt: skip
-_SELECTIONS = ("index", "index_select", "gather", "take", "masked_select", "flip", "roll", "repeat", "tile",
-               "repeat_interleave")  # fmt: skip
-_COPIES = ("clone", "contiguous", "lift_fresh")
-_SHAPES = ("zeros_like", "ones_like", "empty_like", "full_like", "new_zeros", "new_ones", "new_empty", "new_full")
-MOVES = {"scatter": (0, 3), "index_copy": (0, 3), "masked_scatter": (0, 2), "index_put": (0, 2),
-          "select_scatter": (0, 1), "slice_scatter": (0, 1)}  # fmt: skip
-"""What puts one tensor among another, and where both stand among its arguments."""
-_FAMILIES = {Family.ARITHMETIC: arithmetic, Family.CLAMP: clamping, Family.WHOLE_PART: whole_parts,
-             Family.COMPARISON: compared, Family.QUESTION: asked}  # fmt: skip
-"""What adapts the arguments of torch for the rows of a family."""
+_FAMILIES = {
+    Family.ARITHMETIC: arithmetic,
+    Family.CLAMP: clamping,
+    Family.WHOLE_PART: whole_parts,
+    Family.COMPARISON: comparing,
+    Family.QUESTION: asked,
+    Family.CHOICE: choosing,
+    Family.LOGIC: of_bools,
+}
+"""What adapts the arguments of torch for the rows of a family, by the name of a row."""
+_OF_ROWS: dict[Family, Any] = {
+    Family.REDUCTION: reducing,
+    Family.EXTREME: extremes,
+    Family.SCAN: scanning,
+    Family.ORDER_ALONE: order_alone,
+    Family.ORDERING: ordering,
+    Family.LOOKUP: looking_up,
+    Family.VIEW: lambda name: taking(getattr(aten, name), view=True),
+    Family.SELECTION: lambda name: taking(getattr(aten, name), view=False),
+    Family.INSERTION: lambda name: moving(getattr(aten, name)),
+    Family.PADDING: lambda name: padded,
+    Family.JOINING: joining,
+    Family.COPY: lambda name: same,
+    Family.SHAPE: lambda name: shaped(getattr(aten, name)),
+}
+"""The same by the name of an operation of torch, whose schema has its arguments."""
+_where: Any = choosing(*names_of(OF_TORCH, Family.CHOICE))
 _OTHERS: dict[str, Callable[..., Any]] = {
     "_to_copy": converted,
-    "cat": joined(np.concatenate),
-    "stack": joined(np.stack),
     "_local_scalar_dense": scalar,
     "rsub": lambda left, right, **more: arithmetic("subtract")(right, left, **more),
-    "where": chosen,
-    "masked_fill": lambda tensor, mask, value: chosen(mask, value, tensor),
-    "relu": lambda tensor: clamping("maximum")(tensor, 0.0),
-    "bitwise_not": negated,
-    "logical_not": negated,
-    "bitwise_and": both,
-    "logical_and": both,
-    "bitwise_or": either,
-    "logical_or": either,
-    "cumsum": running(Count),
-    "cumprod": running(Product),
-    "sum": summed,
-    "prod": multiplied,
-    "mean": averaged,
-    "all": all_of,
-    "any": any_of,
-    "constant_pad_nd": padded,
-    "_softmax": ordered_as,
-    "_log_softmax": ordered_as,
-    "argmax": extreme(largest=True),
-    "argmin": extreme(largest=False),
-    "max": extreme_with_value(largest=True),
-    "min": extreme_with_value(largest=False),
-    "amax": largest_along(largest=True),
-    "amin": largest_along(largest=False),
-    "aminmax": both_extremes,
-    "cummax": running_extreme(largest=True),
-    "cummin": running_extreme(largest=False),
-    "topk": best,
-    "sort": ordered,
-    "argsort": order,
-    "kthvalue": kth,
-    "median": median,
-    "nanmedian": median,
-    "searchsorted": searched,
-    "bucketize": lambda values, bounds, **more: searched(bounds, values, **more),
+    "masked_fill": lambda tensor, mask, value: _where(mask, value, tensor),
+    "relu": lambda tensor: clamping(MAXIMUM)(tensor, 0.0),
 }
-_FOR_EACH_OUTCOME = ("_softmax", "_log_softmax", "_to_copy", "index", "index_select", "gather", "where", "log", "exp",
-                     "neg", "add", "sub", "rsub", "mul", "div", "clamp", "cumsum", "cumprod", "sum", "argmax", "argmin",
-                     "lt", "le", "gt", "ge", "eq", "ne")  # fmt: skip
+_CARRIED = {Family.ARITHMETIC, Family.CLAMP, Family.COMPARISON, Family.CHOICE, Family.REDUCTION, Family.EXTREME,
+            Family.SCAN, Family.ORDER_ALONE, Family.SELECTION}  # fmt: skip
 """What is done to logits and probabilities between a model and a decision: see ``alternatives``."""
+_FOR_EACH_OUTCOME = ("_to_copy", "rsub",
+                     *(name for name, row in OF_TORCH.items() if row.family in _CARRIED))  # fmt: skip
 
 
 def _table() -> dict[Any, Callable[..., Any]]:
     result = {
-        **{name: taking(getattr(aten, name), view=True) for name in _VIEWS},
-        **{name: taking(getattr(aten, name), view=False) for name in _SELECTIONS},
-        **dict.fromkeys(_COPIES, same),
-        **{name: shaped(getattr(aten, name)) for name in _SHAPES},
-        **{name: _FAMILIES[row.family](row.name) for name, row in OF_TORCH.items()},
-        **{name: moving(getattr(aten, name), *places) for name, places in MOVES.items()},
+        **{name: _FAMILIES[row.family](row.name) for name, row in OF_TORCH.items() if row.family in _FAMILIES},
+        **{name: _OF_ROWS[row.family](name) for name, row in OF_TORCH.items() if row.family in _OF_ROWS},
         **_OTHERS,
         **COMPOSED,
     }

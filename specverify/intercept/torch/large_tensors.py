@@ -17,12 +17,27 @@ import torch
 from specverify.intercept.refusals import Declined, RuleDeclined, is_declined
 from specverify.intercept.symbolic.algebra import check_not_equal
 from specverify.intercept.symbolic.continuous import Continuous, Symbolic
-from specverify.intercept.symbolic.deferred import Deferred, known
-from specverify.intercept.symbolic.large import Crossing, Race, Selected, Wide, at_large_now, crossing, large, lookup
-from specverify.intercept.symbolic.primitives import OF_TORCH, PRIMITIVES, Family, applied_to_many, names_of, names_with
+from specverify.intercept.symbolic.deferred import Choice, Deferred, known
+from specverify.intercept.symbolic.large import Crossing, Wide, at_large_now, large
+from specverify.intercept.symbolic.primitives import (
+    OF_TORCH,
+    PRIMITIVES,
+    Family,
+    Result,
+    applied_to_many,
+    names_of,
+    names_with,
+    with_rule,
+)
 from specverify.intercept.symbolic.vectors import Many, joined
 from specverify.intercept.torch.elementwise import result_type
-from specverify.intercept.torch.tensors import SymbolicTensor, elements_of, is_stored
+from specverify.intercept.torch.tensors import (
+    SymbolicTensor,
+    bounds_and_values,
+    elements_of,
+    gives_pairs,
+    is_stored,
+)
 
 # Many operations
 
@@ -109,7 +124,7 @@ def _chosen(function: Any, condition: Any, left: Any = None, right: Any = None) 
     shape = torch.broadcast_tensors(*(torch.empty(tuple(each.shape)) for each in given))[0].shape  # type: ignore[no-untyped-call]
     inside, *parts = (_spread(each, tuple(shape)) for each in contents)
     result = joined(parts, lambda arrays: np.where(inside != 0, *arrays))
-    return SymbolicTensor(result, result_type("where", *given[1:]), condition.device)
+    return SymbolicTensor(result, result_type("", *given[1:]), condition.device)
 
 
 def _spread(content: Any, shape: tuple[int, ...]) -> Any:
@@ -122,89 +137,117 @@ def _filled(function: Any, tensor: Any, mask: Any, value: Any) -> Any:
     return _chosen(function, mask, torch.as_tensor(value, dtype=tensor.dtype), tensor)
 
 
-# Races
+# Rows
 
 
-def _extreme(*, largest: bool) -> Handler:
-    """Return the handler of ``argmax`` or ``argmin``; the index stays symbolic."""
+def _of_rows(
+    results: list[Any], tensor: Any, dim: int | None, *, keepdim: bool, dtype: Any = torch.int64
+) -> SymbolicTensor:
+    elements = np.empty(len(results), dtype=object)
+    elements[:] = results
+    shape = () if _is_all(dim) else (*tensor.shape[:-1], *((1,) if keepdim else ()))
+    return SymbolicTensor(elements.reshape(tuple(shape)), dtype, tensor.device)
 
-    def handler(function: Any, tensor: Any, dim: int | None = None, keepdim: bool = False) -> Any:
-        content = content_of(tensor)
-        if isinstance(content, Crossing) and largest and (dim in (-1, tensor.ndim - 1) or tensor.ndim == 1):
-            return _of_rows(content.firsts(), tensor, dim, keepdim=keepdim)
-        if not isinstance(content, Many) or dim not in (None, -1, tensor.ndim - 1):
-            return _NOT_LAST
-        result = [Race(row, largest=largest).winner() for row in _rows(content, whole=dim is None)]
-        return _of_rows(result, tensor, dim, keepdim=keepdim)
+
+def _is_all(dim: Any) -> bool:
+    """Return whether a reduction is over all dimensions."""
+    return dim is None or (not isinstance(dim, int) and not len(dim))
+
+
+def _along(content: Any, dim: Any) -> Any:
+    """Return rows along the last axis, or all elements as one, as ``dim`` has it; ``Declined`` for other rows."""
+    dims = [] if _is_all(dim) else [dim] if isinstance(dim, int) else list(dim)
+    if not isinstance(content, (Many, Crossing)):
+        return _FEW
+    last = dims in ([-1], [len(content.shape) - 1]) or len(content.shape) == 1
+    if not last and (dims or isinstance(content, Crossing)):
+        return _NOT_LAST
+    return content if last or isinstance(content, Crossing) else content.taken(lambda array: array.reshape(1, -1))
+
+
+def _totals(row: Any) -> Handler:
+    """Return the handler of a sum of very many bools."""
+
+    def handler(function: Any, tensor: Any, dim: Any = None, keepdim: bool = False, **_: Any) -> Any:
+        content = _along(content_of(tensor), dim)
+        if is_declined(content):
+            return content
+        dtype = tensor.dtype if tensor.dtype.is_floating_point else torch.int64
+        return _of_rows(row.vector(content), tensor, dim, keepdim=keepdim, dtype=dtype)
 
     return handler
 
 
-def _rows(content: Many, *, whole: bool) -> list[Many]:
-    flat = content.taken(lambda array: array.reshape(1 if whole else -1, array.size if whole else array.shape[-1]))
-    return [flat.taken(lambda array, row=row: array[row]) for row in range(flat.shape[0])]  # type: ignore[misc]
-
-
-def _of_rows(
-    found: list[Any], tensor: Any, dim: int | None, *, keepdim: bool, dtype: Any = torch.int64
-) -> SymbolicTensor:
-    elements = np.empty(len(found), dtype=object)
-    elements[:] = found
-    shape = () if dim is None else (*tensor.shape[:-1], *((1,) if keepdim else ()))
-    return SymbolicTensor(elements.reshape(tuple(shape)), dtype, tensor.device)
-
-
-def _extreme_with_value(*, largest: bool) -> Handler:
-    """Return the handler of ``max`` or ``min`` along the last dimension: the winners, and how good they are."""
+def _extremes(row: Any) -> Handler:
+    """Return the handler of the largest or smallest numbers of noise vectors, and of their places; these stay open."""
 
     def handler(function: Any, tensor: Any, dim: int | None = None, keepdim: bool = False) -> Any:
-        content = content_of(tensor)
-        if not isinstance(content, Many) or dim not in (-1, tensor.ndim - 1):
-            return _NOT_LAST
-        races = [Race(row, largest=largest) for row in _rows(content, whole=False)]
-        best, places = [race.best() for race in races], [race.winner() for race in races]
+        content = _along(content_of(tensor), dim)
+        if is_declined(content):
+            return content
+        contests = row.vector(content)
+        if row.result is not Result.PLACES:
+            best = _of_rows([each.best() for each in contests], tensor, dim, keepdim=keepdim, dtype=tensor.dtype)
+            if _is_all(dim) or not gives_pairs(function):
+                return best
+        places = _of_rows([each.winner() for each in contests], tensor, dim, keepdim=keepdim)
+        return places if row.result is Result.PLACES else (best, places)
+
+    return handler
+
+
+def _first(row: Any) -> Handler:
+    """Return the handler of the first ranks of noise vectors."""
+
+    def handler(function: Any, tensor: Any, count: int, dim: int = -1, largest: bool = True, **_: Any) -> Any:
+        content = _along(content_of(tensor), dim)
+        if count != 1 or is_declined(content):
+            return Declined("there is no rule for the first ranks of a noise vector, but for the first one")
+        contests = row.vector(content, largest=largest)
+        best, places = [each.best() for each in contests], [each.winner() for each in contests]
         return (
-            _of_rows(best, tensor, dim, keepdim=keepdim, dtype=tensor.dtype),
-            _of_rows(places, tensor, dim, keepdim=keepdim),
+            _of_rows(best, tensor, dim, keepdim=True, dtype=tensor.dtype),
+            _of_rows(places, tensor, dim, keepdim=True),
         )
 
     return handler
 
 
-def _best(function: Any, tensor: Any, count: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
-    if count != 1:
-        return Declined("there is no rule for the first ranks of a noise vector, but for the first one")
-    return _extreme_with_value(largest=largest)(function, tensor, dim, keepdim=True)
-
-
 # One random number among very many bounds
 
 
-def _searched(function: Any, bounds: Any, values: Any, **named: Any) -> Any:
-    if isinstance(bounds, SymbolicTensor) or not isinstance(values, SymbolicTensor) or not large(bounds.shape[-1]):
-        return _FEW
-    rows = bounds.detach().double().reshape(-1, bounds.shape[-1]).cpu().numpy()
-    flat: list[Any] = elements_of(values).reshape(len(rows), -1).tolist()
-    if not all(isinstance(value, Continuous) for row in flat for value in row):
-        return _MADE_OF_SEVERAL
-    count = np.arange(rows.shape[1] + 1)
-    result = [Wide(lookup(value, bounds), count) for bounds, row in zip(rows, flat, strict=True) for value in row]
-    elements = np.empty(len(result), dtype=object)
-    elements[:] = result
-    return SymbolicTensor(elements.reshape(tuple(values.shape)), torch.int64, values.device)
+def _searched(row: Any) -> Handler:
+    """Return the handler of a lookup of random numbers among very many bounds."""
 
-
-def _compared(*, swapped: bool) -> Handler:
-    """Return the handler of a comparison: ``swapped`` for ``>`` and ``>=``."""
-
-    def handler(function: Any, left: Any, right: Any) -> Any:
-        result = _crossed(left, right, above=swapped)
-        return _crossed(right, left, above=not swapped) if is_declined(result) else result
+    def handler(function: Any, *args: Any, **more: Any) -> Any:
+        bounds, values = bounds_and_values(function, *args, **more)
+        if isinstance(bounds, SymbolicTensor) or not isinstance(values, SymbolicTensor) or not large(bounds.shape[-1]):
+            return _FEW
+        every = bounds.detach().double().reshape(-1, bounds.shape[-1]).cpu().numpy()
+        flat: list[Any] = elements_of(values).reshape(len(every), -1).tolist()
+        if not all(isinstance(value, Continuous) for among in flat for value in among):
+            return _MADE_OF_SEVERAL
+        count = np.arange(every.shape[1] + 1)
+        result = np.empty(values.numel(), dtype=object)
+        result[:] = [
+            Wide(row.vector(value, bounds), count) for bounds, among in zip(every, flat, strict=True) for value in among
+        ]
+        return SymbolicTensor(result.reshape(tuple(values.shape)), torch.int64, values.device)
 
     return handler
 
 
-def _crossed(value: Any, bounds: Any, *, above: bool) -> Any:
+def _compared(row: Any) -> Handler:
+    """Return the handler of a comparison."""
+
+    def handler(function: Any, left: Any, right: Any) -> Any:
+        result = _crossed(partial(row.vector, on_the_left=True), left, right)
+        return _crossed(partial(row.vector, on_the_left=False), right, left) if is_declined(result) else result
+
+    return handler
+
+
+def _crossed(rule: Callable[..., Any], value: Any, bounds: Any) -> Any:
     """Compare one random number, or one for each row, with rows of bounds."""
     if (
         not isinstance(value, SymbolicTensor)
@@ -220,46 +263,42 @@ def _crossed(value: Any, bounds: Any, *, above: bool) -> Any:
     numbers = np.broadcast_to(value.elements, (*shape[:-1], 1)).reshape(-1).tolist()
     if not all(isinstance(number, Continuous) for number in numbers):
         return _MADE_OF_SEVERAL
-    return SymbolicTensor(crossing(numbers, rows, shape, above=above), torch.bool, bounds.device)
+    return SymbolicTensor(rule(numbers, rows, shape), torch.bool, bounds.device)
 
 
-def _turned(function: Any, tensor: Any) -> Any:
-    content = content_of(tensor)
-    if not isinstance(content, Crossing) or tensor.dtype is not torch.bool:
-        return _FEW
-    return SymbolicTensor(content.turned(), torch.bool, tensor.device)
+def _turned(row: Any) -> Handler:
+    """Return the handler of ``~`` of very many bools."""
+
+    def handler(function: Any, tensor: Any) -> Any:
+        content = content_of(tensor)
+        if not isinstance(content, Crossing) or tensor.dtype is not torch.bool:
+            return _FEW
+        return SymbolicTensor(row.vector(content), torch.bool, tensor.device)
+
+    return handler
 
 
-def _summed(function: Any, tensor: Any, dim: Any = None, keepdim: bool = False, **_: Any) -> Any:
-    content, along = content_of(tensor), [dim] if isinstance(dim, int) else dim
-    if not isinstance(content, Crossing) or not (along in ([-1], [tensor.ndim - 1]) or tensor.ndim == 1):
-        return _FEW
-    dtype = tensor.dtype if tensor.dtype.is_floating_point else torch.int64
-    return _of_rows(content.totals(), tensor, -1 if along else None, keepdim=keepdim, dtype=dtype)
-
-
-_ARITHMETIC = {name: row for name, row in OF_TORCH.items() if row.family in {Family.ARITHMETIC, Family.CLAMP}}
-_CROSSED = names_with({name: row for name, row in OF_TORCH.items() if row.family is Family.COMPARISON}, "vector")
+_FAMILIES: dict[Family, Callable[[Any], Handler]] = {
+    Family.ARITHMETIC: lambda row: _arithmetic(row.name),
+    Family.CLAMP: lambda row: _arithmetic(row.name),
+    Family.COMPARISON: _compared,
+    Family.CHOICE: lambda row: _chosen,
+    Family.LOGIC: _turned,
+    Family.REDUCTION: _totals,
+    Family.EXTREME: _extremes,
+    Family.ORDERING: _first,
+    Family.LOOKUP: _searched,
+    Family.COPY: lambda row: _copied,
+    Family.JOINING: lambda row: _put_together(row.scalar),
+}
+"""What adapts the arguments of torch for the vector rules of a family."""
 OF_VECTORS: dict[str, Handler] = {
-    **{name: _arithmetic(known) for name, known in names_with(_ARITHMETIC, "vector").items()},
+    **{name: _FAMILIES[row.family](row) for name, row in with_rule(OF_TORCH, "vector").items()
+       if row.family in _FAMILIES},
     "rsub": lambda function, left, right, **more: _arithmetic("subtract")(function, right, left, **more),
     "_to_copy": _converted,
-    **dict.fromkeys(("clone", "contiguous", "lift_fresh"), _copied),
-    "cat": _put_together(np.concatenate),
-    "stack": _put_together(np.stack),
-    "where": _chosen,
     "masked_fill": _filled,
-    "argmax": _extreme(largest=True),
-    "argmin": _extreme(largest=False),
-    "max": _extreme_with_value(largest=True),
-    "min": _extreme_with_value(largest=False),
-    "topk": _best,
-    "searchsorted": _searched,
-    "bucketize": lambda function, values, bounds, **named: _searched(function, bounds, values, **named),
-    **{name: _compared(swapped=known.startswith("greater")) for name, known in _CROSSED.items()},
-    **dict.fromkeys(("bitwise_not", "logical_not"), _turned),
-    "sum": _summed,
-}
+}  # fmt: skip
 """By the names in ``torch.ops.aten``."""
 
 
@@ -284,7 +323,7 @@ def _is_wide(element: Any) -> bool:
 
 def _has_wide(tensors: list[Any]) -> bool:
     return any(
-        isinstance(each, (Wide, Selected)) for tensor in tensors if _is_few(tensor) for each in elements_of(tensor).flat
+        isinstance(each, (Wide, Choice)) for tensor in tensors if _is_few(tensor) for each in elements_of(tensor).flat
     )
 
 
@@ -366,12 +405,12 @@ def _outcome_chosen(function: Any, condition: Any, left: Any = None, right: Any 
     held = [element for each in given if _is_few(each) for element in elements_of(each).flat]
     if not any(isinstance(each, Deferred) for each in held) or any(isinstance(each, Symbolic) for each in held):
         return _NO_OUTCOME
-    return SymbolicTensor(_each(given, _selected), result_type("where", *given[1:]), condition.device)
+    return SymbolicTensor(_each(given, _selected), result_type("", *given[1:]), condition.device)
 
 
 def _selected(condition: Any, one: Any, other: Any) -> Any:
     if isinstance(condition, Deferred) and not condition.decided:
-        return Selected(condition, one, other)
+        return Choice(condition, (other, one))
     return one if known(condition) else other
 
 
@@ -419,7 +458,7 @@ OF_OUTCOMES: dict[str, Handler] = {
     "rsub": lambda function, left, right, **more: _mapped(torch.sub, right, left, **more),
     "_to_copy": _outcome_converted,
     **dict.fromkeys(names_of(OF_TORCH, Family.COMPARISON), _asked),
-    "where": _outcome_chosen,
+    **dict.fromkeys(names_of(OF_TORCH, Family.CHOICE), _outcome_chosen),
     "masked_fill": _outcome_filled,
     "index": _taken,
     "gather": _gathered,

@@ -21,6 +21,11 @@ class Recording(TorchDispatchMode):  # type: ignore[no-untyped-call]  # as torch
         super().__init__()  # type: ignore[no-untyped-call]  # likewise
         self._recorder = recorder
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Keep the compiler out of it: torch would load it at the first operation, and pass each one through it."""
+        return False
+
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
@@ -35,7 +40,12 @@ class Recording(TorchDispatchMode):  # type: ignore[no-untyped-call]  # as torch
             return result
         if isinstance(result, torch.Tensor) and result.is_meta:  # it has a shape and no numbers
             return result
-        self._recorder.keep(Record("torch", name, given, named, _kept(result), caller()))
+        record = Record("torch", name, given, named, _kept(result), caller())
+        values = self._recorder.given_for(record)
+        if values is not None:
+            result.copy_(torch.as_tensor(values).reshape(result.shape))
+            record = record._replace(result=_kept(result))
+        self._recorder.keep(record)
         return result
 
 

@@ -41,7 +41,7 @@ from specverify.intercept.symbolic.vectors import Many, joined
 # Operations
 
 
-class Known(NamedTuple):
+class KnownOperation(NamedTuple):
     """The handler of an operation, and its effects on storage."""
 
     operation: OpOverload
@@ -62,18 +62,45 @@ Each is called with the arguments of the operation, and returns ``Declined`` for
 """
 
 
-def known_operation(operation: OpOverload) -> Known:
+def known_operation(operation: OpOverload) -> KnownOperation:
     """Return the handler and the effects of an operation, from its schema and ``HANDLERS``."""
-    result: Known | None = PROCESS.operations.get(id(operation))  # its hash is made in Python
+    result: KnownOperation | None = PROCESS.operations.get(id(operation))  # its hash is made in Python
     if result is None:
         schema = operation._schema  # noqa: SLF001
         written = [item.alias_info for item in schema.arguments]
         shares = any(item.alias_info is not None for item in (*schema.arguments, *schema.returns))
         writes = any(alias is not None and alias.is_write for alias in written)
         reshapes = torch.Tag.inplace_view in operation.tags
-        result = Known(operation, HANDLERS.get(operation.overloadpacket), shares, writes, reshapes)
+        result = KnownOperation(operation, HANDLERS.get(operation.overloadpacket), shares, writes, reshapes)
         PROCESS.operations[id(operation)] = result
     return result
+
+
+@cache
+def names_of_arguments(packet: Any) -> list[list[str]]:
+    """Return the names of the arguments of each overload that writes to none."""
+    taken = [getattr(packet, name)._schema.arguments for name in packet.overloads()]  # noqa: SLF001 - nothing public
+    return [[item.name for item in each] for each in taken if not any(item.is_out for item in each)]
+
+
+def arguments_of(packet: Any, *args: Any, **named: Any) -> dict[str, Any]:
+    """Return the arguments of a call by the names in the schema of its overload; None for those that are not given."""
+    names = next(
+        each for each in names_of_arguments(packet) if len(args) <= len(each) and {*named} <= {*each[len(args) :]}
+    )
+    return dict.fromkeys(names) | dict(zip(names, args, strict=False)) | named
+
+
+def bounds_and_values(packet: Any, *args: Any, **named: Any) -> tuple[Any, Any]:
+    """Return the arguments of ``searchsorted``, or of ``bucketize``, which takes them the other way round."""
+    given = arguments_of(packet, *args, **named)
+    return given.get("sorted_sequence", given.get("boundaries")), given["self"]
+
+
+@cache
+def gives_pairs(packet: Any) -> bool:
+    """Return whether a reduction along a dimension gives values and places."""
+    return max(len(getattr(packet, name)._schema.returns) for name in packet.overloads()) == 2  # noqa: SLF001
 
 
 # Tensors

@@ -14,12 +14,12 @@ from typing import Any
 import torch
 
 from specverify.intercept.cpython import patches
-from specverify.intercept.cpython.patches import append, concatenate, empty
 from specverify.intercept.refusals import Declined
 from specverify.intercept.symbolic.algebra import narrowed
 from specverify.intercept.symbolic.continuous import SYMBOLIC, Continuous, is_whole
 from specverify.intercept.symbolic.deferred import Categorical, Chosen, Deferred, is_open, known
-from specverify.intercept.symbolic.primitives import answered, whole_part
+from specverify.intercept.symbolic.primitives import answered, towards_zero
+from specverify.intercept.symbolic.rows import each, moved
 from specverify.intercept.torch.tensors import (
     SymbolicTensor,
     View,
@@ -29,6 +29,7 @@ from specverify.intercept.torch.tensors import (
     is_settled,
     lazy_like,
     look_at,
+    names_of_arguments,
     picked,
     view_of,
 )
@@ -139,23 +140,18 @@ def converted(tensor: Any, *_: Any, **kwargs: Any) -> Any:
     if dtype == tensor.dtype:
         return SymbolicTensor(tensor.elements.copy(), dtype, device)
     if whole and dtype is not torch.bool and not dtype.is_floating_point:
-        return SymbolicTensor(each_of(lambda element: _among(element, dtype), tensor.elements), dtype, device)
+        return SymbolicTensor(each(lambda element: _among(element, dtype), tensor.elements), dtype, device)
+    if tensor.dtype is torch.bool and not holds(Chosen, tensor):
+        return SymbolicTensor(tensor.elements.copy(), dtype, device)
     if holds(Chosen, tensor):
         return Declined("outcomes of one draw are converted: that is done for each of them")
     if dtype.is_floating_point and not holds(SYMBOLIC, tensor) and (not whole or holds(Categorical, tensor)):
         return Declined("outcomes of a draw are converted to floats")
     cast: Any = float if dtype.is_floating_point else (lambda number: int(number != 0)) if dtype is torch.bool else int
-    return SymbolicTensor(each_of(lambda element: _cast(cast, element, dtype), tensor.elements), dtype, device)
+    return SymbolicTensor(each(lambda element: _cast(cast, element, dtype), tensor.elements), dtype, device)
 
 
 _MANY_BITS = 32
-
-
-def each_of(function: Callable[[Any], Any], elements: Any) -> Any:
-    """Return what a function gives of each element of an array of objects."""
-    result = empty(elements.size, dtype=object)
-    result[:] = [function(element) for element in elements.flat]
-    return result.reshape(elements.shape)
 
 
 @cache
@@ -191,7 +187,7 @@ def _cast(cast: Callable[[Any], Any], element: Any, dtype: torch.dtype) -> Any:
         return Deferred(lambda: int(answered("not_equal", element, 0.0)))
     if dtype.is_floating_point:
         return narrowed(element, str(dtype).removeprefix("torch."))
-    part = element if isinstance(element, Continuous) and is_whole(element) else whole_part("trunc", element)
+    part = element if isinstance(element, Continuous) and is_whole(element) else towards_zero(element)
     (least, most, _), (low, high) = _ends(dtype), element.ends()
     beyond = high > most + 1 or (high == most + 1 and isinstance(element, Continuous) and element.clamped)
     if least - 1 < low and not beyond:
@@ -199,11 +195,14 @@ def _cast(cast: Callable[[Any], Any], element: Any, dtype: torch.dtype) -> Any:
     return Deferred(lambda: torch.tensor(float(known(part)), dtype=torch.float64).to(dtype).item())
 
 
-def moving(function: Any, *data: int) -> Callable[..., Any]:
-    """Return the handler of an operation that puts elements of one tensor among those of another, and computes nothing.
+_PUT = {"self", "src", "source", "values"}
+"""What torch calls a tensor that is put into another one, and that one."""
 
-    ``data`` are the places of these tensors among the arguments.
-    """
+
+def moving(function: Any) -> Callable[..., Any]:
+    """Return the handler of an operation that puts elements of one tensor among those of another."""
+    names = next(each for each in names_of_arguments(function) if len(_PUT & {*each}) == 2)
+    data = [place for place, name in enumerate(names) if name in _PUT]
 
     def handler(*args: Any, **kwargs: Any) -> Any:
         if len(args) <= max(data) or not isinstance(args[0], torch.Tensor):
@@ -211,26 +210,27 @@ def moving(function: Any, *data: int) -> Callable[..., Any]:
         rest = [value for place, value in enumerate(args) if place not in data]
         if not all(is_settled(value, shares=False) for value in rest) or any(kwargs.values()):
             return Declined("a place, or an option, is random or not supported")
-        elements = empty(0, dtype=object)
         given = [value if place in data else in_all(look_at, value) for place, value in enumerate(args)]
-        for place in data:
-            mine = elements_of(args[place])
-            given[place] = torch.arange(len(elements), len(elements) + mine.size).reshape(mine.shape)
-            elements = concatenate([elements, mine.ravel()])
-        result = function(*given).numpy()
-        template = next(item for item in args if isinstance(item, SymbolicTensor))
-        return lazy_like(template, elements[result.ravel()].reshape(result.shape), args[0].dtype)
+
+        def move(*places: Any) -> Any:
+            for place, positions in zip(data, places, strict=True):
+                given[place] = torch.from_numpy(positions)
+            return function(*given).numpy()
+
+        elements = moved(move, [elements_of(args[place]) for place in data])
+        return lazy_like(next(item for item in args if isinstance(item, SymbolicTensor)), elements, args[0].dtype)
 
     return handler
 
 
 def padded(tensor: Any, pad: Any, value: float = 0.0) -> Any:
     """Answer ``constant_pad_nd``."""
-    places = torch.nn.functional.pad(torch.arange(tensor.numel()).reshape(tensor.shape), pad, value=-1).numpy()
+
+    def move(places: Any) -> Any:
+        return torch.nn.functional.pad(torch.from_numpy(places), pad).numpy()
+
     number = bool(value) if tensor.dtype is torch.bool else value if tensor.dtype.is_floating_point else int(value)
-    elements = append(tensor.elements.ravel(), empty(1, dtype=object))
-    elements[-1] = number
-    return lazy_like(tensor, elements[places.ravel()].reshape(places.shape))
+    return lazy_like(tensor, moved(move, [tensor.elements], number))
 
 
 def joined(join: Callable[..., Any]) -> Callable[..., Any]:

@@ -16,7 +16,7 @@ from specverify.reference import Draws, Tokens
 
 
 class Judged(NamedTuple):
-    """What a round emits before it is cut: the accepted drafts and one more token."""
+    """The tokens of a round before they are cut: the accepted drafts and one more token."""
 
     new: Tokens
     accepted: int

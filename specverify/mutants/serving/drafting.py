@@ -10,7 +10,7 @@ from specverify.reference import Tokens
 
 
 class DraftCache(NamedTuple):
-    """What the draft model holds, and how many tokens of the text it takes itself to have seen."""
+    """The cache of the draft model, and the number of tokens of the text that it counts as read."""
 
     entries: tuple[Entry, ...] = ()
     seen: int = 0
@@ -53,7 +53,7 @@ def to_target(row: ExactPmf, ids: Tokens, vocabulary: int) -> ExactPmf:
 
 
 def declared(raw: ExactPmf, drawn: ExactPmf) -> ExactPmf:
-    """Return the pmf that the verifier is told, of the model's ``raw`` row and the one the draft was ``drawn`` from."""
+    """Return the pmf declared to the verifier, from the model's ``raw`` row and the row of the draft, ``drawn``."""
     return drawn
 
 

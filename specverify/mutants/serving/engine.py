@@ -24,7 +24,7 @@ _NOTHING: ExactPmf = (ONE,)
 
 
 class SeenPasses(NamedTuple):
-    """What is written down of the first request's passes while a run is looked into."""
+    """The record of the first request's passes while a run is observed."""
 
     forwards: list[tuple[int, Tokens, tuple[Entry, ...]]]
     rows: list[list[Tokens]]

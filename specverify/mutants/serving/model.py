@@ -21,7 +21,7 @@ OTHER_PLACE = 100
 
 
 class Entry(NamedTuple):
-    """What a model left in a cache for one token it was fed."""
+    """The cache entry of one input token."""
 
     token: int
     position: int
@@ -54,7 +54,7 @@ def models_of(target: LanguageModel, draft: LanguageModel) -> Models:
 
 
 def context(entries: Sequence[Entry], reader: int, first: int = 0) -> Tokens:
-    """Return what ``entries`` say to a model: their tokens in order of position, and what is wrong with them."""
+    """Return the context that ``entries`` contain: their tokens in order of position, and what is wrong with them."""
     ordered = sorted(entries, key=lambda entry: entry.position)
     tokens = tuple(entry.token for entry in ordered)
     places = tuple(entry.position for entry in ordered)

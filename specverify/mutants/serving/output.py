@@ -1,4 +1,4 @@
-"""What the caller gets: where a text ends, and the probabilities and pieces handed out beside the tokens."""
+"""The result of a request: the end of the text, and the probabilities and chunks returned beside the tokens."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ def left(request: Request, new: int) -> int:
 def cut(ends: Callable[[int], bool], new: Tokens, accepted: int, most: int) -> tuple[int, bool]:
     """Return how many of a round's ``new`` tokens stay, and whether the text is finished.
 
-    ``ends(count)`` says whether the first ``count`` end the text, ``most`` more may come, ``accepted`` were drafts.
+    ``ends(count)`` is whether the first ``count`` tokens end the text; ``most`` more may come, ``accepted`` were
+    drafts.
     """
     for count in range(1, min(len(new), most) + 1):
         if ends(count):

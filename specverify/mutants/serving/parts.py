@@ -24,9 +24,9 @@ Spread = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 class EngineParts(NamedTuple):
-    """Every decision of the engine. What a part does is said at its default, in the module its group is named after.
+    """Every decision of the engine. The default of a part describes it, in the module with the name of its group.
 
-    They are not nested: a planted bug then says in one word which part it replaces, whatever group that is in.
+    They are not nested: a planted bug then names the part that it replaces by one word, in any group.
     """
 
     admit: Callable[[Mapping[str, Any]], Request] = request.admit

@@ -106,7 +106,7 @@ def drafting_subject(
 ) -> Subject:
     """Return the engine made of ``parts`` as a decoder of one text, so that its acceptance can be judged.
 
-    What it should draft is computed from clean tokens. ``warm``: an earlier text, the same but for its end, is in the
+    The expected drafts are computed from clean tokens. ``warm``: an earlier text, the same but for its end, is in the
     slot. ``penalised``: target and draft are under a repetition penalty.
     """
     return Subject(

@@ -1,4 +1,4 @@
-"""What changes a model's row: a grammar's mask, penalties, bans, and the warping of the sampling parameters."""
+"""Processors of a model's row: a grammar's mask, penalties, bans, and the warping of the sampling parameters."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def mask(grammar: Grammar, matcher: Matcher) -> frozenset[int]:
 
 
 def needs_mask(grammar: Grammar, matcher: Matcher) -> bool:
-    """Return whether there is a mask to ask for."""
+    """Return whether the matcher has a mask."""
     return matcher.active[-1] and not finished(grammar, matcher)
 
 

@@ -1,4 +1,4 @@
-"""What a caller asks of the engine, and the small words that every part of it uses."""
+"""A request to the engine, and the types that all parts share."""
 
 from __future__ import annotations
 

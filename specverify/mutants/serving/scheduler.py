@@ -1,4 +1,4 @@
-"""Which rows are decoded when, and the same on several ranks, which must commit the same tokens."""
+"""The schedule: which rows are decoded in which step, on one rank and on several, which must commit the same tokens."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Broadcast:
         self._asked: dict[Hashable, int] = {}
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the common outcome at a site, drawn by whoever comes first."""
+        """Return the common outcome at a site; the first rank draws it."""
         occurrence = self._asked[site] = self._asked.get(site, 0) + 1
         if (site, occurrence) not in self._drawn:
             self._drawn[site, occurrence] = self._inner.categorical(pmf, site)

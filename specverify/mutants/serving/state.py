@@ -1,4 +1,4 @@
-"""What the engine remembers: immutable, so that two runs can be compared and equal states merged."""
+"""The state of the engine: immutable, so that two runs can be compared and equal states merged."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NO_STATE: tuple[Tokens, Tokens] = ((), ())
 
 
 class Report(NamedTuple):
-    """What is handed out beside one new token."""
+    """The values returned beside one new token."""
 
     probability: Fraction
     top: Top
@@ -56,7 +56,7 @@ class Running(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """What a finished request leaves in its slot for the next one."""
+    """The data that a finished request leaves in its slot."""
 
     tokens: Tokens
     held: int
@@ -88,7 +88,7 @@ class EngineState(NamedTuple):
 
 
 class Work(NamedTuple):
-    """What one request is fed in a step."""
+    """The input tokens of one request in a step."""
 
     number: int
     held: int
@@ -105,7 +105,7 @@ class Work(NamedTuple):
 
 
 class Passed(NamedTuple):
-    """What a pass of the target returns for one request."""
+    """The result of a pass of the target for one request."""
 
     rows: list[ExactPmf]
     """A pmf after each token it was fed."""

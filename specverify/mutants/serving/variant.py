@@ -47,7 +47,7 @@ def _under_penalty(model: LanguageModel) -> Processed:
 
 
 def _decoder(parts: EngineParts, drafting: str, warm: bool, penalised: bool, task: Task) -> Decoder:
-    """Return the decoder of a task, a penalised one if told so: the engine runs the bare models and penalises them."""
+    """Return the decoder of a task, optionally with penalties: the engine runs the bare models and penalises them."""
     assert task.draft is not None
     draft = task.draft
     models = models_of(bare(task.target), bare(draft)) if penalised else models_of(task.target, draft)

@@ -1,0 +1,139 @@
+"""The roles of the draws of an engine."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import pytest
+
+from property_tests.checks.explaining.test_round_faults import choose, plain, warmer_target
+from specverify.checks.explaining.round_readings import Models, reading_of
+from specverify.testing import SpeculationRefuted, check_engine
+from test_support.checks.recorded_rounds import coin, model, read, token
+
+TARGET = ((0.2, 0.3, 0.5), (0.5, 0.25, 0.25), (0.1, 0.8, 0.1))
+
+DRAFT = ((0.6, 0.3, 0.1), (0.2, 0.4, 0.4), (0.3, 0.4, 0.3))
+
+
+def appends_zero(last=0, length=2):
+    new = [last]
+    while len(new) <= length:
+        p, q = TARGET[new[-1]], DRAFT[new[-1]]
+        draft, u = choose(q), random.random()
+        new.append(draft if u < p[draft] / q[draft] else choose([max(a - b, 0) for a, b in zip(p, q, strict=True)]))
+        if u < 0.25:
+            new.append(0)
+    return new[1 : length + 1]
+
+
+def bonus_from_q(last=0, length=3):
+    new = [last]
+    while len(new) <= length:
+        p, q = TARGET[new[-1]], DRAFT[new[-1]]
+        draft = choose(q)
+        if random.random() < p[draft] / q[draft]:
+            new += [draft, choose(DRAFT[draft])]
+        else:
+            new.append(choose([max(a - b, 0) for a, b in zip(p, q, strict=True)]))
+    return new[1 : length + 1]
+
+
+def streams_rejected(last=0, length=2):
+    new = [last]
+    while len(new) <= length:
+        p, q = TARGET[new[-1]], DRAFT[new[-1]]
+        draft = choose(q)
+        accepted = random.random() < p[draft] / q[draft]
+        new.append(draft)
+        if not accepted:
+            new.append(choose([max(a - b, 0) for a, b in zip(p, q, strict=True)]))
+    return new[1 : length + 1]
+
+
+def goes_on_when_rejected(last=0, length=2):
+    new = [last]
+    while len(new) <= length:
+        texts = [new[-1]]
+        for _ in range(2):
+            texts.append(choose(DRAFT[texts[-1]]))
+        for before, draft in itertools.pairwise(texts):
+            p, q = TARGET[before], DRAFT[before]
+            kept = random.random() < p[draft] / q[draft]
+            new.append(draft if kept else choose([max(a - b, 0) for a, b in zip(p, q, strict=True)]))
+    return new[1 : length + 1]
+
+
+def leaves_out_rare(last=0, length=2):
+    new = [last]
+    while len(new) <= length:
+        p, q = TARGET[new[-1]], DRAFT[new[-1]]
+        draft = choose(q)
+        if q[draft] < 0.35:
+            new.append(choose(p))
+        elif random.random() < p[draft] / q[draft]:
+            new.append(draft)
+        else:
+            new.append(choose([max(a - b, 0) for a, b in zip(p, q, strict=True)]))
+    return new[1 : length + 1]
+
+
+def more_of_the_draft_again(last=0, length=2):
+    new = [last]
+    while len(new) <= length:
+        p, q = TARGET[new[-1]], DRAFT[new[-1]]
+        draft = choose(q)
+        if random.random() < p[draft] / q[draft]:
+            new += [draft, choose([mass * (1 + (token == draft)) for token, mass in enumerate(TARGET[draft])])]
+        else:
+            new.append(choose([max(a - b, 0) for a, b in zip(p, q, strict=True)]))
+    return new[1 : length + 1]
+
+
+def test_the_draws_of_an_engine_are_given_their_roles():
+    reading = read([token(1, 0.2, 0.8), coin(0.625, 1.0), token(0, 0.5, 0.5), coin(0.0, 0.5)], (0, 0))
+    assert reading.fault == ""
+    assert reading.words == (
+        "drafted 1 (q = 0.8, e.py:1), rejected (u >= 0.625, e.py:2), replaced by 0",
+        "drafted 0 (q = 0.5, e.py:1), accepted (u < 0.5, e.py:2)",
+    )
+
+
+def test_draws_that_cannot_be_rounds_are_not_read():
+    assert read([coin(0.25, 0.75)], (0, 0)) is None
+    several = [token(0, 0.9, 0.1), coin(0.0, 0.1)] * 5
+    assert read(several, (0, 1)) is None
+
+
+def test_queries_tell_the_round_of_a_draw():
+    certain = {(0,): (0.0, 1.0), (0, 1): (0.5, 0.5)}
+    items = [coin(0.0, 0.5)._replace(before=(0,))]
+    queries = ((0, "draft", (0,)), (0, "target", (0,)), (0, "draft", (0, 1)), (1, "target", (0, 1)))
+    models = Models(model(certain), model({(0,): (0.0, 1.0), (0, 1): (1.0, 0.0)}), (0,), 2, (), queries)
+    reading = reading_of(items, models, (1, 0))
+    assert reading.words == ("drafted 1, accepted", "drafted 0, accepted (u < 0.5, e.py:2)")
+    assert reading.fault == ""
+
+
+@pytest.mark.thorough(keep=2)
+@pytest.mark.parametrize(
+    ("fast", "length", "said"),
+    [
+        (
+            appends_zero,
+            2,
+            ": 2 new tokens come from the draws of 1 token (drew 0 from (0.6, 0.3, 0.1) (test_round_faults.py:",
+        ),
+        (bonus_from_q, 3, ": the token behind accepted drafts, new token 2, is drawn from q = ("),
+        (streams_rejected, 2, ": the rejected draft 1 (0) is emitted, and its replacement behind it"),
+        (goes_on_when_rejected, 2, ") is still tested after draft 1 ("),
+        (leaves_out_rare, 2, ": draft 1 is left out after it is drawn (test_"),
+        (more_of_the_draft_again, 2, " alone, which is new token 1, as if a penalty did not count it"),
+        (warmer_target, 2, ": p has a further temperature of 2: draft "),
+    ],
+)
+def test_what_the_draws_of_an_engine_show_is_in_the_first_line(fast, length, said):
+    with pytest.raises(SpeculationRefuted) as raised:
+        check_engine(fast, lambda: plain(length=length), checks=["law_is_target"])
+    assert said in str(raised.value).splitlines()[0]

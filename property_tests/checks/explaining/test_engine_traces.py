@@ -1,0 +1,44 @@
+"""The round of a wrong token, read from the queries of the models."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from specverify.checks.explaining.engine_traces import round_around, wrong_row
+from specverify.subjects.subject import Trace
+
+
+def test_the_round_of_a_wrong_token_is_read_off_the_questions_to_the_models():
+    queries = (("draft", (0,)), ("draft", (0, 1)), ("target", (0,)), ("target", (0, 1)), ("draft", (0, 1, 3)))
+    trace = Trace((((0,), (1, 3, 2)),), queries, lambda tokens: np.eye(4)[(len(tokens) + 1) % 4])
+    assert round_around(trace, 0, (1, 2, 2)) == (
+        "round from new token 1: drafted 1 3, accepted 2 (inferred from the tokens)"
+    )
+
+
+def test_a_row_behind_rejected_drafts_that_are_kept_is_named():
+    choice = lambda tokens: np.eye(4)[len(tokens) % 4]  # noqa: E731
+    trace = Trace((((0,), (1, 3)),), (("target", (0,)), ("target", (0, 3, 1))), choice, choice)
+    assert wrong_row(trace, 0, (1, 2)) == (
+        "it is the choice of p after (0 3 1), which still holds 3: tokens that are no part of the text "
+        "(a cache that keeps rejected drafts)"
+    )
+
+
+def test_the_row_that_has_a_wrong_certain_token_is_named():
+    texts = (((0,), (1, 2)), ((3,), (2, 2)))
+    certain = lambda tokens: np.eye(4)[(2 * tokens[0] + len(tokens)) % 4]  # noqa: E731
+    trace = Trace(texts, (("draft", (3,)), ("target", (0,))), certain, certain)
+    assert wrong_row(trace, 1, (3, 3)) == ""
+    trace = trace._replace(texts=(((0,), (1, 2)), ((3,), (1, 2))))
+    assert wrong_row(trace, 1, (3, 3)) == "it is the choice of p after (0), a text of request 1"
+
+
+def test_a_row_of_an_earlier_request_that_is_as_long_is_named():
+    texts = (((0, 1), (1,)), ((3, 3), (1,)))
+    certain = lambda tokens: np.eye(4)[(2 * tokens[0] + len(tokens)) % 4]  # noqa: E731
+    trace = Trace(texts, (("target", (0, 1)), ("draft", (3, 3))), certain, lambda tokens: np.eye(4)[tokens[0] + 1])
+    expected = "p is not computed after (3 3); it is the choice of p after (0 1), as long, before"
+    assert wrong_row(trace, 1, (0,)) == expected
+    asked = trace._replace(queries=(*trace.queries, ("target", (3, 3))))
+    assert wrong_row(asked, 1, (0,)) == ""

@@ -1,0 +1,30 @@
+"""Rounds read from draws: the wrong rule of a bonus, a replacement, an acceptance."""
+
+from __future__ import annotations
+
+from test_support.checks.recorded_rounds import coin, read, token
+
+
+def test_a_test_with_the_row_of_a_rejected_text_is_named():
+    stale = [token(1, 0.2, 0.8), coin(0.625, 1.0), token(1, 0.5, 0.5), coin(0.0, 0.5)]
+    reading = read(stale, (0, 1), asked=((0,), (0, 1), (0, 1, 0)))
+    assert reading.fault == (
+        "draft 1 (1) is tested with p after (0, 1) (which keeps the rejected draft 1); expected the rows after (0, 0): "
+        "u < 0.5 instead of 1 (e.py:2)"
+    )
+
+
+def test_a_bonus_from_q_and_a_replacement_from_p_are_named():
+    bonus = read([token(0, 0.2, 0.8), token(1, 0.5, 0.5)], (0, 1)).fault
+    assert bonus == ""  # a second draft, accepted since p is above q there
+    late = read([token(1, 0.2, 0.8), coin(0.0, 0.625), token(0, 0.6, 0.4), token(1, 0.5, 0.5)], (1, 0), 2)
+    assert late.fault == ""
+    instead = read([token(1, 0.2, 0.8), coin(0.625, 1.0), token(1, 0.5, 0.5)], (1,), 1).fault
+    assert instead.startswith(
+        "a rejected draft is replaced by a token drawn from p = (0.5, 0.5), expected norm(max(p - q"
+    )
+
+
+def test_a_last_accepted_draft_that_is_missing_is_named():
+    reading = read([token(1, 0.2, 0.8), coin(0.625, 1.0), token(1, 0.5, 0.5)], (0,))
+    assert reading.fault == "all drafts of a round are accepted and the last accepted draft, 1, is missing"

@@ -1,0 +1,33 @@
+"""Verdicts as text: the headline, one wrong law once, and the number of drafts."""
+
+from __future__ import annotations
+
+from reference import Claim
+from specverify.base.verdict import Counterexample, Evidence, Status, Verdict
+from specverify.report.prose import also_refuted, by_cause, failure, headline, scope
+
+
+def refuted(check, fault=""):
+    example = Counterexample(("here",), "then", fault=fault)
+    return Verdict("it", check, Status.REFUTED, "no", None, Evidence.EXACT, example)
+
+
+def test_a_headline_says_nothing_of_claims_that_other_checks_examined():
+    refuted = Verdict("it", "support_at_boundary_draws", Status.REFUTED, "no", Claim.SUPPORTED, Evidence.EXACT)
+    assert headline(refuted) == "support at boundary draws - refuted: SUPPORTED    exact, no"
+
+
+def test_verdicts_of_one_wrong_law_are_told_once():
+    verdicts = [refuted("tokens_are_supported"), refuted("law_is_target", "the fault"), refuted("inputs_unchanged")]
+    first, second = by_cause(verdicts)
+    assert [verdict.check for verdict in first] == ["law_is_target", "tokens_are_supported"]
+    assert [verdict.check for verdict in second] == ["inputs_unchanged"]
+    assert failure(first[0]).splitlines()[0] == "the fault"
+    assert also_refuted(first[1:]) == "  Refuted with it: tokens are supported"
+    assert [len(group) for group in by_cause([refuted("tokens_are_supported"), refuted("eos_is_final")])] == [1, 1]
+
+
+def test_the_line_of_a_verdict_says_how_much_was_drafted_and_left_out():
+    figures = {"cases": 3, "skipped": 2, "gamma": 8, "runs": 5}
+    said = scope(Verdict("it", "law_is_target", Status.HOLDS, "", None, Evidence.EXACT, figures=figures))
+    assert said == "3 cases, 2 larger ones out of reach, up to 8 drafts a round, 5 runs"

@@ -1,0 +1,40 @@
+"""The paths of a counterexample: several, the most probable first."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from property_tests.mutants.test_mutants import each, refutation
+from specverify.checks import Conditions
+from specverify.mutants import mutants, randomness
+
+EVERY_EDGE = Conditions(edge=0.0)
+"""Planted faults at boundary draws refute whatever their probability."""
+
+
+@pytest.fixture(autouse=True)
+def _seeded(monkeypatch):
+    """The mutant with a generator of its own does the same whichever tests ran before."""
+    monkeypatch.setattr(randomness, "_HIDDEN", np.random.default_rng(7))
+
+
+OF_DECODERS_OF_OURS = [
+    mutant for mutant in mutants() if mutant.control().name in {"reference:speculative-sampling", "reference:nasd"}
+]
+
+
+@each(OF_DECODERS_OF_OURS)
+def test_the_paths_of_a_counterexample_come_heaviest_first(mutant):
+    """Each path begins with its probability; what other checks say beside their counterexample has none."""
+    lines = refutation(mutant).counterexample.because
+    begun = [line for line in lines if line.startswith("with probability ") and line.endswith(":")]
+    weights = [Fraction(line.removeprefix("with probability ")[:-1]) for line in begun]
+    assert weights == sorted(weights, reverse=True)
+    assert sum(weights) <= 1
+
+
+def test_some_counterexamples_have_several_paths():
+    assert len(refutation(OF_DECODERS_OF_OURS[0]).counterexample.because) > 1

@@ -1,0 +1,111 @@
+"""Programs in strangers' styles: right ones that were accused or left undecided once, each with its wrong twin."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from specverify.checks import check_named
+from specverify.checks.check import Conditions
+from specverify.subjects.logits_verifier import logits_subject
+from specverify.subjects.verifier import verifier_subject
+from specverify.testing import Made, SpeculationRefuted, check_engine
+
+
+def in_inference_mode(p, q, draft_tokens, least=0.0):
+    with torch.inference_mode():
+        tokens = torch.full((2,), -1)
+        kept = torch.rand(()) * q[0, draft_tokens[0]] < p[0, draft_tokens[0]]
+        left = torch.clamp(p[0] - q[0], min=least)
+        left = torch.where(left.sum() > 0, left, p[0])
+        replaced, bonus = torch.multinomial(left, 1)[0], torch.multinomial(p[1], 1)[0]
+        tokens[0] = torch.where(kept, draft_tokens[0], replaced)
+        tokens[1] = bonus
+        return tokens[: 1 + int(kept)]
+
+
+def first_examination(verify, check):
+    subject = verifier_subject(verify, "it", (1,))
+    return next(iter(check_named(check).cases(subject))).examine(Conditions())
+
+
+@pytest.mark.parametrize("check", ["inputs_unchanged", "outputs_are_fresh"])
+def test_an_answer_of_inference_mode_is_read(check):
+    assert not first_examination(in_inference_mode, check).failed
+
+
+def writes_in_inference_mode(p, q, draft_tokens):
+    tokens = in_inference_mode(p, q, draft_tokens)
+    with torch.inference_mode():
+        p[0] = 0
+    return tokens
+
+
+def test_an_argument_that_is_changed_in_inference_mode_is_refuted():
+    examination = first_examination(writes_in_inference_mode, "inputs_unchanged")
+    assert examination.failed
+    assert "p[0, 0] was" in examination.statement
+
+
+def by_logarithms(target_logits, draft_logits, draft_tokens, temperature=1.0):
+    log_p, log_q = (torch.log_softmax(logits / temperature, -1) for logits in (target_logits, draft_logits))
+    for i, token in enumerate(draft_tokens.tolist()):
+        if not torch.rand(()).log() < log_p[i, token] - log_q[i, token]:
+            left = (log_p[i].exp() - log_q[i].exp()).clamp(min=0)
+            left = left if left.sum() > 0 else log_p[i].exp()
+            return [*draft_tokens[:i].tolist(), int(torch.multinomial(left, 1))]
+    return [*draft_tokens.tolist(), int(torch.multinomial(log_p[-1].exp(), 1))]
+
+
+def by_an_inclusive_ratio(target_logits, draft_logits, draft_tokens, temperature=1.0):
+    p, q = (torch.softmax(logits / temperature, -1) for logits in (target_logits, draft_logits))
+    for i, token in enumerate(draft_tokens.tolist()):
+        if not torch.rand(()) <= p[i, token] / q[i, token]:
+            left = (p[i] - q[i]).clamp(min=0)
+            left = left if left.sum() > 0 else p[i]
+            return [*draft_tokens[:i].tolist(), int(torch.multinomial(left, 1))]
+    return [*draft_tokens.tolist(), int(torch.multinomial(p[-1], 1))]
+
+
+@pytest.mark.parametrize(("verify", "status"), [(by_logarithms, "holds"), (by_an_inclusive_ratio, "refuted")])
+def test_a_logit_that_underflows_may_be_accepted_at_0_and_a_forbidden_one_not(verify, status):
+    check = check_named("support_at_boundary_draws")
+    subject = logits_subject(verify, "it", (1,))
+    subject = subject._replace(variants=subject.variants[:1])
+    cases = [case for case in check.cases(subject) if case.situation.scenario.name.startswith("zeros")]
+    examinations = [case.examine(Conditions()) for case in cases[:1]]
+    assert [one.failed for one in examinations] == [status == "refuted"]
+
+
+def engine_with(text_of_residual):
+    def make(scenario):
+        rng = np.random.default_rng()
+
+        def pick(row):
+            return int(rng.choice(len(row), p=row))
+
+        def generate(prompt):
+            text = tuple(prompt)
+            while len(text) < len(prompt) + scenario.horizon:
+                p, q = (np.asarray(model(text), float) for model in (scenario.target, scenario.draft))
+                draft = pick(q)
+                if rng.random() * q[draft] < p[draft]:
+                    text = (*text, draft)
+                else:
+                    left = np.maximum(np.asarray(scenario.target(text_of_residual(text)), float) - q, 0)
+                    text = (*text, pick(left / left.sum() if left.any() else p))
+            return text[len(prompt) :]
+
+        return Made(generate)
+
+    return make
+
+
+@pytest.mark.thorough
+def test_an_engine_whose_wrong_text_tells_no_cause_is_explained_where_its_rows_are_open():
+    with pytest.raises(SpeculationRefuted) as raised:
+        check_engine(engine_with(lambda text: text[:1]), checks=["law_is_target"], quick=True)
+    first = str(raised.value).splitlines()[0]
+    assert "is rejected and replaced by a draw from" in first
+    assert "setting certain" not in str(raised.value)

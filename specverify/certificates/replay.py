@@ -1,0 +1,223 @@
+"""Replay a certificate: run the subject on the numbers of a sample of its paths, and compare what it returns.
+
+A certificate lists, for some paths, the calls of the subject: arguments, values that libraries returned, and results.
+Here the libraries return these values, by patches of this file alone. Another draw, result or source is refused.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import hashlib
+import importlib
+import inspect
+import platform
+import random
+import sys
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from specverify.certificates.checker import CertificateRefused, require
+
+OF_RANDOM = ("random", "getrandbits", "_randbelow", "sample", "gauss", "normalvariate", "expovariate", "betavariate",
+             "lognormvariate", "weibullvariate", "triangular", "binomialvariate")  # fmt: skip
+OF_NUMPY = ("random", "random_sample", "rand", "randn", "uniform", "integers", "randint", "choice", "permutation",
+            "permuted", "shuffle", "exponential", "standard_exponential", "gumbel", "logistic", "laplace", "normal",
+            "standard_normal", "lognormal", "standard_cauchy", "triangular", "beta", "geometric", "pareto", "power",
+            "rayleigh", "weibull", "poisson", "negative_binomial", "logseries", "binomial", "multinomial",
+            "hypergeometric")  # fmt: skip
+Drawn = deque[list[Any]]
+"""What is still to be drawn: library, call and value."""
+
+
+def digest(file: str) -> str:
+    """Return the SHA-256 of a file, in hexadecimal digits."""
+    return hashlib.sha256(Path(file).read_bytes()).hexdigest()
+
+
+def versions(names: Iterable[str]) -> dict[str, str]:
+    """Return the versions of Python and of those of the named libraries that are imported."""
+    found = {name: str(sys.modules[name].__version__) for name in names if name in sys.modules}
+    return {"python": platform.python_version(), **found}
+
+
+def callable_named(name: str) -> Any:
+    """Return what ``module:name`` denotes. Raises ``CertificateRefused`` if there is none."""
+    module, _, attribute = name.partition(":")
+    try:
+        result: Any = importlib.import_module(module)
+        for part in attribute.split("."):
+            result = getattr(result, part)
+    except (ImportError, AttributeError) as error:
+        raise CertificateRefused(f"the subject {name} is not found: {error}") from error
+    return result
+
+
+def source_of(called: Any) -> str:
+    """Return the file of a function, or of the class of an object."""
+    return inspect.getsourcefile(called if inspect.isroutine(called) else type(called)) or ""
+
+
+def replay(data: Mapping[str, Any]) -> int:
+    """Run the subject on the numbers of every listed path, and return how many runs there were.
+
+    Raises ``CertificateRefused`` if there is none, or one of them does not end as its path.
+    """
+    listed = [(certificate, path) for certificate in data["certificates"] for path in certificate.get("replays", ())]
+    require(not listed, f"there is no path to replay: {data.get('no_replay', 'the subject draws by name')}")
+    called = callable_named(data["function"])
+    for name, recorded in data["sources"].items():
+        file = source_of(callable_named(name))
+        require(not file or digest(file) != recorded, f"the source of {name} is not the one that was examined")
+    for library in data["versions"].keys() - {"python"}:
+        importlib.import_module(library)
+    drawn: Drawn = deque()
+    try:
+        with answered(drawn):
+            for certificate, path in listed:
+                _check_path(called, certificate, path, drawn)
+    except CertificateRefused as reason:
+        here = versions(data["versions"])
+        other = "" if here == data["versions"] else f" (written with {data['versions']}, checked with {here})"
+        raise CertificateRefused(f"{reason}{other}") from reason
+    return len(listed)
+
+
+def _check_path(called: Any, certificate: Mapping[str, Any], path: Mapping[str, Any], drawn: Drawn) -> None:
+    where = f"{certificate['scenario']}, the path to {path['ends']}"
+    possible = [tokens for tokens, mass in certificate["law"] if Fraction(mass) > 0]
+    require(path["ends"] not in possible, f"{where}: the law of the certificate does not have it")
+    emitted: list[Any] = []
+    for number, call in enumerate(path["calls"]):
+        drawn.extend(call["drawn"])
+        returned = plain(called(*(read(each) for each in call["args"])))
+        here = f"{where}, call {number}"
+        require(returned != call["returned"], f"{here}: it returns {returned}, not {call['returned']}")
+        require(bool(drawn), f"{here}: {len(drawn)} draws are not made, the first {drawn[0][:2] if drawn else ''}")
+        emitted += returned if isinstance(returned, list) else []
+    common = min(len(emitted), len(path["ends"]))
+    flat = all(type(token) is int for token in [*emitted, *path["ends"]])
+    require(flat and emitted[:common] != path["ends"][:common], f"{where}: it ends otherwise")
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON has it: arrays and tuples as lists."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    return value
+
+
+def read(written: Any) -> Any:
+    """Return an argument or a drawn value from its JSON."""
+    if not isinstance(written, dict):
+        return written
+    kind = written["kind"]
+    if kind in {"list", "tuple"}:
+        return (list if kind == "list" else tuple)(map(read, written["items"]))
+    library = sys.modules.get(kind) or importlib.import_module(kind)
+    dtype = getattr(library, written["dtype"])
+    if written.get("scalar"):
+        return dtype(written["value"])
+    return library.tensor(written["value"], dtype=dtype) if kind == "torch" else library.array(written["value"], dtype)
+
+
+# Patches
+
+
+@contextmanager
+def answered(drawn: Drawn) -> Iterator[None]:
+    """Let the drawing calls of ``random``, NumPy and torch return what is listed inside the block."""
+    with ExitStack() as stack:
+        stack.enter_context(_types_patched(random.Random, OF_RANDOM, "random", drawn))
+        stack.enter_context(_types_patched(random.SystemRandom, OF_RANDOM, "random", drawn))
+        for name in ("random", "getrandbits"):  # bound methods of C, which no patch of the type reaches
+            stack.enter_context(_names_patched(getattr(random, name), partial(_taken, "random", name, drawn)))
+        numpy = sys.modules.get("numpy")
+        if numpy is not None:
+            for kind in (numpy.random.Generator, numpy.random.RandomState):
+                stack.enter_context(_types_patched(kind, OF_NUMPY, "numpy", drawn))
+            for name in OF_NUMPY:
+                legacy = getattr(numpy.random, name, None)
+                if legacy is not None:
+                    stack.enter_context(_names_patched(legacy, partial(_taken, "numpy", name, drawn)))
+        if "torch" in sys.modules:
+            stack.enter_context(_torch_patched(drawn))
+        yield
+
+
+def _taken(library: str, name: str, drawn: Drawn, *args: Any, **kwargs: Any) -> Any:
+    """Return the next value; it stands for a bound method."""
+    if not drawn or drawn[0][:2] != [library, name]:
+        expected = f"{drawn[0][0]}.{drawn[0][1]}" if drawn else "no further draw"
+        raise CertificateRefused(f"{library}.{name} is called, the certificate has {expected}")
+    value = read(drawn.popleft()[2])
+    if name == "shuffle":
+        args[0][:] = [args[0][place] for place in value] if isinstance(args[0], list) else args[0][value]
+        return None
+    if kwargs.get("out") is not None:
+        kwargs["out"][...] = value
+        return kwargs["out"]
+    return value
+
+
+@contextmanager
+def _types_patched(kind: type, names: tuple[str, ...], library: str, drawn: Drawn) -> Iterator[None]:
+    """Exchange methods in the dictionary of a type, which Python itself does not let one write to."""
+    methods = gc.get_referents(kind.__dict__)[0]
+    before = dict(methods)
+    for name in filter(partial(hasattr, kind), names):
+        taken = partial(_taken, library, name, drawn)
+        methods[name] = lambda _, *args, taken=taken, **kwargs: taken(*args, **kwargs)
+    ctypes.pythonapi.PyType_Modified(ctypes.py_object(kind))
+    try:
+        yield
+    finally:
+        for name in methods.keys() - before.keys():
+            del methods[name]
+        methods.update(before)
+        ctypes.pythonapi.PyType_Modified(ctypes.py_object(kind))
+
+
+@contextmanager
+def _names_patched(function: Any, stand_in: Callable[..., Any]) -> Iterator[None]:
+    """Exchange a function under every name of every module."""
+    places = [
+        (vars(module), name)
+        for module in list(sys.modules.values())
+        if isinstance(getattr(module, "__dict__", None), dict)
+        for name, value in list(vars(module).items())
+        if value is function
+    ]
+    for names, name in places:
+        names[name] = stand_in
+    try:
+        yield
+    finally:
+        for names, name in places:
+            names[name] = function
+
+
+def _torch_patched(drawn: Drawn) -> Any:
+    """Return the mode of torch in which operations that draw are filled with what is listed."""
+    torch = importlib.import_module("torch")
+    mode = importlib.import_module("torch.utils._python_dispatch").TorchDispatchMode
+
+    class Given(mode):  # type: ignore[misc, valid-type]  # a class that was looked up
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            named = dict(kwargs or {})
+            if torch.Tag.nondeterministic_seeded not in func.tags:
+                return func(*args, **named)
+            before, result, name = torch.get_rng_state(), func(*args, **named), func.overloadpacket.__name__
+            listed = bool(drawn) and drawn[0][:2] == ["torch", name]
+            if result.numel() and (listed or not torch.equal(before, torch.get_rng_state())):
+                result.copy_(_taken("torch", name, drawn).reshape(result.shape))
+            return result
+
+    return Given()

@@ -1,0 +1,323 @@
+"""What a round does given its drafts, and what the rule of speculative sampling says of it.
+
+The rule (2211.17192, Algorithm 1): draft x is accepted with probability min(1, p(x)/q(x)), a rejected one is replaced
+by a draw from norm(max(p - q, 0)), and after the last draft comes a bonus token from p. A round is enumerated with
+every draft; ``GivenDrafts`` has the three parts as numbers, and the rows of the models beside them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from specverify.checks.check import slack
+from specverify.checks.explaining.drawn_trees import is_tree
+from specverify.checks.explaining.round_rules import ModelRows, Row, excess, ratio, scaled
+from specverify.intercept.caller import DrawLine
+from specverify.laws.draws import BELOW, Decision
+from specverify.laws.paths import paths
+from specverify.laws.rounding import FLOAT32
+from specverify.laws.scenarios import Scenario
+from specverify.reference import Draft, LanguageModel, Pmf, Round, State, Tokens
+from specverify.reference.models import draft_model
+from specverify.reference.warpers import warped
+from specverify.subjects.subject import InScenario
+from specverify.subjects.warped_tasks import Processed
+
+MOST_PATHS = 3000
+"""Of a round; one that has more is not explained."""
+MOST_STATES = 4
+LARGEST_VOCABULARY = 8
+GENERIC = (Scenario("generic", 3, (0, 1, 0), 4, seed=2),)
+"""Where a formula is looked for besides: with two tokens many formulas are one."""
+
+Law = Mapping[int, Any]
+
+
+class GivenDrafts(NamedTuple):
+    """What a round does once its drafts are known."""
+
+    prefix: Tokens
+    drafts: Tokens
+    rows: ModelRows
+    raw: ModelRows | None
+    """The same rows before the sampling parameters are applied, where there are such."""
+    accept: tuple[Any, ...]
+    """P(draft i is accepted), given that those before it are; as far as that is reached."""
+    replace: Mapping[int, Law]
+    """Rejected draft -> the law of the token in its place."""
+    bonus: Law | None
+    """The law of the token behind the last draft, where all can be accepted and one follows."""
+    has_bonus: bool
+    """Whether a token comes behind the last draft."""
+    places: Mapping[tuple[str, int], str]
+    """Lines of the program: ``("accept", i)``, ``("replace", i)``, ``("bonus", gamma)``."""
+    slack: float
+    """How far rounding can move one of these probabilities."""
+    others: Mapping[str, ModelRows] = {}
+    """Rows that may stand in the place of the right ones, by the sentence about them."""
+    of_engine: bool = False
+    """Whether this was read off the path of an engine."""
+    is_padded: bool = False
+    """Whether the rows of p go on behind the drafts, up to the longest row of a batch."""
+
+
+@lru_cache(maxsize=512)
+def rounds_given_drafts(here: InScenario, states: int = MOST_STATES) -> tuple[GivenDrafts, ...]:
+    """Return what the first rounds of a decoder do given each of their drafts; nothing for trees and large rounds."""
+    decoder = here.decoder
+    if decoder.propose is None or here.scenario.vocabulary > LARGEST_VOCABULARY:
+        return ()
+    result: list[GivenDrafts] = []
+    open_states, seen = [decoder.init(here.prompt)], set[State]()
+    while open_states and len(seen) < states:
+        state = open_states.pop(0)
+        if state in seen or state.remaining <= 0:
+            continue
+        seen.add(state)
+        here_found, after = given_from_state(here, state)
+        result += here_found
+        open_states += after
+    return tuple([given for given in result if given.drafts] or result)
+
+
+@lru_cache(maxsize=512)
+def given_from_state(here: InScenario, state: State) -> tuple[list[GivenDrafts], list[State]]:
+    """Return what the round from a state does given each of its drafts, and the states behind it."""
+    decoder = here.decoder
+    if (propose := decoder.propose) is None:
+        return [], []
+    drafts: dict[Tokens, Draft] = {}
+    for proposed in islice(paths(lambda draws: propose(draws, state)), MOST_PATHS):
+        drafts[proposed.outcome.tokens] = proposed.outcome
+    if any(is_tree(draft) for draft in drafts.values()):
+        return [], []
+    runs: dict[Tokens, list[Any]] = defaultdict(list)
+    after: dict[State, None] = {}
+    for number, path in enumerate(paths(lambda draws: decoder.step(draws, state))):
+        if number == MOST_PATHS:
+            return [], []
+        reached, done = path.outcome
+        runs[done.draft].append((path, done))
+        after[reached] = None
+    bonus = any(len(done.tokens) > len(tokens) for tokens, some in runs.items() for _, done in some)
+    given = [
+        _given(here, state, draft, runs[tokens], bonus=bonus) for tokens, draft in drafts.items() if tokens in runs
+    ]
+    return given, list(after)
+
+
+def round_given(here: InScenario, state: State, drafts: Tokens) -> GivenDrafts | None:
+    """Return what the round from a state does given its drafts, or None where it is too large or drafts a tree."""
+    return next((given for given in given_from_state(here, state)[0] if given.drafts == drafts), None)
+
+
+def _given(here: InScenario, state: State, draft: Draft, runs: Sequence[Any], *, bonus: bool) -> GivenDrafts:
+    task, tokens, gamma = here.task, draft.tokens, len(draft.tokens)
+    reached: dict[int, Any] = defaultdict(int)
+    ends: dict[int, dict[int, Any]] = defaultdict(lambda: defaultdict(int))
+    epsilon = FLOAT32
+    for path, done in runs:
+        epsilon, accepted = max(epsilon, path.rounding.epsilon), accepted_of(here, done, bonus=bonus)
+        for i in range(accepted + 1):
+            reached[i] += path.weight
+        if len(done.tokens) > accepted:
+            ends[accepted][done.tokens[accepted]] += path.weight
+    total = reached[0]
+    accept = tuple(reached[i + 1] / reached[i] for i in range(gamma) if reached[i] > 1e-9 * float(total))
+    laws = {i: {token: mass / sum(law.values()) for token, mass in law.items()} for i, law in ends.items()}
+    lasts = {i: laws[i] for i in laws if i < gamma and float(sum(ends[i].values())) > 1e-9 * float(total)}
+    raw = None
+    if isinstance(task.target, Processed) and isinstance(task.draft, Processed):
+        raw = _rows(_unprocessed(task.target), _unprocessed(task.draft), state.tokens, tokens)
+    return GivenDrafts(
+        state.tokens,
+        tokens,
+        _rows(task.target, draft_model(task), state.tokens, tokens),
+        raw,
+        accept,
+        lasts,
+        laws.get(gamma),
+        bonus,
+        _places([(path, done, accepted_of(here, done, bonus=bonus)) for path, done in runs], accept, gamma),
+        slack(here, 2 * gamma + 2, epsilon),
+        _under_other_parameters(here, state.tokens, tokens) if raw is not None else {},
+        is_padded="without drafts" in here.variant.label,
+    )
+
+
+def _under_other_parameters(here: InScenario, prefix: Tokens, tokens: Tokens) -> dict[str, ModelRows]:
+    """Return the rows under sampling parameters of which one is missing, by the sentence about it."""
+    setting = _setting(here.variant.label)
+    target, draft = here.task.target, here.task.draft
+    if not setting or not isinstance(target, Processed) or not isinstance(draft, Processed):
+        return {}
+    right, result = _rows(target, draft, prefix, tokens), dict[str, ModelRows]()
+    for name, value in setting.items() if len(setting) > 1 else ():
+        less = {other: kept for other, kept in setting.items() if other != name}
+        wrong = _rows(_warped(target, less), _warped(draft, less), prefix, tokens)
+        result |= _in_place(right, wrong, f"taken before {name}={value:g} is applied")
+    for other_k in (setting["top_k"] + 1, setting["top_k"] - 1) if setting.get("top_k", 0) > 1 else ():
+        other = {**setting, "top_k": other_k}
+        wrong = _rows(_warped(target, other), _warped(draft, other), prefix, tokens)
+        result |= _in_place(right, wrong, f"taken with top_k={other_k:g} in the place of {setting['top_k']:g}")
+    for name in sorted(set(setting) & {"top_k", "top_p", "min_p"}):
+        less = {other: kept for other, kept in setting.items() if other != name}
+        whole = _rows(_warped(target, less), _warped(draft, less), prefix, tokens)
+        for said, cut in _CUTS.items():
+            if said.startswith(("not", name)):
+                wrong = ModelRows(*(_all_cut(cut, *pair, setting[name]) for pair in zip(whole, right, strict=True)))
+                result |= _in_place(right, wrong, said.format(name=name))
+    return result
+
+
+def _all_cut(cut: Cut, whole: Sequence[Row], right: Sequence[Row], value: float) -> tuple[Row, ...]:
+    return tuple(cut(row, by, value) for row, by in zip(whole, right, strict=True))
+
+
+Cut = Callable[[Row, Row, float], Row]
+_CUTS: Mapping[str, Cut] = {
+    "not divided by its sum after {name}": lambda row, by, value: [
+        mass if kept > 0 else 0 * mass for mass, kept in zip(row, by, strict=True)
+    ],
+    "min_p compared with the probabilities themselves, not with the share of the largest one": lambda row, by, value: (
+        scaled([mass if mass >= min(value, max(row)) else 0 * mass for mass in row])
+    ),
+    "top_p without the token that reaches it": lambda row, by, value: scaled(
+        [
+            mass if sum(other for other in row if other >= mass) <= value or mass == max(row) else 0 * mass
+            for mass in row
+        ]
+    ),
+}
+"""How a row is truncated otherwise: ``p is ...``, by the row before it, the right one, and the parameter's value."""
+
+
+def _in_place(right: ModelRows, wrong: ModelRows, said: str) -> dict[str, ModelRows]:
+    if said.startswith(("min_p", "top_p")):
+        said = f"taken with {said}"
+    return {
+        f"p is {said}": right._replace(p=wrong.p),
+        f"q is {said}": right._replace(q=wrong.q),
+        f"p and q are {said}": wrong,
+    }
+
+
+def _warped(model: Processed, parameters: Mapping[str, float]) -> LanguageModel:
+    values: dict[str, Any] = {name: int(value) if name == "top_k" else value for name, value in parameters.items()}
+    return warped(model.bare, **values)
+
+
+def _setting(label: str) -> dict[str, float]:
+    """Return the sampling parameters in the label of a variant."""
+    found = re.findall(r"\b(temperature|top_k|top_p|min_p|repetition_penalty)=([0-9.e+-]+)", label)
+    return {name: float(value) for name, value in found}
+
+
+def _unprocessed(model: Processed) -> LanguageModel:
+    """Return the pmfs of a model before its sampling parameters: what it was made of may be logits."""
+
+    def pmf(tokens: Tokens) -> Pmf:
+        row = model.bare(tokens)
+        if (row >= 0).all() and abs(float(row.sum()) - 1) < 1e-6:
+            return row
+        powers = np.exp(row - row.max())
+        return powers / powers.sum()
+
+    return pmf
+
+
+def accepted_of(here: InScenario, done: Round, *, bonus: bool) -> int:
+    """Return how many drafts were accepted; of a verifier, which returns tokens alone, it is inferred.
+
+    Where a bonus follows other accepted drafts, a round that emits its drafts and nothing more rejected the last one,
+    and replaced it by the same token.
+    """
+    return len(done.tokens) - 1 if here.variant.intercepted and bonus else done.accepted
+
+
+def _rows(target: LanguageModel, draft: LanguageModel, prefix: Tokens, tokens: Tokens) -> ModelRows:
+    texts = [prefix + tokens[:i] for i in range(len(tokens) + 1)]
+    return ModelRows(
+        tuple(tuple(target(text).tolist()) for text in texts), tuple(tuple(draft(text).tolist()) for text in texts)
+    )
+
+
+def _places(runs: Sequence[Any], accept: Sequence[Any], gamma: int) -> dict[tuple[str, int], str]:
+    """Return the lines of decisions: a coin is known by its probability, a token by being what is decided last."""
+    result: dict[tuple[str, int], str] = {}
+    for path, _, accepted in runs:
+        for i, mass in enumerate(accept[: accepted + 1]):
+            for decision in path.decisions:
+                if is_coin(decision, mass):
+                    result.setdefault(("accept", i), place_of(decision))
+    coins = set(result.values())
+    for path, done, accepted in runs:
+        own = [place for decision in path.decisions if (place := place_of(decision))]
+        if own and accepted < len(done.tokens) and own[-1] not in coins:
+            result.setdefault(("replace" if accepted < gamma else "bonus", accepted), own[-1])
+    return result
+
+
+def is_coin(decision: Decision, mass: Any) -> bool:
+    """Return whether a decision is a uniform compared with a bound, below which it lies with this probability."""
+    compared = decision.site[-2:-1] == (BELOW,) and bool(place_of(decision))
+    return compared and abs(float(decision.weights[0]) - float(mass)) < 1e-6
+
+
+def place_of(decision: Decision) -> str:
+    """Return the file and line at which a decision is made, with its caller's where several call it; or nothing."""
+    where = decision.site[1] if len(decision.site) > 1 else ""
+    if not isinstance(where, str) or ":" not in where:
+        return ""
+    return where.in_full() if isinstance(where, DrawLine) else where
+
+
+# Its parts beside the rule
+
+PARTS = ("accept", "replace", "bonus")
+
+
+def values_of(given: GivenDrafts, part: str) -> Iterator[tuple[int, Any]]:
+    """Yield the position and what is seen of one part."""
+    if part == "accept":
+        yield from enumerate(given.accept)
+    elif part == "replace":
+        yield from given.replace.items()
+    elif given.bonus is not None:
+        yield len(given.drafts), given.bonus
+
+
+def expected(given: GivenDrafts, part: str, i: int, rows: ModelRows) -> Any:
+    """Return what the rule says of one part with these rows: an acceptance, or a row."""
+    if part == "accept":
+        return ratio(rows.p[i][given.drafts[i]], rows.q[i][given.drafts[i]])
+    return excess(rows.p[i], rows.q[i]) if part == "replace" else scaled(rows.p[i])
+
+
+def fits(seen: Any, said: Any, most: float) -> bool:
+    """Return whether a probability, or each entry of a law, differs by at most so much."""
+    if isinstance(seen, Mapping):
+        inside = range(len(said))
+        masses = [(seen.get(token, 0), mass) for token, mass in enumerate(said)]
+        masses += [(mass, 0) for token, mass in seen.items() if token not in inside]
+    else:
+        masses = [(seen, said)]
+    return all(abs(one - other) <= most for one, other in masses)
+
+
+def is_wrong(given: GivenDrafts, part: str) -> bool:
+    """Return whether a part of a round deviates from the rule."""
+    return any(not fits(seen, expected(given, part, i, given.rows), given.slack) for i, seen in values_of(given, part))
+
+
+def expected_accept(given: GivenDrafts, i: int) -> Any:
+    """Return what the rule says of draft i."""
+    token = given.drafts[i]
+    return ratio(given.rows.p[i][token], given.rows.q[i][token])

@@ -1,0 +1,241 @@
+"""Formulas with one free number: which number fits one observation, and whether it fits all others.
+
+Each family has words, the number that one observation tells, and the formula with that number. A family is named only
+if the observations hold at least two independent numbers, so that a coincidence is excluded.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from specverify.checks.explaining.given_drafts import GivenDrafts, is_wrong
+from specverify.checks.explaining.round_rules import Row, scaled
+from specverify.checks.explaining.wording import short, short_row
+
+OPEN = 1e-6
+"""A probability nearer than this to 0 or 1 tells no number."""
+LEAST_NUMBERS = 2
+
+
+class Accepted(NamedTuple):
+    """How a draft is accepted, beside its probabilities."""
+
+    p: float
+    q: float
+    seen: float
+    slack: float
+
+
+class Replaced(NamedTuple):
+    """The law of the token in the place of a rejected draft, beside the rows."""
+
+    p: Row
+    q: Row
+    law: Mapping[int, Any]
+    slack: float
+
+
+class _AcceptFamily(NamedTuple):
+    words: str
+    solve: Callable[[float, float, float], float]
+    """The number by p, q and the acceptance."""
+    formula: Callable[[float, float, float], float]
+    """The acceptance by p, q and the number."""
+
+
+_ACCEPT = (
+    _AcceptFamily("with probability min(1, {c} p/q)", lambda p, q, seen: seen * q / p, lambda p, q, c: c * p / q),
+    _AcceptFamily(
+        "with probability min(1, (p/q)^{c})",
+        lambda p, q, seen: math.log(seen) / math.log(p / q),
+        lambda p, q, c: (p / q) ** c,
+    ),
+    _AcceptFamily("with probability min(1, p/(q + {c}))", lambda p, q, seen: p / seen - q, lambda p, q, c: p / (q + c)),
+    _AcceptFamily("with probability min(1, p/q + {c})", lambda p, q, seen: seen - p / q, lambda p, q, c: p / q + c),
+)
+
+
+def accept_rule(observed: Sequence[Accepted]) -> str:
+    """Return the acceptance with one free number, where one number fits everything; else an empty string."""
+    told = [
+        one for one in observed if OPEN < one.seen < 1 - OPEN and one.p > 0 and one.q > 0 and abs(one.p - one.q) > OPEN
+    ]
+    if len(told) < LEAST_NUMBERS:
+        return ""
+    for family in _ACCEPT:
+        number = family.solve(told[0].p, told[0].q, told[0].seen)
+        if number > 0 and all(_is_accepted_by(one, family, number) for one in observed):
+            return family.words.format(c=short(number))
+    return ""
+
+
+def _is_accepted_by(one: Accepted, family: _AcceptFamily, number: float) -> bool:
+    if one.q <= 0:
+        return True
+    return abs(one.seen - min(1.0, family.formula(one.p, one.q, number))) <= 8 * one.slack * max(1.0, number)
+
+
+class _ReplaceFamily(NamedTuple):
+    words: str
+    solve: Callable[[Sequence[float], Sequence[float], Sequence[float]], float]
+    """The number by p, q and the law; 0 where this law does not tell it."""
+    formula: Callable[[Sequence[float], Sequence[float], float], Row]
+    """The law by p, q and the number."""
+
+
+def _left(p: Sequence[float], q: Sequence[float]) -> list[float]:
+    return [max(a - b, 0.0) for a, b in zip(p, q, strict=True)]
+
+
+def _least_entry(p: Sequence[float], q: Sequence[float], law: Sequence[float]) -> float:
+    """Return the entry that the token with the least p - q has, beside that of the largest p - q."""
+    differences = [a - b for a, b in zip(p, q, strict=True)]
+    tokens = range(len(law))
+    most, least = max(tokens, key=differences.__getitem__), min(tokens, key=differences.__getitem__)
+    if differences[least] >= 0 or law[most] <= law[least]:
+        return 0.0
+    return law[least] / law[most] * differences[most]
+
+
+def _added(p: Sequence[float], q: Sequence[float], law: Sequence[float]) -> float:
+    entry, most = _least_entry(p, q, law), max(a - b for a, b in zip(p, q, strict=True))
+    return entry * most / (most - entry) if most > entry else 0.0
+
+
+def _two_open(law: Sequence[float]) -> tuple[int, int] | None:
+    tokens = sorted(range(len(law)), key=lambda token: -law[token])[:2]
+    return (tokens[0], tokens[1]) if len(tokens) > 1 and law[tokens[1]] > OPEN else None
+
+
+def _share_of_q(p: Sequence[float], q: Sequence[float], law: Sequence[float]) -> float:
+    two = _two_open(law)
+    if two is None:
+        return 0.0
+    share = law[two[0]] / law[two[1]]
+    below = q[two[0]] - share * q[two[1]]
+    return (p[two[0]] - share * p[two[1]]) / below if abs(below) > OPEN else 0.0
+
+
+def _exponent(p: Sequence[float], q: Sequence[float], law: Sequence[float]) -> float:
+    two, left = _two_open(law), _left(p, q)
+    if two is None or min(left[two[0]], left[two[1]]) <= 0 or abs(left[two[0]] - left[two[1]]) < OPEN:
+        return 0.0
+    return math.log(law[two[0]] / law[two[1]]) / math.log(left[two[0]] / left[two[1]])
+
+
+def _share_of_p(p: Sequence[float], q: Sequence[float], law: Sequence[float]) -> float:
+    left = _left(p, q)
+    return next((law[token] / p[token] for token in range(len(p)) if left[token] <= 0 < p[token]), 0.0)
+
+
+_REPLACE = (
+    _ReplaceFamily(
+        "norm(max(p - q, {c}))",
+        _least_entry,
+        lambda p, q, c: scaled([max(a - b, c) for a, b in zip(p, q, strict=True)]),
+    ),
+    _ReplaceFamily("norm(max(p - q, 0) + {c})", _added, lambda p, q, c: scaled([mass + c for mass in _left(p, q)])),
+    _ReplaceFamily(
+        "norm(max(p - {c} q, 0))",
+        _share_of_q,
+        lambda p, q, c: scaled([max(a - c * b, 0.0) for a, b in zip(p, q, strict=True)]),
+    ),
+    _ReplaceFamily("norm(max(p - q, 0)^{c})", _exponent, lambda p, q, c: powered(_left(p, q), c)),
+    _ReplaceFamily(
+        "norm(max(p - q, 0)), mixed with a share {c} of p",
+        _share_of_p,
+        lambda p, q, c: [(1 - c) * left + c * mass for left, mass in zip(scaled(_left(p, q)), p, strict=True)],
+    ),
+)
+
+
+def replace_rule(observed: Sequence[Replaced]) -> str:
+    """Return the replacement with one free number, where one number fits everything; else an empty string.
+
+    A law with an empty max(p - q, 0) is left out: programs treat it by itself.
+    """
+    told = [
+        one._replace(p=list(map(float, one.p)), q=list(map(float, one.q)), law=dict(one.law))
+        for one in observed
+        if any(a > b for a, b in zip(one.p, one.q, strict=True))
+    ]
+    laws = [[float(one.law.get(token, 0)) for token in range(len(one.p))] for one in told]
+    if sum(max(sum(OPEN < mass < 1 - OPEN for mass in law) - 1, 0) for law in laws) < LEAST_NUMBERS:
+        return ""
+    for family in _REPLACE:
+        numbers = (
+            (number, _error(family, one, law, number))
+            for one, law in zip(told, laws, strict=True)
+            if (number := family.solve(one.p, one.q, law)) > OPEN
+        )
+        number, error = next(numbers, (0.0, 0.0))
+        if number and all(
+            _is_replaced_by(family, one, law, number, error) for one, law in zip(told, laws, strict=True)
+        ):
+            return family.words.format(c=short(number))
+    return ""
+
+
+def _error(family: _ReplaceFamily, one: Replaced, law: Sequence[float], number: float) -> float:
+    """Return how far rounding of the law can move the number that it tells."""
+    moved = [[*law[:token], mass + one.slack, *law[token + 1 :]] for token, mass in enumerate(law) if mass > OPEN]
+    return sum(abs(family.solve(one.p, one.q, other) - number) for other in moved)
+
+
+def _is_replaced_by(family: _ReplaceFamily, one: Replaced, law: Sequence[float], number: float, error: float) -> bool:
+    row, other = (family.formula(one.p, one.q, value) for value in (number, number + error))
+    return all(
+        abs(mass - said) <= 4 * one.slack + 4 * abs(moved - said)
+        for mass, said, moved in zip(law, row, other, strict=True)
+    )
+
+
+# A further temperature
+
+
+def further_power(all_given: Sequence[GivenDrafts]) -> float:
+    """Return c where the rounds have norm(p^c) in the place of p, as a bonus or an acceptance tells it; else 0."""
+    for given in all_given:
+        for i, seen in enumerate(given.accept):
+            p, token = [float(mass) for mass in given.rows.p[i]], given.drafts[i]
+            wanted = float(seen) * float(given.rows.q[i][token])
+            extreme = p[token] in {min(p), max(p)} and min(p) > 0
+            if is_wrong(given, "accept") and 1e-6 < seen < 1 - 1e-6 and extreme and min(p) < max(p):
+                return _power_with(p, token, wanted)
+        if given.bonus is None:
+            continue
+        row = [(float(mass), float(given.bonus.get(token, 0))) for token, mass in enumerate(given.rows.p[-1])]
+        (low, seen_low), (high, seen_high) = min(row), max(row)
+        if 0 < low < high and seen_low > 0 and seen_high > 0:
+            return math.log(seen_high / seen_low) / math.log(high / low)
+    return 0.0
+
+
+def further_temperature(all_given: Sequence[GivenDrafts]) -> tuple[float, str]:
+    """Return c where norm(p^c) may stand in the place of p, as one number tells it, and the sentence; else 0."""
+    power = further_power(all_given)
+    if not power:
+        return 0.0, ""
+    p = all_given[0].rows.p[0]
+    rows = f"{short_row(powered(p, power))} in the place of p = {short_row(p)} after {all_given[0].prefix}"
+    return power, f"p has a further temperature of {short(1 / power)}: {rows}"
+
+
+def _power_with(p: Sequence[float], token: int, wanted: float) -> float:
+    """Return c where norm(p^c) has this mass on its least or its largest token; else 0."""
+    low, high = 0.01, 100.0
+    rises = p[token] == max(p)
+    for _ in range(200):
+        middle = (low * high) ** 0.5
+        if (powered(p, middle)[token] < wanted) == rises:
+            low = middle
+        else:
+            high = middle
+    return middle if abs(powered(p, middle)[token] - wanted) < 1e-9 else 0.0
+
+
+def powered(row: Row, power: float) -> Row:
+    """Return norm(row^power)."""
+    return scaled([float(mass) ** power if mass > 0 else 0.0 for mass in row])

@@ -1,0 +1,12 @@
+"""node-llama-cpp: bindings of llama.cpp for Node.js, asked by the command protocol of black boxes."""
+
+from __future__ import annotations
+
+from specverify.engines import sampled_engine
+
+ENGINE = sampled_engine(
+    __name__,
+    name="node-llama-cpp",
+    requirement="specverify-suite, and npm install --omit=optional node-llama-cpp @node-llama-cpp/linux-x64",
+    call="LlamaContextSequence.evaluate",
+)

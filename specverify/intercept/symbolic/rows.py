@@ -1,0 +1,367 @@
+"""Arrays of elements: the only implementations of map, reduce, scan, choose, put in order, look up and move.
+
+An element is a number, a random number without a value, or an outcome that is drawn when it is read. Every library
+hands over object arrays of elements, with axes as NumPy counts them; an array of NumPy itself holds no outcomes, so
+its front end forces what a rule gives.
+
+The rules of the table (``primitives``) take one row of elements, and an ``Ask``: who asks. They force no more elements
+than they need: a sum of 0 and 1 is read from the left up to a bound, a product up to the first 0. A position, as
+``argmax`` gives it, is drawn when it is read; a race for a row that is never read is not run.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial, reduce
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+import numpy as np
+
+from specverify.intercept.cpython.patches import array, asarray, broadcast_arrays, concatenate, empty, moveaxis
+from specverify.intercept.refusals import Declined, NeedsValue, tried
+from specverify.intercept.symbolic.continuous import SYMBOLIC, any_symbolic, at_rank, largest_of
+from specverify.intercept.symbolic.deferred import (
+    ByOneDraw,
+    Choice,
+    Count,
+    Deferred,
+    Law,
+    Product,
+    Truth,
+    is_count,
+    is_open,
+    is_truth,
+    known,
+    number,
+    single,
+)
+from specverify.intercept.symbolic.races import law_of_winner, ranked_from_either_end, winner
+
+Elements: TypeAlias = "np.ndarray[Any, Any]"
+Row: TypeAlias = Sequence[Any]
+Answer = TypeVar("Answer")
+
+
+class Ask(NamedTuple):
+    """Who asks a question that may be answered later."""
+
+    operation: str = ""
+    """Of the author's library, for a refusal."""
+    place: str = ""
+    """File and line."""
+    dtype: Any = None
+    """What NumPy computes in of numbers; None for its own choice."""
+
+    def put(self, question: Callable[[], Answer]) -> Answer:
+        """Return an answer; a refusal names the operation and the line that asked, which is not the one that reads."""
+        try:
+            return question()
+        except NeedsValue as refused:
+            raise (refused.during(self.operation, self.place) if self.operation else refused.at(self.place)) from None
+
+
+# Containers
+
+
+def each(function: Callable[..., Any], *arrays: Elements) -> Elements:
+    """Return what a function gives of the elements of arrays, broadcast."""
+    if not any(elements.ndim for elements in arrays):
+        return single(function(*(elements.item() for elements in arrays)))
+    alike = arrays if len({elements.shape for elements in arrays}) == 1 else broadcast_arrays(*arrays)
+    result = empty(alike[0].shape, dtype=object)
+    flat = result.reshape(-1)  # the same memory
+    for place, given in enumerate(zip(*(elements.ravel().tolist() for elements in alike), strict=True)):
+        flat[place] = function(*given)
+    return result
+
+
+def reduced(
+    rule: Callable[[Row], Any], elements: Elements, axes: Sequence[int] | None = None, *, keepdims: bool = False
+) -> Elements:
+    """Return what a rule gives of the elements along some axes, or of all."""
+    along = {axis % elements.ndim for axis in axes} if axes is not None and elements.ndim else {*range(elements.ndim)}
+    kept = [axis for axis in range(elements.ndim) if axis not in along]
+    shape = tuple(elements.shape[axis] for axis in kept)
+    length = math.prod(elements.shape[axis] for axis in along)
+    rows = elements.transpose(*kept, *sorted(along)).reshape(*shape, length)
+    result = empty(shape, dtype=object)
+    for index in np.ndindex(*shape):
+        result[index] = rule(rows[index].tolist())
+    if keepdims:
+        return result.reshape([1 if axis in along else elements.shape[axis] for axis in range(elements.ndim)])
+    return result
+
+
+def scanned(rule: Callable[[Row], Any], elements: Elements, axis: int, *, reverse: bool = False) -> Elements:
+    """Return what a rule gives of each element and all before it along an axis; all behind it, in ``reverse``."""
+    if not elements.ndim:
+        return scanned(rule, elements.reshape(1), 0).reshape(())
+    rows = moveaxis(elements, axis, -1) if elements.ndim > 1 else elements
+    result = empty(rows.shape, dtype=object)
+    for *row, place in np.ndindex(rows.shape):
+        so_far = rows[tuple(row)][place:][::-1] if reverse else rows[tuple(row)][: place + 1]
+        result[(*row, place)] = rule(so_far.tolist())
+    return moveaxis(result, -1, axis) if elements.ndim > 1 else result
+
+
+def along(rule: Callable[[Row], Sequence[Row]], elements: Elements, axis: int) -> list[Elements]:
+    """Return the rows that a rule gives of each row along an axis: one array for each of them."""
+    rows = moveaxis(elements, axis, -1)
+    results: list[Elements] = []
+    for index in np.ndindex(*rows.shape[:-1]):
+        made = rule(rows[index].tolist())
+        results = results or [empty((*rows.shape[:-1], len(row)), dtype=object) for row in made]
+        for result, row in zip(results, made, strict=True):
+            result[index] = row
+    return [moveaxis(result, -1, axis) for result in results]
+
+
+def moved(move: Callable[..., Any], arrays: Sequence[Elements], fill: Any = None) -> Elements:
+    """Return elements as a library moves them: ``move`` is given their positions, from 1 on; ``fill`` is for 0."""
+    return moved_apart(lambda *places: [move(*places)], arrays, fill)[0]
+
+
+def moved_apart(move: Callable[..., Sequence[Any]], arrays: Sequence[Elements], fill: Any = None) -> list[Elements]:
+    """Return the same of a library's function that gives several arrays."""
+    pool, places, first = [single(fill).reshape(1)], [], 1
+    for elements in arrays:
+        places.append(np.arange(first, first + elements.size).reshape(elements.shape))
+        pool.append(elements.reshape(-1))
+        first += elements.size
+    whole = concatenate(pool)
+    results = (asarray(result) for result in move(*places))
+    return [whole[np.maximum(where, 0).reshape(-1)].reshape(where.shape) for where in results]
+
+
+# Choices
+
+
+def choice(which: Any, *cases: Any) -> Any:
+    """Return the case at a place. The place is forced only if it selects a random number."""
+    if not is_open(which):
+        return cases[int(known(which))]
+    if all(_same(case, cases[0]) for case in cases):
+        return cases[0]
+    if any_symbolic(cases):
+        return cases[int(known(which))]
+    return Choice(which, cases)
+
+
+def _same(left: Any, right: Any) -> bool:
+    if left is right:
+        return True
+    plain = not isinstance(left, Deferred) and not isinstance(right, Deferred)
+    return plain and type(left) is type(right) and bool(left == right)
+
+
+# Outcomes that are 0 or 1
+
+
+def both(left: Any, right: Any) -> Truth:
+    """Return whether both are true; the second is not forced if the first is False."""
+    return Truth(lambda: int(bool(known(left)) and bool(known(right))))
+
+
+def either(left: Any, right: Any) -> Truth:
+    """Return whether one is true; the second is not forced if the first is True."""
+    return Truth(lambda: int(bool(known(left)) or bool(known(right))))
+
+
+def one_of_two(left: Any, right: Any) -> Truth:
+    """Return whether one of them alone is true."""
+    return Truth(lambda: int(bool(known(left)) != bool(known(right))))
+
+
+def turned(element: Any) -> Truth:
+    """Return whether it is not true."""
+    return Truth(lambda: int(not known(element)))
+
+
+# Reductions
+
+NO_RULE_OF_FLOATS = Declined("libraries add up floats in another order, and each computes it of outcomes")
+
+
+def folded(
+    combine: Callable[[Any, Any], Any],
+    of_numbers: Callable[..., Any],
+    of_counts: type[Count | Product],
+    row: Row,
+    ask: Ask,
+) -> Any:
+    """Return the sum or the product of a row.
+
+    ``combine`` makes one of two if a random number is among them, ``of_numbers`` is the function of NumPy.
+    """
+    if any_symbolic(row):
+        return reduce(combine, map(number, row))
+    if not any(map(is_open, row)):
+        return _of_numbers(of_numbers, row, ask.dtype)
+    if all(map(is_count, row)):
+        return of_counts(row)
+    return Deferred(lambda: _of_numbers(of_numbers, row, ask.dtype))
+
+
+def _of_numbers(function: Callable[..., Any], row: Row, dtype: Any) -> Any:
+    with np.errstate(all="ignore"):
+        result = asarray(function(array([known(element) for element in row], dtype=dtype)))
+    return (result if dtype is None else result.astype(dtype)).item()
+
+
+def some(row: Row, ask: Ask) -> Any:
+    """Return whether one of a row is true, forced up to the first True."""
+    return Truth(lambda: int(any(bool(known(element)) for element in row)))
+
+
+def every(row: Row, ask: Ask) -> Any:
+    """Return whether all of a row are true, forced up to the first False."""
+    return Truth(lambda: int(all(bool(known(element)) for element in row)))
+
+
+def extreme(row: Row, ask: Ask, *, largest: bool) -> Any:
+    """Return the largest or the smallest of a row."""
+    if any_symbolic(row):
+        return largest_of(tuple(map(number, row)), largest=largest)
+    if all(map(is_truth, row)):
+        return some(row, ask) if largest else every(row, ask)
+    return Deferred(lambda: (max if largest else min)(map(known, row)))
+
+
+def place_of_extreme(row: Row, ask: Ask, *, largest: bool) -> Any:
+    """Return the place of the largest or of the smallest of a row, drawn when it is read."""
+    compute = partial(ask.put, partial(_winner, row, ask.place, largest=largest))
+    return ByOneDraw(compute, partial(ask.put, partial(_law_of_winner, row, ask.place, largest=largest)))
+
+
+def _winner(row: Row, place: str, *, largest: bool) -> int:
+    row = _scores(row)
+    if any_symbolic(row):
+        return winner([number(element) for element in row], largest=largest, place=place)
+    if all(map(is_truth, row)):
+        return next((index for index, element in enumerate(row) if bool(known(element)) == largest), 0)
+    values = array([known(element) for element in row])
+    return int(values.argmax() if largest else values.argmin())
+
+
+def _law_of_winner(row: Row, place: str, *, largest: bool) -> Law | None:
+    row = _scores(row)
+    if not any_symbolic(row) or any(isinstance(each, Deferred) for each in row):
+        return None
+    return law_of_winner(row, largest=largest, place=place)
+
+
+# Orders
+
+
+class Ordered(Deferred):
+    """An entry of a row that was made of random numbers, all in one increasing way: of it the order is known."""
+
+    def __init__(self, score: Any, row: object) -> None:
+        """``row`` is the data shared by the entries of one row."""
+        self.score, self.row = score, row
+        super().__init__(_refusing("the value of a softmax of random numbers is needed, not only which is the largest"))
+
+
+def in_one_way(row: Row) -> list[Ordered]:
+    """Return a row of which the order is known, and no value: a softmax, or its logarithm."""
+    shared = object()
+    return [Ordered(number(element), shared) for element in row]
+
+
+def _scores(row: Row) -> Row:
+    """Return the scores that determine the order of a row."""
+    if not all(isinstance(element, Ordered) for element in row) or len({id(element.row) for element in row}) > 1:
+        return row
+    return [element.score for element in row]
+
+
+def ordered(row: Row, ask: Ask, ranks: range, *, largest: bool, stable: bool = False) -> tuple[list[Any], list[Any]]:
+    """Return the values that come at some ranks, and their places.
+
+    Of equal numbers the first comes first if the order is ``stable``; else their order is refused.
+    """
+    scores = _scores(row)
+    if not any_symbolic(scores):
+        order = Deferred(lambda: _order_of_numbers([known(element) for element in row], largest=largest))
+        places = [Deferred(partial(_entry, order, rank)) for rank in ranks]
+        return [entry_at(row, place) for place in places], places
+    entries = [number(element) for element in scores]
+
+    def ask_for(rank: int) -> int:
+        return int(ranked_from_either_end(entries, rank, largest=largest, first_of_ties=stable, place=ask.place))
+
+    places = [Deferred(partial(ask.put, partial(ask_for, rank))) for rank in ranks]
+    if scores is not row:
+        return [Deferred(_refusing(NO_VALUE)) for _ in ranks], places
+    return [_value(tuple(entries), rank, largest=largest) for rank in ranks], places
+
+
+NO_VALUE = "the value of one of several random numbers is needed, not only its place"
+
+
+def _value(entries: tuple[Any, ...], rank: int, *, largest: bool) -> Any:
+    if rank == 0:
+        return largest_of(entries, largest=largest)
+    try:
+        with tried():
+            return at_rank(entries, rank, largest=largest)
+    except NeedsValue as refused:
+        return Deferred(partial(_refuse_again, refused))
+
+
+def _refuse_again(refused: NeedsValue) -> Any:
+    raise refused.again()
+
+
+def _order_of_numbers(row: list[Any], *, largest: bool) -> Any:
+    numbers = array(row)
+    return np.argsort(-numbers.astype(np.float64) if largest else numbers, kind="stable")
+
+
+def _entry(order: Deferred, rank: int) -> int:
+    return int(order.value()[rank])
+
+
+def entry_at(row: Row, place: Any) -> Any:
+    """Return the element of a row at a place; forced together with the place, unless it has no value."""
+    if any_symbolic(row):
+        return row[int(known(place))]
+    return Deferred(lambda: known(row[int(known(place))]))
+
+
+def _refusing(sentence: str) -> Callable[[], Any]:
+    def refuse() -> Any:
+        raise NeedsValue("order-alone-is-known", sentence)
+
+    return refuse
+
+
+def all_ranks(length: int, _: int | None) -> range:
+    """Return the ranks of a whole row."""
+    return range(length)
+
+
+def first_ranks(_: int, count: int | None) -> range:
+    """Return the first ranks of a row."""
+    return range(count or 0)
+
+
+def one_rank(_: int, rank: int | None) -> range:
+    """Return one rank of a row, counted from 1."""
+    return range((rank or 1) - 1, rank or 1)
+
+
+def middle_rank(length: int, _: int | None) -> range:
+    """Return the rank of the middle of a row; of two in the middle the smaller one."""
+    return one_rank(length, (length + 1) // 2)
+
+
+# Lookups
+
+
+def looked_up(bounds: Sequence[float], element: Any, ask: Ask, *, right: bool) -> Any:
+    """Return how many of the sorted ``bounds`` are below an element, or equal to it if ``right``."""
+    if isinstance(element, SYMBOLIC):
+        return Deferred(partial(ask.put, partial(element.interval_of, bounds, ask.place, or_equal=right)))
+    return Deferred(lambda: int(np.searchsorted(bounds, known(element), "right" if right else "left")))

@@ -1,0 +1,134 @@
+"""Paths of a certificate that can be replayed: the calls of the subject, with arguments, drawn values and results.
+
+A path is followed, the plain program is given numbers of its cell, and each call of the subject's function is written
+as ``specverify.certificates.replay`` reads it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import CodeType, FrameType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from specverify.certificates.checker import CertificateRefused
+from specverify.certificates.replay import callable_named, digest, plain, source_of, versions
+from specverify.checks.coupled_runs import SEED
+from specverify.intercept.cpython.sandbox import generators_moved
+from specverify.intercept.gathered import Gathered
+from specverify.intercept.recorded_numbers import NotRecorded
+from specverify.intercept.refusals import NeedsValue
+from specverify.intercept.replayer import Replayer
+from specverify.laws.draws import NotAFunctionOfItsDraws, Replayed, Tape
+from specverify.reference import Draws
+from specverify.subjects.seeded import seeded
+
+REPLAYS, ATTEMPTS = 5, 40
+"""Paths of a scenario that can be replayed, and that are followed to find so many, at most."""
+LIBRARIES = ("numpy", "torch")
+DRAWN_BY_NAME = "the subject draws by name, or is no function of an importable module"
+
+
+class Replayable(NamedTuple):
+    """The function that a certificate is replayed with."""
+
+    name: str
+    """``module:name``."""
+    code: CodeType
+    head: Mapping[str, Any]
+    """The digest of its source and the versions, as a certificate has them."""
+
+
+def replayable(name: str) -> Replayable | None:
+    """Return the function of a subject's name; None if it is not importable by it, or not written in Python."""
+    if ":" not in name or "<" in name:
+        return None
+    try:
+        called = callable_named(name)
+        file = source_of(called)
+    except (CertificateRefused, TypeError):
+        return None
+    code = getattr(called, "__code__", None) or getattr(type(called).__call__, "__code__", None)
+    if not file or not isinstance(code, CodeType) or code.co_flags & 0x0C or code.co_kwonlyargcount:
+        return None
+    head = {"function": name, "sources": {name: digest(file)}, "versions": versions(LIBRARIES)}
+    return Replayable(name, code, head)
+
+
+def replays_of(
+    program: Callable[[Draws], Any], function: Replayable, law: Sequence[Any], ends: Callable[[Any], Any]
+) -> list[Any]:
+    """Return paths of a program, each with the calls of a function on it; none where they cannot be written.
+
+    ``law`` has the outcomes that are wanted, as ``ends`` writes them.
+    """
+    result: dict[str, Any] = {}
+    try:
+        for place in range(SEED, SEED + ATTEMPTS):
+            gathered = Gathered(Tape(place))
+            outcome = program(gathered)
+            numbers = gathered.numbers(np.random.default_rng(place)) if ends(outcome) in law else None
+            if numbers is None:
+                continue
+            draws = Replayer(Replayed(gathered.by_name), numbers)
+            with seeded(place), generators_moved(place), _calls_of(function.code, draws) as calls:
+                as_it_is = program(draws)
+            if as_it_is == outcome and calls:
+                path = {"ends": ends(outcome), "calls": calls}
+                result.setdefault(json.dumps([path["ends"], [call["args"] for call in calls]]), path)
+            if len(result) == REPLAYS:
+                break
+    except (NotRecorded, NeedsValue, NotAFunctionOfItsDraws, TypeError):
+        return []
+    return list(result.values())
+
+
+@contextmanager
+def _calls_of(code: CodeType, draws: Replayer) -> Iterator[list[Any]]:
+    """Collect the calls of a function inside the block: its arguments, what was drawn, and what it returned."""
+    calls: list[Any] = []
+    first = int(code.co_varnames[:1] == ("self",))
+    names, open_calls = code.co_varnames[first : code.co_argcount], dict[int, tuple[Any, int]]()
+
+    def see(frame: FrameType, event: str, value: Any) -> None:
+        if frame.f_code is not code:
+            return
+        if event == "call":
+            arguments = [written(frame.f_locals[name]) for name in names]
+            open_calls[id(frame)] = arguments, len(draws.returned)
+        elif event == "return" and id(frame) in open_calls:
+            arguments, start = open_calls.pop(id(frame))
+            calls.append(
+                {
+                    "args": arguments,
+                    "drawn": [[*name, written(item)] for *name, item in draws.returned[start:]],
+                    "returned": plain(value),
+                }
+            )
+
+    before = sys.getprofile()
+    sys.setprofile(see)
+    try:
+        yield calls
+    finally:
+        sys.setprofile(before)
+
+
+def written(value: Any) -> Any:
+    """Return a value as a certificate has it. Raises ``TypeError`` for what has no place there."""
+    if value is None or (isinstance(value, (bool, int, float, str)) and not isinstance(value, np.generic)):
+        return value
+    if isinstance(value, (list, tuple)):
+        kind = "list" if isinstance(value, list) else "tuple"
+        return {"kind": kind, "items": [written(item) for item in value]}
+    if isinstance(value, np.generic):
+        return {"kind": "numpy", "dtype": value.dtype.name, "value": value.item(), "scalar": True}
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        return {"kind": "numpy", "dtype": value.dtype.name, "value": value.tolist()}
+    if type(value).__module__ == "torch" and hasattr(value, "numel"):
+        return {"kind": "torch", "dtype": str(value.dtype).removeprefix("torch."), "value": value.tolist()}
+    raise TypeError(f"a {type(value).__name__} has no place in a certificate")

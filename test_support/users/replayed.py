@@ -1,0 +1,55 @@
+"""Subjects that a certificate is replayed with, by their names here."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+
+RNG = np.random.default_rng()
+
+
+def of_numpy(p, q, draft_tokens):
+    """A rejection sampler with a generator of the module."""
+    for i, token in enumerate(draft_tokens):
+        if RNG.random() >= p[i][token] / q[i][token]:
+            rest = np.maximum(p[i] - q[i], 0)
+            return [*draft_tokens[:i], RNG.choice(len(p[i]), p=rest / rest.sum())]
+    return [*draft_tokens, RNG.choice(len(p[-1]), p=p[-1])]
+
+
+def rejects_more(p, q, draft_tokens):
+    """The same, which accepts half as often."""
+    for i, token in enumerate(draft_tokens):
+        if RNG.random() >= p[i][token] / q[i][token] / 2:
+            rest = np.maximum(p[i] - q[i], 0) + 1e-9
+            return [*draft_tokens[:i], RNG.choice(len(p[i]), p=rest / rest.sum())]
+    return [*draft_tokens, RNG.choice(len(p[-1]), p=p[-1])]
+
+
+def of_random(p, q, draft_tokens):
+    """A rejection sampler with ``random``."""
+    for i, token in enumerate(draft_tokens):
+        if random.random() >= p[i][token] / q[i][token]:
+            rest = np.maximum(p[i] - q[i], 0)
+            return [*draft_tokens[:i], random.choices(range(len(p[i])), rest)[0]]
+    return [*draft_tokens, random.choices(range(len(p[-1])), p[-1])[0]]
+
+
+def with_a_shuffle(p, q, draft_tokens):
+    """A rejection sampler that puts something in order beside."""
+    RNG.shuffle(list(range(3)))
+    return of_numpy(p, q, draft_tokens)
+
+
+def wrong(p, q, draft_tokens):
+    """A rejection sampler that draws from p where it should from what p has more of."""
+    for i, token in enumerate(draft_tokens):
+        if RNG.random() >= p[i][token] / q[i][token]:
+            return [*draft_tokens[:i], RNG.choice(len(p[i]), p=p[i])]
+    return [*draft_tokens, RNG.choice(len(p[-1]), p=p[-1])]
+
+
+def engine():
+    """Two tokens of a coin."""
+    return [int(random.random() < 0.3), int(RNG.random() < 0.5)]

@@ -1,0 +1,201 @@
+"""Writes ``docs/planted-promises.md``, and the tables of ``docs/promises.md`` between their marks.
+
+Run ``python -m tools.pages.promises_page docs/planted-promises.md``. Every planted bug is examined by the check of the
+promise that it breaks, and the engine without a fault by all of them: about three minutes of a processor.
+"""
+
+from __future__ import annotations
+
+import re
+import runpy
+import sys
+from collections import Counter
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from specverify.mutants.promising import SEEDS, STATISTICS, VALUES, in_turn, returning, seeded_engine, text_of
+from specverify.mutants.ranks import RANKS, ranked
+from specverify.promises.pairs import OF_PROMISE
+from specverify.testing import check_engine
+
+ROOT = Path(__file__).parents[2]
+PROMISES = ROOT / "docs" / "promises.md"
+TESTS = ROOT / "property_tests" / "promises"
+KINDS: Mapping[str, Any] = {
+    "logprobs": "raw",
+    "processed_logprobs": "plain",
+    "top_logprobs": "processed",
+    "cumulative_logprob": "processed",
+    "scores": "processed",
+    "prompt_logprobs": "raw",
+    "text": text_of,
+    "chunks": text_of,
+    "snapshots": text_of,
+    "finish_reason": None,
+}
+"""Value -> what is promised of it."""
+NUMBERS = ("accepted", "drafted", "rounds", "acceptance_rate", "accepted_per_position", "usage", "tokens_per_round")
+FIRST_WORDS = 110
+HEAD = """# Planted bugs of promises
+
+Engines whose law is right and which break one other promise (`specverify/mutants/promising.py`, `ranks.py`), each
+examined by the check of that promise: {refuted} of {total} are refuted. The same engines without a fault: {held}.
+*Recorded in* names the report that the bug was taken from; *plausible* ones have none. The bugs of laws are in the
+[kill matrix](kill-matrix.md).
+
+| bug | promise | recorded in | check | verdict | what it reports |
+|---|---|---|---|---|---|
+"""
+
+
+class Planted(NamedTuple):
+    """One planted bug, or the engine without one."""
+
+    fault: str
+    promise: str
+    record: str
+    check: str
+    make: Callable[..., Any]
+    options: Mapping[str, Any]
+
+
+def _of_value(fault: str, name: str, record: str) -> Planted:
+    quick = name != "finish_reason"  # ends are met in the full plan alone
+    options = {"returns": {name: KINDS[name]}, "quick": quick}
+    return Planted(fault, name, record, "values_match", partial(returning, fault), options)
+
+
+def _of_number(fault: str, name: str, record: str) -> Planted:
+    make = in_turn if fault == "usage of all requests" else returning
+    options = {"returns": NUMBERS, "quick": True}
+    return Planted(fault, name, record, "statistics_match", partial(make, fault), options)
+
+
+def _of_seed(fault: str, promise: str, record: str) -> Planted:
+    options = {"promises": {promise}, "quick": True}
+    return Planted(fault, promise, record, OF_PROMISE[promise].check, partial(seeded_engine, fault), options)
+
+
+def _of_ranks(fault: str, promise: str, record: str) -> Planted:
+    return Planted(fault, promise, record, "ranks_agree", partial(ranked, fault), {"promises": {promise}})
+
+
+def planted() -> list[Planted]:
+    """Return every planted bug of a promise."""
+    return [
+        *(_of_value(fault, *told) for fault, told in VALUES.items()),
+        *(_of_number(fault, *told) for fault, told in STATISTICS.items()),
+        *(_of_seed(fault, *told) for fault, told in SEEDS.items()),
+        *(_of_ranks(fault, *told) for fault, told in RANKS.items()),
+    ]
+
+
+def controls() -> list[Planted]:
+    """Return the engines without a fault, for each promise."""
+    return [
+        *(_of_value("", name, "") for name in KINDS),
+        _of_number("", "statistics", ""),
+        *(_of_seed("", promise, "") for promise in ("seed", "seed-as-plain", "batch", "resume")),
+        _of_ranks("", "ranks", ""),
+    ]
+
+
+def examined(bug: Planted) -> tuple[str, str]:
+    """Return the verdict of the check of a promise, and how its counterexample begins."""
+    verdicts = check_engine(bug.make, checks=[bug.check], on_fail=None, **bug.options)
+    verdict = next(verdict for verdict in verdicts if verdict.check == bug.check)
+    fault = verdict.counterexample.fault if verdict.counterexample else verdict.statement
+    words = " ".join(fault.replace("|", "/").split())
+    return verdict.status.value, words if len(words) <= FIRST_WORDS else f"{words[:FIRST_WORDS]}..."
+
+
+def page() -> str:
+    """Return the page of planted bugs."""
+    lines, statuses = [], []
+    for bug in planted():
+        status, fault = examined(bug)
+        statuses.append(status)
+        lines.append(f"| {bug.fault} | `{bug.promise}` | {bug.record} | `{bug.check}` | {status} | {fault} |\n")
+    held = Counter(examined(control)[0] for control in controls())
+    told = ", ".join(
+        f"{number} of {held.total()} checks are {status}" for status, number in held.items() if status != "holds"
+    )
+    told = told or f"all {held.total()} checks hold"
+    return HEAD.format(refuted=statuses.count("refuted"), total=len(statuses), held=told) + "".join(lines)
+
+
+def planted_table() -> str:
+    """Return how many bugs are planted of each kind of promise."""
+    kinds = {"values": VALUES, "statistics": STATISTICS, "seeds, batches, cuts": SEEDS, "ranks": RANKS}
+    rows = [
+        f"| {kind} | {len(bugs)} | {sum(record != 'plausible' for _, record in bugs.values())} |\n"
+        for kind, bugs in kinds.items()
+    ]
+    return "| promise | planted bugs | of them recorded |\n|---|---:|---:|\n" + "".join(rows)
+
+
+class Engines(NamedTuple):
+    """How many wrong and right engines of unlike kinds the tests of a promise have."""
+
+    wrong: int
+    right: int
+
+
+@cache
+def _test(name: str) -> dict[str, Any]:
+    return runpy.run_path(str(TESTS / f"test_{name}.py"))
+
+
+def engines_of_promises() -> dict[str, dict[str, Engines]]:
+    """Return promise -> where it is examined -> the engines of its tests."""
+    services, inside, pairs = _test("services"), _test("services_in_process"), _test("pairs")
+    faults = Counter(name for name, _ in VALUES.values())
+    result: dict[str, dict[str, Engines]] = {}
+    for name, wrong in services["FAULTS"].items():
+        outside = Engines(len(wrong), len(services["RIGHT"]))
+        within = Engines(len(wrong) + faults[name], len(inside["RIGHT"]))
+        result[name] = {"in process": within, "sampler": outside, "http": outside}
+    broken = Counter(promise for promise, _ in SEEDS.values())
+    of_seeds = {"seed": ("BROKEN_SEEDS", "RIGHT"), "seed-as-plain": ("OTHER_TEXTS", "SAME_TEXTS")}
+    for promise, (wrong, right) in of_seeds.items():
+        outside = Engines(len(services[wrong]), len(services[right]))
+        more = len(pairs["WRONG_SEEDS"]) if promise == "seed" else 0
+        within = Engines(broken[promise] + more, len(pairs["RIGHT_SEEDS"]) + 1)
+        result[promise] = {"in process": within, "sampler": outside, "http": outside}
+    result["batch"] = {"in process": Engines(broken["batch"], len(pairs["RIGHT_BATCHES"]) + 1)}
+    result["resume"] = {"in process": Engines(broken["resume"], len(pairs["RIGHT_CUTS"]) + 1)}
+    result["statistics"] = {"in process": Engines(len(STATISTICS), 5)}
+    for promise, test in (("drafts", "drafts"), ("parameters", "requests_that_differ")):
+        result[promise] = {"in process": Engines(len(_test(test)["WRONG"]), len(_test(test)["RIGHT"]))}
+    constraints = _test("constraint")
+    result["allowed"] = {"in process": Engines(len(constraints["WRONG"]), 2 * len(constraints["CONSTRAINTS"]))}
+    result["ranks"] = {"in process": Engines(len(RANKS), len(_test("ranks")["RIGHT"]))}
+    return result
+
+
+def engines_table() -> str:
+    """Return the table of wrong engines that are refuted and right ones that hold."""
+    ways = ("in process", "sampler", "http")
+    head = f"| promise | {' | '.join(ways)} |\n|---|{'---|' * len(ways)}\n"
+    rows = []
+    for promise, where in engines_of_promises().items():
+        cells = [f"{where[way].wrong} / {where[way].right}" if way in where else "" for way in ways]
+        rows.append(f"| `{promise}` | {' | '.join(cells)} |\n")
+    every = [engines for where in engines_of_promises().values() for engines in where.values()]
+    wrong, right = (sum(column) for column in zip(*every, strict=True))
+    return head + "".join(rows) + f"\nIn all {wrong} wrong engines are refuted, and none of {right} right ones is.\n"
+
+
+def with_tables(text: str) -> str:
+    """Return ``docs/promises.md`` with its tables written anew."""
+    for mark, table in (("planted", planted_table()), ("engines", engines_table())):
+        pattern = rf"(<!-- computed: {mark} -->\n).*?(<!-- end -->)"
+        text = re.sub(pattern, lambda found, table=table: found[1] + table + found[2], text, flags=re.DOTALL)
+    return text
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(page(), "utf-8")
+    PROMISES.write_text(with_tables(PROMISES.read_text("utf-8")), "utf-8")
