@@ -19,6 +19,9 @@ bound: the test's level is set for the hardest law known. The interval is the ex
 The exact layer examines random correct configurations by every exact check that applies: a registry row at one of its
 examples, with random rational tables, vocabulary, prompt, horizon and end-of-sequence tokens.
 
+The checks of promises are not drawn at random: [promises](promises.md#wrong-engines-and-right-ones) counts the right
+engines of unlike kinds on which they hold, in process, as samplers and over HTTP.
+
 | what | runs | declared | counted | rate | 99 % interval | as declared |
 |---|---|---|---|---|---|---|
 {rows}

@@ -183,7 +183,9 @@ def engines_table() -> str:
     for promise, where in engines_of_promises().items():
         cells = [f"{where[way].wrong} / {where[way].right}" if way in where else "" for way in ways]
         rows.append(f"| `{promise}` | {' | '.join(cells)} |\n")
-    return head + "".join(rows)
+    every = [engines for where in engines_of_promises().values() for engines in where.values()]
+    wrong, right = (sum(column) for column in zip(*every, strict=True))
+    return head + "".join(rows) + f"\nIn all {wrong} wrong engines are refuted, and none of {right} right ones is.\n"
 
 
 def with_tables(text: str) -> str:

@@ -110,8 +110,6 @@ def server(way: Way) -> Any:
 
 
 PREFIX: Final = "COMMON_SPECULATIVE_TYPE_"
-WAIT: Final = 60.0
-"""Seconds for an answer: on a busy machine the server loses a connection of four now and then."""
 _LOCAL = threading.local()
 
 
@@ -127,18 +125,18 @@ def post(way: Way, body: dict[str, Any]) -> Any:
 
 
 def _sent(way: Way, body: str) -> tuple[int, str]:
-    """Return status and body of an answer. A connection that the server closed, or answers no more, is opened again."""
+    """Return status and body of an answer. A connection that the server closed while it was idle is opened again."""
     connections = _LOCAL.__dict__.setdefault("connections", {})
     if way not in connections:
         address = urlsplit(server(way).listening_address)
-        connections[way] = http.client.HTTPConnection(str(address.hostname), address.port, timeout=WAIT)
+        connections[way] = http.client.HTTPConnection(str(address.hostname), address.port)
     connection = connections[way]
     for opened_again in (False, True):
         try:
             connection.request("POST", "/completion", body, {"Content-Type": "application/json"})
             answer = connection.getresponse()
             return answer.status, answer.read().decode()
-        except (http.client.HTTPException, ConnectionError, TimeoutError):
+        except (http.client.HTTPException, ConnectionError):
             connection.close()
             if opened_again:
                 raise
@@ -175,6 +173,7 @@ def answers(way: Way, asked: Request, drawing: Drawing, seed: int, number: int) 
     rows: list[tuple[Request, int, dict[str, Any]]] = [(asked, each, more) for each in seeds_of(seed, number)]
     if not drawing.beside:
         return [answered(way, one, each, **body) for one, each, body in rows]
+    server(way)  # here, since each of several threads that ask first would start one
     rows += [(BESIDE[i], int(numbers.integers(2**31)), {}) for i in numbers.integers(len(BESIDE), size=number)]
     places = numbers.permutation(len(rows))
     together = [rows[i] for i in places]
