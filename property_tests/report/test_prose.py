@@ -27,6 +27,13 @@ def test_verdicts_of_one_wrong_law_are_told_once():
     assert [len(group) for group in by_cause([refuted("tokens_are_supported"), refuted("eos_is_final")])] == [1, 1]
 
 
+def test_dependent_rows_are_told_before_a_law_without_a_cause():
+    law, rows = refuted("law_is_target", "it differs"), refuted("rows_are_independent", "one row, two answers")
+    unnamed = law._replace(counterexample=law.counterexample._replace(named=False))
+    assert [verdict.check for verdict in by_cause([unnamed, rows])[0]] == ["rows_are_independent", "law_is_target"]
+    assert [verdict.check for verdict in by_cause([law, rows])[0]] == ["law_is_target", "rows_are_independent"]
+
+
 def test_the_line_of_a_verdict_says_how_much_was_drafted_and_left_out():
     figures = {"cases": 3, "skipped": 2, "gamma": 8, "runs": 5}
     said = scope(Verdict("it", "law_is_target", Status.HOLDS, "", None, Evidence.EXACT, figures=figures))

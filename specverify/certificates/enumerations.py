@@ -103,7 +103,7 @@ def _promised(certificate: Mapping[str, Any], *, exact: bool, where: str) -> Law
     require(len(rows) < len(certificate["rows"]), f"{where}: a row is listed twice")
     for text, row in rows.items():
         total = sum(row, Fraction(0))
-        near = Fraction(0) if exact else SPACING
+        near = Fraction(0) if exact else max(SPACING, _rational(certificate["bound"]))
         require(any(mass < 0 for mass in row) or _apart(total, Fraction(1), near), f"{where}: the row after {text}")
     prompt, ends = _tokens(certificate["prompt"]), set(certificate["eos"])
     law: Law = {(): Fraction(1)}

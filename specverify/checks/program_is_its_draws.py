@@ -7,6 +7,7 @@ known here: UNKNOWN, with the evidence.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
@@ -68,7 +69,7 @@ OF_ITSELF = (
     "decide (sampled=True)"
 )
 BITS = "what hangs on such a number (its bits, say) is not followed: compare it or shift it; else "
-REPLAYS_OF_A_CALL, REPLAYS_OF_A_SMALL_CALL = 4, 40
+REPLAYS_OF_A_CALL, REPLAYS_OF_A_SMALL_CALL, COUPLED_OF_A_SMALL_CALL = 4, 40, 40
 
 
 def obstacle(subject: Subject) -> str | None:
@@ -177,12 +178,19 @@ def examine_call(subject: Subject, given: GivenCall, conditions: Conditions) -> 
     """Examine a call at the caller's own size, and similar small calls more often."""
     opened, said = given.open(), given.name
     runs = [(opened, REPLAYS_OF_A_CALL), *((call, REPLAYS_OF_A_SMALL_CALL) for call in small_calls(opened))]
+    done = Counter[str]()
     for number, (call, replays) in enumerate(runs):
-        result = _in_the_open(partial(emitted_by, call), replays, conditions.seed, probe=not number)
+        run = partial(emitted_by, call)
+        result = _in_the_open(run, replays, conditions.seed, probe=not number)
         examination = _said(subject, *result, said)
+        if number and not examination.unknown:
+            examination = _said_of_couples(examination, coupled(run, COUPLED_OF_A_SMALL_CALL, conditions.seed), said)
+        if number and not examination.unknown:
+            examination = _said_of_fed(examination, fed(run, FEW, conditions.seed), said)
+            done.update({name: examination.figures[name] for name in ("coupled_runs", "coupled_ties", "fed_runs")})
         if examination.unknown:
             return examination
-    figures = {"replays": sum(replays for _, replays in runs)}
+    figures = {"replays": sum(replays for _, replays in runs), **done}
     return examination._replace(figures={**examination.figures, **figures})
 
 

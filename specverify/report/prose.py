@@ -120,9 +120,15 @@ def by_cause(verdicts: Sequence[Verdict]) -> list[list[Verdict]]:
     of_law = [verdict for verdict in refuted if verdict.check in OF_ONE_LAW and not is_edge(verdict)]
     if not any(verdict.check in LAWS for verdict in of_law):
         return [[verdict] for verdict in refuted]
-    of_law.sort(key=lambda verdict: OF_ONE_LAW.index(verdict.check))
+    of_law.sort(key=_cause_first)
     groups = [[verdict] if verdict not in of_law else of_law for verdict in refuted]
     return [group for index, group in enumerate(groups) if group not in groups[:index]]
+
+
+def _cause_first(verdict: Verdict) -> tuple[bool, int]:
+    """Return the order of a verdict of one cause: a law that differs without a cause stands behind dependent rows."""
+    unnamed = verdict.counterexample is not None and not verdict.counterexample.named
+    return unnamed or verdict.check not in LAWS, OF_ONE_LAW.index(verdict.check)
 
 
 def also_refuted(others: Sequence[Verdict]) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 from specverify.base.arguments import check_integer
 from specverify.certificates import ENUMERATION
+from specverify.intercept.refusals import NeedsValue
 from specverify.laws.draws import NotAFunctionOfItsDraws
 from specverify.laws.enumeration import whole_run
 from specverify.laws.law import Law, rounding_bound
@@ -75,6 +76,8 @@ def write_certificates(
 
 def _certificates(subject: Subject, most_paths: int, function: Replayable | None) -> Iterable[dict[str, Any]]:
     for variant in subject.variants:
+        if variant.declared_law is not None:  # the target's law is not promised
+            continue
         for scenario in sorted(subject.scenarios, key=lambda scenario: scenario.horizon < DRAFTING):
             here = InScenario(variant, scenario, subject.rational)
             run = whole_run(here.decoder, here.prompt)
@@ -97,7 +100,7 @@ def _followed(program: Callable[[Draws], Any], most_paths: int) -> list[OnePath[
     """Return every path of a program; none where there are too many."""
     try:
         result = list(islice(paths(program), most_paths + 1))
-    except NotAFunctionOfItsDraws:
+    except (NotAFunctionOfItsDraws, NeedsValue):
         return []
     return result if len(result) <= most_paths else []
 
@@ -127,7 +130,9 @@ def _certificate(
     name: str, followed: Sequence[OnePath[Any]], promised: Mapping[Any, Fraction], head: Mapping[str, Any]
 ) -> dict[str, Any]:
     law = _law_of(followed)
-    exact = not any(isinstance(each, float) for path in followed for step in path.decisions for each in step.weights)
+    drawn = (each for path in followed for step in path.decisions for each in step.weights)
+    rows = head.get("rows", ())
+    exact = not any(isinstance(each, float) for each in drawn) and all(sum(map(Fraction, row)) == 1 for _, row in rows)
     seen = Law(
         {each: float(mass) for each, mass in law.items()},
         0,

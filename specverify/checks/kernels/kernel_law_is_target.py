@@ -183,6 +183,7 @@ def _example(rounds: KernelRounds, found: SituationLaws, here: Situation) -> Cou
                 then,
                 (because,),
                 fault=_fault(drafts, emitted, ought),
+                named=False,
             )
     return Counterexample(
         (described_rounds(rounds), here.name), then, ("in no row alone does it differ from the rule",)

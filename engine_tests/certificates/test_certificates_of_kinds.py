@@ -1,0 +1,54 @@
+"""Certificates of every kind of subject are accepted, replayed where the subject can be called by its name."""
+
+from __future__ import annotations
+
+import pytest
+
+from specverify.certificates import CertificateRefused, check_certificate
+from specverify.mutants import mutants
+from specverify.run.catalogue import find_subject
+from specverify.run.certified import NothingToCertify, write_certificates
+
+NUMBER = 10
+KINDS = ("rows", "trees", "batches", "decoders")
+"""Planted bugs, and the same subjects without them, by what they are; engines have tests of their own."""
+
+
+def kind_of(subject):
+    """Return what a subject is; nothing if it has no certificate."""
+    if subject.programs or not subject.variants or not subject.scenarios:
+        return ""
+    if not subject.intercepted:
+        return "decoders"
+    if any(variant.joint is not None for variant in subject.variants):
+        return "batches"
+    return "trees" if "tree" in subject.variants[0].label or "parents" in subject.variants[0].label else "rows"
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("kind", KINDS)
+def test_ten_of_each_kind_are_accepted(kind, tmp_path):
+    accepted, file = 0, tmp_path / "certificate.json"
+    for mutant in mutants():
+        for make in (mutant.control, mutant.open):
+            if accepted == NUMBER:
+                return
+            subject = make()
+            if kind_of(subject) != kind:
+                continue
+            try:
+                write_certificates(file, subject, scenarios=1, most_paths=300)
+            except NothingToCertify:
+                continue
+            accepted += check_certificate(file).figures["paths"] > 0
+    assert accepted >= NUMBER
+
+
+@pytest.mark.thorough
+def test_a_verifier_of_torch_is_run_again(tmp_path):
+    file = tmp_path / "certificate.json"
+    write_certificates(file, find_subject("test_support.users.replayed_in_torch:of_torch"), scenarios=NUMBER)
+    assert check_certificate(file, replayed=True).figures["replays"] >= NUMBER
+    file.write_text(file.read_text("utf-8").replace('"exponential_"', '"rand"'), "utf-8")
+    with pytest.raises(CertificateRefused):
+        check_certificate(file, replayed=True)
