@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 from collections import Counter
+from collections.abc import Iterator
 
 import pytest
 
@@ -20,6 +21,30 @@ gc.set_threshold(100_000, 20, 100)
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option."""
     parser.addoption("--thorough", action="store_true", help="also run what is marked thorough")
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Keep what is there when the tests are collected out of searches for generators and of collections of garbage.
+
+    Each check searches everything that is alive, and most of that is the tests themselves. The thorough run keeps
+    nothing out, so that every test is also run as a program of a user is.
+    """
+    if not session.config.getoption("--thorough"):
+        gc.collect()
+        gc.freeze()
+
+
+@pytest.fixture(scope="module")
+def modules_searched() -> Iterator[None]:
+    """Have a check find the generators and names that modules of tests hold."""
+    from specverify.intercept.cpython.sandbox import look_around  # noqa: PLC0415 - not every run of tests needs it
+
+    frozen = gc.get_freeze_count() > 0
+    gc.unfreeze()
+    look_around()
+    yield
+    if frozen:
+        gc.freeze()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

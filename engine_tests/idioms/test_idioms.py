@@ -12,13 +12,14 @@ from functools import partial
 import pytest
 
 from specverify.base.verdict import Status
-from specverify.intercept.cpython.sandbox import look_around
 from specverify.statistics import FitVerdict, confirmed_fit, samples_for, stage_level
 from test_support.idioms.judged import rejection_law
 from test_support.idioms.tables import IDIOMS
 from test_support.idioms.verdicts import told
 from test_support.idioms.world import distance, sample
 from tools.pages.idioms_page import begin_of, end_of, laws_of, of_law, on_page
+
+pytestmark = pytest.mark.usefixtures("modules_searched")
 
 ALARM, MISS = 1e-6, 1e-3
 """False-alarm probability of all samples of right idioms together, and of a miss of one twin."""
@@ -35,12 +36,6 @@ LINES = on_page()
 
 def named(idioms):
     return pytest.mark.parametrize("idiom", idioms, ids=[f"{idiom.table}-{idiom.name}" for idiom in idioms])
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _looked_around():
-    """Names that the tables bound before are found, as they are before every examination."""
-    look_around()
 
 
 def test_there_are_many_and_no_two_of_one_table_have_one_name():

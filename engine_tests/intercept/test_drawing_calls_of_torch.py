@@ -19,6 +19,8 @@ from test_support.intercept.drawing_calls import LINES, cases, fits, law_of, mis
 from test_support.intercept.torch_under_test import TORCH
 from tools.pages.interception_page import page
 
+pytestmark = pytest.mark.usefixtures("modules_searched")
+
 
 def of_kind(kind):
     found = list(cases(TORCH, kind))

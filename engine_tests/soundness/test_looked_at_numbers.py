@@ -17,6 +17,8 @@ from specverify.checks import CHECKS
 from specverify.run.verify import Checklist, verify_subject
 from specverify.subjects.verifier import verifier_subject
 
+pytestmark = pytest.mark.usefixtures("modules_searched")
+
 CHECK = tuple(check for check in CHECKS if check.name == "program_is_its_draws")
 RNG = np.random.default_rng(0)
 

@@ -8,6 +8,7 @@ import threading
 from fractions import Fraction
 
 import numpy as np
+import torch
 
 from specverify.foreign.draws_made import draws_made
 from specverify.intercept.everywhere import answered_everywhere
@@ -44,8 +45,20 @@ def test_a_look_is_no_draw():
 
 def test_every_draw_of_a_library_is_seen():
     states = [draws_made(None)]
-    for draw in (np.random.random, random.random):
+    for draw in (np.random.random, random.random, lambda: torch.rand(()), lambda: torch.manual_seed(1), torch.seed):
         draw()
         states.append(draws_made(None))
-    assert len(set(map(repr, states))) == 3
+    assert len(set(map(repr, states))) == 6
     assert draws_made(None) == states[-1]
+
+
+def test_a_look_takes_no_lock_of_torch(monkeypatch):
+    """A signal arrives in a callback of the garbage collector, while the thread reads the state of the generator."""
+
+    class Locked:
+        def __getattr__(self, name):
+            raise AssertionError(f"{name} waits for the lock")
+
+    draws_made(None)
+    monkeypatch.setattr(torch, "default_generator", Locked())
+    assert draws_made(None) == draws_made(None)

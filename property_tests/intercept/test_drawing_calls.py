@@ -25,6 +25,8 @@ from test_support.intercept.drawing_calls import (
 )
 from test_support.intercept.numpy_and_random import NUMPY, RANDOM
 
+pytestmark = pytest.mark.usefixtures("modules_searched")
+
 
 def of_kinds(*kinds):
     found = [(library, line, call) for library in (NUMPY, RANDOM) for line, call in cases(library, *kinds)]

@@ -7,6 +7,7 @@ import sys
 from contextlib import suppress
 from traceback import walk_stack
 from types import FrameType
+from typing import Any
 
 import numpy as np
 
@@ -44,4 +45,9 @@ def draws_made(run: Run | None) -> object:
         torch = None  # it is being imported, and has no generator yet
     # read from memory: the libraries' own methods are answered while a program runs, and this is another thread
     own = generator_states.read(random._inst), generator_states.read(np.random.mtrand._rand)  # noqa: SLF001
-    return *own, torch.default_generator.get_state().tolist() if torch else None
+    return *own, _of_torch(torch) if torch else None
+
+
+def _of_torch(torch: Any) -> object:
+    window = generator_states.window_of_torch(torch)
+    return torch.default_generator.get_state().tolist() if window is None else window.raw

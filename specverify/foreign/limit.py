@@ -88,6 +88,7 @@ class _ActivityWatcher:
         self._run: object = None
         self._draws: object = 0
         self._looks, self._drew, self._imports = 0, False, _IMPORTS
+        draws_made(None)  # finds the memory of the generators, which takes a lock that a signal must not wait for
         self._patience = self._patience_of_contexts = _PATIENCE
 
     def watch_loops(self, thread: int) -> None:

@@ -23,6 +23,8 @@ from specverify.laws.scenarios import handed_task
 from specverify.subjects.verifier import verifier_subject
 from specverify.testing import check_verifier
 
+pytestmark = pytest.mark.usefixtures("modules_searched")
+
 HALF, PLAIN = 0.5, float
 RNG = np.random.default_rng()
 

@@ -45,32 +45,47 @@ class Alias(NamedTuple):
 
 
 GENERATORS = (np.random.Generator, np.random.RandomState, np.random.BitGenerator, random.Random)
-_LOOKED_FOR = (types.MethodType, types.BuiltinMethodType, types.FunctionType, type, *GENERATORS)
+_LOOKED_FOR = (types.MethodType, types.BuiltinMethodType, *GENERATORS)
 _ATTRIBUTES = type.__dict__["__dict__"].__get__
 """What ``vars`` returns of a class, whatever its own class says."""
 
 
 class Everything:
-    """All objects of the searched types in the process: a few of sometimes millions."""
+    """All generators and methods in the process: a few of sometimes millions of objects."""
 
     def __init__(self) -> None:
         """Query the garbage collector."""
         self.objects = _of_kinds(gc.get_objects(), _LOOKED_FOR)
 
     def of(self, *kinds: type) -> list[Any]:
-        """Return those of some of the types."""
+        """Return the generators or methods of some of the types."""
         return _of_kinds(self.objects, kinds)
+
+    @functools.cached_property
+    def functions(self) -> list[Any]:
+        """The functions."""
+        return _of_kinds(gc.get_objects(), (types.FunctionType,))
 
     @functools.cached_property
     def classes(self) -> dict[int, type]:
         """The classes, by the identity of the dictionary of their attributes."""
-        result = self.of(type)
+        result = _of_kinds(gc.get_objects(), (type,))
         return {id(item): kind for kind in result for item in gc.get_referents(_ATTRIBUTES(kind))}
 
 
+class _AreOf(dict[type, bool]):
+    """Whether types are subclasses of some ``kinds``, each asked once."""
+
+    def __init__(self, kinds: tuple[type, ...]) -> None:
+        self._kinds = kinds
+
+    def __missing__(self, kind: type) -> bool:
+        self[kind] = result = issubclass(kind, self._kinds)
+        return result
+
+
 def _of_kinds(objects: list[Any], kinds: tuple[type, ...]) -> list[Any]:
-    of_them = {kind for kind in set(map(type, objects)) if issubclass(kind, kinds)}
-    return list(compress(objects, map(of_them.__contains__, map(type, objects))))
+    return list(compress(objects, map(_AreOf(kinds).__getitem__, map(type, objects))))
 
 
 def forget() -> None:
@@ -149,7 +164,7 @@ def _places_of(items: list[Any], everything: Everything, *apart: list[Any]) -> I
     result, none = gc.get_referrers(*items) if items else [], set(map(id, (items, everything.objects, *apart)))
     holders = [holder for holder in result if id(holder) not in none]
     tuples = {id(holder) for holder in holders if isinstance(holder, tuple)}
-    functions = everything.of(types.FunctionType) if tuples else []
+    functions = everything.functions if tuples else []
     for holder in (*holders, *(item for item in functions if id(item.__defaults__) in tuples)):
         for place in places_in(holder, wanted, everything):
             yield place, place.look()

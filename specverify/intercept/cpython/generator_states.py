@@ -96,6 +96,22 @@ def write(generator: Any, state: Any) -> None:
         _STATE[type(bits)].__set__(bits, _thawed(state))
 
 
+@cache
+def window_of_torch(torch: Any) -> Any:
+    """Return a view of the memory of torch's default generator, its words and the place of the next; None if unknown.
+
+    ``get_state`` waits for the lock of the generator. A signal may arrive while the same thread holds that lock, in a
+    callback of the garbage collector, so code that runs in signals reads the memory.
+    """
+    generator, words, head = torch.default_generator, slice(24, 24 + 8 * 624), 16
+    address = getattr(generator, "_cdata", None)
+    if address is None:
+        return None
+    of_state = generator.get_state().numpy()[words].view(np.uint64).astype(np.uint32).tobytes()
+    found = ctypes.string_at(address, TWISTER).find(of_state[: TWISTER // 2])
+    return None if found < head else _window(address + found - head, head + len(of_state))
+
+
 class Held:
     """A generator that is moved before every replay; views of its memory, where known, make that cheap."""
 
