@@ -61,8 +61,7 @@ def run_beside(
     tables: int,
     where: str,
 ) -> int:
-    """Run a certificate's algorithm on random tables, compare it with the tree of a place and return the number of
-    runs.
+    """Run a certificate's algorithm on random tables and compare it with the tree of a place; return the run count.
 
     Raises ``CertificateRefused`` if a draw or an end differs.
     """
