@@ -245,7 +245,7 @@ class Workers:
             yield verdict
 
     def _start(self, again: bool = False) -> Worker:
-        """Return a worker process that has run no foreign code: an idle one if ``again`` and possible, else a new one."""
+        """Return a worker process that has run no foreign code; with ``again`` it may be an idle one."""
         if self._ended:
             raise RuntimeError("the run was interrupted")
         if again and self._idle:
