@@ -46,7 +46,12 @@ NAMED = ("lengths", "cu_num_draft_tokens", "out", "out_lengths")
 
 
 class KernelConvention(NamedTuple):
-    """The properties of a kernel that its parameters do not show."""
+    """The properties of a kernel that its parameters do not show.
+
+    Examples:
+        >>> KernelConvention(uniforms="seed", library="torch", dtype="bfloat16").padding
+        -1
+    """
 
     uniforms: Uniforms = "[0, 1)"
     """Where its random numbers come from: arguments in one of two intervals, a seed and an offset, or itself."""
