@@ -317,7 +317,7 @@ def page_of(lines: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(
         [
             HEAD,
-            "| kind of subject | bugs | refuted by full | of these by quick | not refuted by quick, full not run | cases of quick |",
+            "| kind of subject | bugs | refuted by full | of these by quick | not by quick, full not run | cases of quick |",
             "|---|---|---|---|---|---|",
             *rows,
             "",
@@ -347,14 +347,14 @@ HEAD = """# The quick plan
 list is the same on every machine, and does not depend on time: `specverify/run/quick.toml`. A case that has more than
 20 000 runs is left out, and the verdict says so.
 
-The cases are chosen greedily from those of the full plan. The next case is always the one that refutes the most remaining
-bugs per run, until two cases refute each bug (or one, where no second case does). The bugs are planted bugs (`planted:`
-below), engines with one fault (`engine:`), bare verifiers (`bare:`) and wrong versions of common idioms. If no case of the
-list can be enumerated for a subject, other cases are tried until one can. A kind of subject that is not in the table below
-gets a third of its cases, at even distances, and at most sixteen of each check.
+The cases are chosen greedily from those of the full plan. The next case is always the one that refutes the most
+remaining bugs per run, until two cases refute each bug (or one, where no second case does). The bugs are planted bugs
+(`planted:` below), engines with one fault (`engine:`), bare verifiers (`bare:`) and wrong versions of common idioms.
+If no case of the list can be enumerated for a subject, other cases are tried until one can. A kind of subject that is
+not in the table below gets a third of its cases, at even distances, and at most sixteen of each check.
 
-The subcommands `kills`, `plan`, `compare` and `page` of `python -m specverify.trust.quick_power` compute the list and this
-page.
+The subcommands `kills`, `plan`, `compare` and `page` of `python -m specverify.trust.quick_power` compute the list and
+this page.
 
 ## What it refutes
 """
