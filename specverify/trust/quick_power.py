@@ -317,7 +317,7 @@ def page_of(lines: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(
         [
             HEAD,
-            "| kind of subject | bugs | refuted by full | of these by quick | not by quick, full not run | cases of quick |",
+            "| kind of subject | bugs | refuted by full | of these by quick | not by quick, full not run | cases |",
             "|---|---|---|---|---|---|",
             *rows,
             "",
