@@ -362,9 +362,7 @@ class _PathReader:
             yield from self._guesses(drafted, here)
 
     def _is_behind_target(self, text: Tokens, here: Tokens) -> bool:
-        """Return whether the target was queried with ``text`` after the first draft query and before the query with
-        ``here``.
-        """
+        """Return whether the target was queried with ``text`` between the queries of the first draft and of this one."""
         first, target, this = (self.order.get(key, -1) for key in (("draft", text), ("target", text), ("draft", here)))
         return 0 <= first < target < this
 
@@ -577,9 +575,7 @@ class _PathReader:
     def _by_widths(
         self, item: PathDraw, at: int, here: Tokens, rule: Row, name: str, rejected: tuple[Tokens, ...]
     ) -> Iterator[tuple[int, int, float, str, str]]:
-        """Yield the reading of a lookup with fewer intervals than tokens, from a row other than ``rule``, as
-        ``_token``.
-        """
+        """Yield the reading of a lookup with fewer intervals than tokens, from a row other than ``rule``."""
         place, ought = f", {item.place}" if item.place else "", f"expected {name} = {short_row(rule)}"
         for text in [here, *self._texts(here)]:
             for row_name, row in self._rows_after(text, here):

@@ -64,8 +64,7 @@ def _one_coin(rows: ModelRows, drafts: Tokens, i: int) -> Any:
 
 
 def _by_number(rows: ModelRows, drafts: Tokens, i: int) -> Any:
-    """Return P(more than i tests pass | at least i pass): the rule that counts all passed tests, also after a failure.
-    """
+    """Return P(more than i tests pass | at least i pass), for a rule that also counts passed tests after a failure."""
     passed: list[Any] = [1]
     for k, token in enumerate(drafts):
         one = ratio(rows.p[k][token], rows.q[k][token])

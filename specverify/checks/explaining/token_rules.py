@@ -48,8 +48,7 @@ def _laws(p: Row, q: Row) -> Iterator[tuple[str, Row]]:
 
 
 def _law(q: Row, kept: Row, instead: Sequence[Row]) -> Row:
-    """Return the law of a token if draft x ~ q is kept with probability ``kept[x]`` and else drawn from ``instead[x]``.
-    """
+    """Return the law of a token if draft x ~ q is kept with probability ``kept[x]``, else drawn from ``instead[x]``."""
     return [
         q[token] * kept[token] + sum(q[x] * (1 - kept[x]) * instead[x][token] for x in range(len(q)))
         for token in range(len(q))
