@@ -1,4 +1,4 @@
-"""Intercept Python's standard library: the calls of ``random``, and ``float``, ``math`` and ``Fraction`` of its
+"""Intercept Python's standard library: ``random``, and the effect of ``float``, ``math`` and ``Fraction`` on its
 numbers.
 
     with random_answered_by(draws):

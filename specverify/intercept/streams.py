@@ -88,7 +88,7 @@ class Streams:
         return Draw(site, origin, way)
 
     def told_apart(self, state: Hashable | None) -> Hashable | None:
-        """Return the state without the part that differs between runs, for a generator that the program did not seed."""
+        """Return the state; without the part that differs between runs, if the program did not seed it."""
         return state
 
 

@@ -25,8 +25,9 @@ from specverify.intercept.symbolic.uniform import refusal
 
 
 class SymbolicTracer(core.Tracer):  # type: ignore[misc]  # jax is looked at without its types
-    """A JAX tracer with an object array ``elements`` of numbers, ``Symbolic`` and ``Deferred``, in the shape of the
-    array.
+    """A JAX tracer that holds symbolic elements.
+
+    ``elements`` is an object array of numbers, ``Symbolic`` and ``Deferred``, in the shape of the array.
     """
 
     def __init__(self, trace: Any, aval: Any, elements: np.ndarray[Any, Any]) -> None:
