@@ -1,5 +1,4 @@
-"""Intercept Python's standard library: ``random``, and the effect of ``float``, ``math`` and ``Fraction`` on its
-numbers.
+"""Intercept Python's standard library: ``random``, and ``float``, ``math`` and ``Fraction`` of its numbers.
 
     with random_answered_by(draws):
         token = random.choices(range(4), weights=weights)[0]

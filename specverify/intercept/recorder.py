@@ -116,7 +116,7 @@ def _filled(result: Any, values: Any) -> Any:
 
 
 def _in_places(name: str, real: Callable[..., Any], generator: Any, given: Any, named: Any) -> tuple[Any, Any]:
-    """Call ``choice`` on the indices instead of the elements. Return the indices, and the selected elements."""
+    """Apply ``choice``, ``shuffle`` or ``permuted`` to indices. Return the indices and the result for the elements."""
     first, *rest = given
     several = not isinstance(first, int | np.integer) and np.ndim(first) != 0
     if name == "permuted":

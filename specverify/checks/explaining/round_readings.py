@@ -362,7 +362,7 @@ class _PathReader:
             yield from self._guesses(drafted, here)
 
     def _is_behind_target(self, text: Tokens, here: Tokens) -> bool:
-        """Return whether the target was queried with ``text`` between the first draft query and that with ``here``."""
+        """Return whether the target was queried with ``text`` after the first draft query and before ``here``."""
         first, target, this = (self.order.get(key, -1) for key in (("draft", text), ("target", text), ("draft", here)))
         return 0 <= first < target < this
 

@@ -263,7 +263,10 @@ def whole_parts_are_few(value: Symbolic) -> bool:
 
 
 def floored(value: Symbolic) -> Operand:
-    """Return the floor of ``value``: an outcome that is drawn if it has few values, else a symbolic number with steps."""
+    """Return the floor of ``value``.
+
+    It is drawn if it has few values, else a symbolic number with steps.
+    """
     low, high = value.ends()
     if not whole_parts_are_few(value):
         return value.then(FLOOR)
@@ -361,8 +364,7 @@ FRESH = Uniform(Sampled(0), ("any",))
 
 
 def found_before(operation: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
-    """Return the cached result of an operation on one symbolic number without constraints, with at most one plain
-    number.
+    """Return the cached result of an operation on a symbolic number without constraints and at most one plain number.
 
     Returns ``Declined`` for other operands, and for refused operations. The operation must not draw.
     """

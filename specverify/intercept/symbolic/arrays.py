@@ -557,7 +557,10 @@ _METHODS: dict[Any, Callable[..., Any]] = {
 
 
 def as_array(many: Many) -> Any:
-    """Return a noise vector as a NumPy value: a ``VectorArray``, a ``SymbolicArray`` of a few elements, or one number."""
+    """Return a noise vector as a NumPy value.
+
+    It is a ``VectorArray``, a ``SymbolicArray`` for a few elements, or a single number.
+    """
     if not many.shape:
         result = many.element(0)
         return SymbolicFloat(result) if isinstance(result, Continuous) else np.float64(result)

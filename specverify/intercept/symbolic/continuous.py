@@ -200,7 +200,7 @@ class Extreme(NamedTuple):
         return sorted(values, reverse=self.largest)[self.rank]
 
     def below(self, bound: float, place: str = "", *, or_equal: bool = False) -> bool:
-        """Return whether the number is below ``bound``, by comparing the parts in turn until enough are below or above."""
+        """Return whether the number is below ``bound``; parts are compared in turn until the answer is determined."""
         wanted = len(self.parts) - self.rank if self.largest else self.rank + 1
         missing = len(self.parts) - wanted
         for answer in self._answers(bound, place, or_equal=or_equal):
