@@ -157,7 +157,7 @@ def resolved(element: Any) -> Any:
 
 
 def goes_in_arrays(value: Any) -> bool:
-    """Return whether a symbolic number can be looked up among all bounds at once: no value has a positive probability."""
+    """Return whether ``value`` can be looked up among all bounds at once: it has no atoms."""
     return isinstance(value, Continuous) and not value.clamped and not value.in_steps
 
 

@@ -271,7 +271,7 @@ def final_outcome(elements: Sequence[Any]) -> Any:
 
 
 def _outcomes(element: Categorical) -> list[tuple[int, float]]:
-    """Return the law of an unread draw, and record its reading as a decision."""
+    """Return the law of an unread draw, and count the draw as a decision for the rounding bound."""
     result = element.outcomes()
     rounding.drew(len(result))
     return result

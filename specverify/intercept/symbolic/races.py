@@ -118,7 +118,7 @@ def _clamped(clock: Clock, begin: float, time: Continuous) -> Clock:
 def law_of_first(clocks: Sequence[Clock], *, first_of_ties: bool) -> Any:
     """Return the probability of each clock to ring first.
 
-    Of several that ring at once the first of the row wins, unless ``first_of_ties`` is False.
+    Of several that ring at once the first of the row wins; if ``first_of_ties`` is False, such ties are refused.
     """
     if sum(clock.offset != 0 for clock in clocks) > MOST_OFFSETS:
         raise NeedsValue(
