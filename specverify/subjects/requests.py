@@ -103,6 +103,12 @@ def _conversation(scenario: Scenario) -> Requests:
     return Requests(scenario, ((*last, 1), (*last[:-1], (last[-1] + 1) % scenario.vocabulary, 0)))
 
 
+def _continued(scenario: Scenario) -> Requests:
+    """Return a request, and its prompt with its answer as the next prompt: all that it needs may be in the cache."""
+    (answer,) = target_law(handed_task(scenario, rational=False), scenario.prompt)
+    return Requests(scenario, (scenario.prompt + answer,))
+
+
 IN_TURN: Final = (
     *(
         Requests(Scenario(CERTAIN, 4, first, _HORIZON, seed=40 + 10 * again + number), others)
@@ -114,6 +120,10 @@ IN_TURN: Final = (
     *(
         Requests(Scenario(open_after(len(first) + 1), 3, first, 3, seed=61), others)
         for first, others in (((0, 1, 2, 0), ((2,),)), ((1, 2), ((0, 1, 2, 0),)), ((0, 1, 2), ((0, 1, 2),)))
+    ),
+    *(
+        _continued(Scenario(CERTAIN, 4, prompt, _HORIZON, seed=62 + seed))
+        for seed, prompt in enumerate(((0,), (0, 1, 2, 3, 0)))
     ),
 )
 """Certain rows have one path each; where one row is open, the first text ends in a rejection, or does not."""

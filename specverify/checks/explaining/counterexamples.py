@@ -9,6 +9,8 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 from specverify.base.verdict import Counterexample
 from specverify.checks.explaining.drawn_trees import trees_of_run
 from specverify.checks.explaining.engine_paths import (
+    SEARCHED_PATHS,
+    KeptPaths,
     PathDraw,
     drawn_together,
     draws_of,
@@ -46,8 +48,6 @@ SEARCHED_TREES, MOST_TREE_PATHS = 40, 400
 PATHS_ALONE = 2000
 """How many paths of one request alone are followed."""
 NEAR, NEAR_LAW = 1e-9, 1e-6
-MOST_PATHS = 20_000
-"""How many paths are searched for the heaviest ones."""
 
 _PHRASES: dict[object, Callable[[Decision], str]] = {
     "draft": lambda d: f"draft {d.outcome}",
@@ -82,7 +82,7 @@ def law_counterexample(here: InScenario, law: Mapping[Any, Any], expected: Mappi
 def _fault_of_path(here: InScenario, outcome: Tokens) -> RoundFault | None:
     """Return the fault of the rounds on the most probable paths to ``outcome``; None if no fault is recognised."""
     program = whole_run(here.variant.build(here.task), here.prompt)
-    heaviest = heaviest_paths(program, lambda other: other == outcome, SHOWN, MOST_PATHS)
+    heaviest = heaviest_paths(program, lambda other: other == outcome, SHOWN, SEARCHED_PATHS)
     later = [given for _, path in heaviest for given in given_of_path(here, path.choices)]
     return fault_of_rounds(here, later)
 
@@ -92,7 +92,7 @@ def _fault_of_named_draws(here: InScenario) -> RoundFault | None:
     read = []
     for place in (here, *(here._replace(scenario=scenario) for scenario in GENERIC)):
         program = whole_run(place.variant.build(place.task), place.prompt)
-        for _, path in heaviest_paths(program, lambda _: 1, EVIDENCE, MOST_PATHS):
+        for _, path in heaviest_paths(program, lambda _: 1, EVIDENCE, SEARCHED_PATHS):
             models = _models_of_decoder(place, path)
             if models is None:
                 return None
@@ -113,7 +113,8 @@ def program_counterexample(
     def share(end: Any) -> Any:
         return sum(part for outcome, part in outcomes_of(end) if outcome == worst)
 
-    heaviest = heaviest_paths(run, share, SEARCHED, MOST_PATHS)
+    engine = KeptPaths(run)
+    heaviest = engine.heaviest(share, SEARCHED)
     trace = _trace_of(program, heaviest[0][1]) if heaviest else None
     (wanted, most), *others = sorted(expected.items(), key=lambda item: -item[1])
     if trace is not None and not others and most >= CERTAIN:
@@ -122,8 +123,10 @@ def program_counterexample(
             return result
     difference = first_difference(law, expected, program.split, program.each)
     size, cells = _vocabulary(expected), dict[tuple[int, ...], Any]()
-    more = [path for _, path in heaviest_paths(run, lambda _: 1, EVIDENCE, MOST_PATHS)]
-    drawn = [with_pmfs(run, draws_of(path.decisions), size, cells) for path in (*(path for _, path in heaviest), *more)]
+    more = [path for _, path in engine.heaviest(lambda _: 1, EVIDENCE)]
+    drawn = [
+        with_pmfs(engine, draws_of(path.decisions), size, cells) for path in (*(path for _, path in heaviest), *more)
+    ]
     traces = [trace, *(_trace_of(program, path) for path in (*(path for _, path in heaviest[1:]), *more))][: len(drawn)]
     texts = [*[worst] * len(heaviest), *(max(outcomes_of(path.outcome), key=lambda end: end[1])[0] for path in more)]
     rounds = or_none(_rounds_of, program, drawn, traces, texts, expected)
@@ -142,7 +145,7 @@ def program_counterexample(
         return example._replace(fault=f"{alone}: {difference.sentence}", rows=difference.rows)
     named = rounds.fault if rounds else ""
     if not named:
-        paths_drawn = _Paths(run, [path.decisions for _, path in heaviest], drawn[: len(heaviest)], cells)
+        paths_drawn = _Paths(engine, [path.decisions for _, path in heaviest], drawn[: len(heaviest)], cells)
         read = next((reading.fault for reading in shown if reading.fault), "") if trace else ""
         named = _token_named(difference, program.rows(worst), paths_drawn, size, read)
     if not named:
@@ -248,7 +251,7 @@ def right_alone(program: EngineProgram, index: int) -> str:
 class _Paths(NamedTuple):
     """The most probable paths of an engine, with their decisions and draws."""
 
-    run: Callable[[Draws], Any]
+    engine: KeptPaths
     decisions: Sequence[Sequence[Decision]]
     drawn: Sequence[Sequence[PathDraw]]
     cells: dict[tuple[int, ...], Any]
@@ -317,15 +320,15 @@ def _other_in_one_token(seen: Sequence[Any], p: Sequence[Any]) -> int | None:
 
 
 def _is_from_q(heaviest: _Paths, seen: Sequence[Any], p: Sequence[Any]) -> bool:
-    return bool(or_none(is_drawn_from_q, heaviest.run, seen, p, heaviest.cells))
+    return bool(or_none(is_drawn_from_q, heaviest.engine, seen, p, heaviest.cells))
 
 
 def _too_few_draws(heaviest: _Paths, number: int, p: Sequence[Any]) -> str:
     """Return the sentence that the first ``number`` new tokens come from fewer draws than tokens; "" if they do not."""
     for decisions in heaviest.decisions[:1] if max(p) < CERTAIN else ():
-        items = or_none(drawn_together, heaviest.run, decisions, number)
+        items = or_none(drawn_together, heaviest.engine, decisions, number)
         if items:
-            with_rows = with_pmfs(heaviest.run, items, len(p), heaviest.cells)
+            with_rows = with_pmfs(heaviest.engine, items, len(p), heaviest.cells)
             count = sum(item.is_lookup for item in items)
             draws = f"{count} token{'s' * (count > 1)}"
             return f"{number} new tokens come from the draws of {draws} ({told(with_rows)}), expected a draw for each"
@@ -384,7 +387,7 @@ def outcome_counterexample(
     """
     seen: dict[Tokens, dict[str, Pmf]] = {}
     program = whole_run(here.variant.build(_recording(here.task, seen)), here.prompt)
-    heaviest = [path for _, path in heaviest_paths(program, offends, SHOWN, MOST_PATHS)]
+    heaviest = [path for _, path in heaviest_paths(program, offends, SHOWN, SEARCHED_PATHS)]
     if heaviest and or_none(tree_reading, here, heaviest[0].choices) is not None:
         return _tree_counterexample(here, offends, then, readings)
     seen.clear()
@@ -410,7 +413,7 @@ def _tree_counterexample(
     """Return a counterexample with the conclusion ``then`` and paths with draft trees; deviating paths come first."""
     seen: dict[Tokens, dict[str, Pmf]] = {}
     program = whole_run(here.variant.build(_recording(here.task, seen)), here.prompt)
-    heaviest = heaviest_paths(program, offends, SEARCHED_TREES, MOST_PATHS)
+    heaviest = heaviest_paths(program, offends, SEARCHED_TREES, SEARCHED_PATHS)
     weights: dict[str, Any] = {}
     paths_of, faults = dict[str, Path[Any]](), dict[str, str]()
     rounds, deviation = list[TreeRound](), ""

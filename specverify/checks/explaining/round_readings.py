@@ -14,7 +14,7 @@ explains a refutation and refutes nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from specverify.checks.explaining.engine_paths import PathDraw
 from specverify.checks.explaining.round_rules import Row, excess, ratio, same_row
@@ -198,6 +198,7 @@ class _PathReader:
         self.readings = 0
         self.worst = max(WORST, OF_EACH_DRAW * len(items))
         self._rows: dict[tuple[str, Tokens], Row] = {}
+        self._names: dict[tuple[tuple[Any, ...], Tokens, tuple[Tokens, ...]], str] = {}
         self._best: dict[tuple[int, Tokens, tuple[Tokens, ...]], Reading | None] = {}
         self.end = len(models.prompt) + models.horizon
         self.size = len(models.p(models.prompt))
@@ -633,6 +634,12 @@ class _PathReader:
 
     def _named_row(self, seen: Row, here: Tokens, rejected: tuple[Tokens, ...]) -> str:
         """Format the row ``seen`` with its name, such as ``q`` or ``p after (0, 1)``, if it is a known row."""
+        key = tuple(seen), here, rejected
+        if key not in self._names:
+            self._names[key] = self._name_of_row(seen, here, rejected)
+        return self._names[key]
+
+    def _name_of_row(self, seen: Row, here: Tokens, rejected: tuple[Tokens, ...]) -> str:
         p, q = self.p(here), self.q(here)
         shown = short_row(seen)
         for name, row in (*_named_rows(p, q), ("max(q - p, 0)", excess(q, p))):

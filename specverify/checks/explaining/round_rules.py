@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +32,11 @@ def ratio(p: Any, q: Any) -> Any:
 
 def excess(p: Row, q: Row) -> Row:
     """Return norm(max(p - q, 0)), or p if the maximum is 0 everywhere."""
+    return _excess(tuple(p), tuple(q))
+
+
+@lru_cache(maxsize=32)
+def _excess(p: tuple[Any, ...], q: tuple[Any, ...]) -> Row:
     law: Row = excess_law(np.asarray(p), np.asarray(q)).tolist()
     return law
 
