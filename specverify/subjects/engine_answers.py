@@ -67,7 +67,7 @@ class AnswerRows(NamedTuple):
 
 
 def read_answer_rows(answer: Any, number: int | None = None) -> AnswerRows:
-    """Return the texts of an answer: ``number`` of them, if this many prompts were given.
+    """Return the texts of an answer; exactly ``number`` of them, if a number of prompts is given.
 
     Raises ``UnusableSubject`` in one sentence for any other answer, or one with two possible readings.
     """
@@ -90,7 +90,7 @@ def read_answer_rows(answer: Any, number: int | None = None) -> AnswerRows:
 
 
 def without_beside(answer: Any) -> Any:
-    """Return the tokens of a pair of tokens and a mapping of other values; any other answer as it is."""
+    """Return the tokens of a pair (tokens, mapping of other values); any other answer unchanged."""
     if type(answer) is tuple and len(answer) == 2 and isinstance(answer[1], Mapping) and answer[1]:
         first, beside = answer
         named = all(isinstance(key, str) for key in beside) and not any(value_at(beside, path) for path in TOKENS)
@@ -118,7 +118,7 @@ def grows(answer: Any) -> bool:
 
 
 def refuse_growing(growing: Sequence[bool]) -> None:
-    """Raise ``UnusableSubject`` if all streams of several calls grew: their pieces are whole texts."""
+    """Raise ``UnusableSubject`` if every stream of several calls yielded pieces that are the whole text so far."""
     if growing and all(growing):
         raise UnusableSubject(
             "it yields the whole text so far in each piece, expected the new tokens of each step alone: yield those, "
@@ -142,7 +142,7 @@ def _is_negative(element: Any) -> bool:
 
 
 def _plain_rows(answer: Any, number: int | None) -> AnswerRows:
-    """Return the texts of an answer without names."""
+    """Return the texts of an answer that is no object: rows of token ids without field names."""
     if isinstance(answer, Stream):
         if number is not None and len(answer.pieces) == number:
             return AnswerRows([_one_row(piece) for piece in answer.pieces], several=True)
@@ -204,7 +204,7 @@ def _is_single(item: Any) -> bool:
 
 
 def _is_object(answer: Any) -> bool:
-    """Return whether an answer has a name that holds token ids."""
+    """Return whether an answer has a field or key that holds token ids."""
     if isinstance(answer, str | bytes | int | float) or hasattr(answer, "ndim"):
         return False
     return any(value_at(answer, path) is not None for path in TOKENS) or value_at(answer, "outputs") is not None
@@ -237,7 +237,7 @@ def _numbers(row: Any) -> list[Any]:
 
 
 def value_at(answer: Any, path: str) -> Any:
-    """Return the value at a path of names and indices, None if there is none."""
+    """Return the value at a path of names and indices in ``answer``; None if there is none."""
     for step in re.findall(r"[^.\[\]]+|\[\d+\]", path):
         if step.startswith("["):
             index = int(step[1:-1])
@@ -361,7 +361,7 @@ def prompt_end(elements: list[Any], prompt: Tokens, longest: int) -> int | None:
 
 
 def _ended(row: Any, pad: int, eos: Tokens) -> Any:
-    """Return a row without the declared padding after an end token."""
+    """Return a row without the padding id ``pad`` after its first end token."""
     if not eos:
         return row
     numbers = _numbers(row)
@@ -370,5 +370,5 @@ def _ended(row: Any, pad: int, eos: Tokens) -> Any:
 
 
 def has_tokens(wanted: int, pieces: list[Any]) -> bool:
-    """Return whether the pieces of a stream have at least this many tokens."""
+    """Return whether the pieces of a stream have at least ``wanted`` tokens."""
     return sum(len(_piece(piece)) for piece in pieces) >= wanted

@@ -95,7 +95,7 @@ def _answer(call: ProbedCall, give: Callable[[Tokens], Any]) -> Any:
 
 
 def _is_in_front(found: AnswerRows, call: ProbedCall) -> bool:
-    """Return whether every row begins with its prompt and has a whole text after it."""
+    """Return whether every row of the answer begins with its prompt and has a whole text after it."""
     if len(found.rows) != len(call.prompts):
         return False
     longest = max(map(len, call.prompts))

@@ -1,4 +1,4 @@
-"""The same sample twice: the generators that foreign code uses, seeded for the duration of a sample."""
+"""Seed the generators that foreign code uses while a sample is drawn, so that the sample can be repeated."""
 
 from __future__ import annotations
 

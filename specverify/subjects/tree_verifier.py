@@ -155,7 +155,7 @@ def drafter_decoder(task: Task, drafts: Drafts, shape: Tokens, verifier: Verifie
 
 
 def best_decoder(drafts: Drafts, shape: Tokens, task: Task) -> Decoder:
-    """Return the decoder with the best known rule for such drafts."""
+    """Return the decoder with the best known rule for trees drawn in this way."""
     return drafter_decoder(task, drafts, shape, DRAFTING[drafts].best)
 
 
@@ -190,7 +190,7 @@ def verifier_of(task: Task, decide: Callable[[Draws, TreeRows], TreeAnswer]) -> 
 
 
 def all_of(draws: Draws, answer: TreeAnswer) -> Tokens:
-    """Return the emitted tokens; the last one is drawn here if the answer leaves it open."""
+    """Return the emitted tokens of an answer; draw the last one here if the answer leaves it open."""
     if answer.weights is None:
         return answer.tokens
     weights = np.array(answer.weights, dtype=answer.kind)
@@ -206,7 +206,7 @@ def rows_of(target: LanguageModel, q_of: LanguageModel, prefix: Tokens, draft: D
 
 
 def accepted_of(draft: Draft, emitted: Tokens) -> int:
-    """Return how many of the emitted tokens, without the last, lie on a path of the tree."""
+    """Return how many of the emitted tokens, except the last, lie on a path of the tree."""
     nodes: Tokens = (-1,)
     for place, token in enumerate(emitted[:-1]):
         nodes = tuple(node for node in children(draft.parents, nodes) if draft.tokens[node] == token)
@@ -225,7 +225,10 @@ def arrays_given(rows: tuple[TreeRows, ...], drafts: Drafts, batched: bool = Fal
 def answers_of(
     convert: Convert, given: Given, invoke: Callable[..., Any], read: Callable[[Any], tuple[TreeAnswer, ...]]
 ) -> tuple[TreeAnswer, ...]:
-    """Return the answers of a call. Its tokens are recorded with the call, its weights are not: see the module."""
+    """Call ``invoke`` on the converted arguments and return its answers, as ``read`` returns them.
+
+    The tokens of an answer are recorded with the call, its weights are not: see the module.
+    """
     result: list[tuple[TreeAnswer, ...]] = []
 
     def tokens(answer: Any) -> tuple[Tokens, ...]:
@@ -237,7 +240,7 @@ def answers_of(
 
 
 def invoked(verify: BareVerifier, drafts: Drafts, *arrays: Any) -> Any:
-    """Return the answer of a call to converted arrays."""
+    """Call ``verify`` on converted arrays and return its answer; None replaces q for top-k drafts."""
     return verify(arrays[0], None, *arrays[1:]) if drafts == "top_k" else verify(*arrays)
 
 

@@ -1,4 +1,4 @@
-"""Models as tables that a JSON file can hold: rows of rationals, by the last token."""
+"""Models as tables that a JSON file can hold: a row of rationals for each context."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def pmf_of(row: Sequence[str]) -> Pmf:
 
 
 def sparse_pmf_of(row: Mapping[str, str], vocabulary: int) -> Pmf:
-    """Return a row given by its positive entries, token -> probability."""
+    """Return the pmf ``[vocabulary]`` of a row given by its positive entries, token -> probability."""
     pmf = np.array([Fraction(0)] * vocabulary, dtype=object)
     for token, mass in row.items():
         pmf[int(token)] = Fraction(mass)
@@ -38,7 +38,7 @@ def by_last_token(rows: Rows) -> LanguageModel:
 def by_all_tokens(rows: Rows) -> LanguageModel:
     """Return the model whose pmf after tokens t_0, t_1, ... is row ``sum of (i + 1) t_i`` modulo the number of rows.
 
-    Every token and its place count, so that a stale, lost or shifted one gives another row.
+    Every token and its position count, so that a stale, lost or shifted one gives another row.
     """
     pmfs = [pmf_of(row) for row in rows]
     return lambda tokens: pmfs[sum((i + 1) * token for i, token in enumerate(tokens)) % len(pmfs)].copy()
@@ -54,7 +54,7 @@ def by_position(rows: Sequence[Pmf], start: int = 0) -> LanguageModel:
 
 
 def untied(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
-    """All tokens possible under both, and no two of a row equally likely."""
+    """Return weights of p and q, all positive, in which no two tokens of a pmf are equally likely."""
     p, q = (tuple(rng.sample(range(2, 4 * vocabulary), vocabulary)) for _ in range(2))
     return p, q
 
@@ -64,7 +64,7 @@ ROWS = SHAPES | {untied.__name__: untied}
 
 
 def row_pairs(shape: str, vocabulary: int, number: int, seed: str) -> tuple[list[Pmf], list[Pmf]]:
-    """Return ``number`` rows of p and of q in a shape of ``ROWS``; the numbers are small."""
+    """Return ``number`` pmfs of p and of q with weights of a shape of ``ROWS``, which are small integers."""
     rng = random.Random(f"{shape}/{vocabulary}/{number}/{seed}")  # noqa: S311 - tables, no secrets
     pairs = [ROWS[shape](rng, vocabulary) for _ in range(number)]
     return [rational_pmf(p) for p, _ in pairs], [rational_pmf(q) for _, q in pairs]
