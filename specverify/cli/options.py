@@ -199,7 +199,7 @@ def processes(jobs: int) -> int:
 
 
 def option(said: str, name: str, check: Callable[..., None], *given: Any) -> Any:
-    """Return an option whose value, if given, must pass ``check(value, *given)``."""
+    """Return a command-line option; a given value must pass ``check(value, *given)``."""
     return typer.Option(name, help=said, callback=checked(check, *given))
 
 

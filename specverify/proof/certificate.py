@@ -291,7 +291,7 @@ class Writer:
 
 
 def _insert(root: Node, steps: Sequence[Any], tokens: Tokens) -> None:
-    """Add one path to a tree whose branches are indexed by their answers."""
+    """Add one path to a tree of draws and comparisons, in which each node has its branches by their answers."""
     node = root
     for question, weights, answer, answers in steps:
         if not node:

@@ -23,7 +23,7 @@ from specverify.subjects.verifier import pmf_rows
 
 
 class BatchRow(NamedTuple):
-    """One row of a batch."""
+    """One row of a batch: its p and q, and its drafts."""
 
     p: Any
     """``[drafts + 1, vocabulary]``"""
@@ -169,7 +169,7 @@ def _ends(found: OpenEnd | None) -> int:
 
 
 def _together(found: Sequence[Any]) -> Any:
-    """Return the rows of a batch as one value, of which at most one row is symbolic."""
+    """Return the rows of a batch as one tuple of texts; ``Undecided`` over such tuples if one row is symbolic."""
     return next(
         (
             Undecided(tuple(((*found[:place], tokens, *found[place + 1 :]), mass) for tokens, mass in row.outcomes))

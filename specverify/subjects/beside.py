@@ -98,7 +98,7 @@ OF_TOKENS: Final = frozenset({"logprobs", "top_logprobs", "scores", "logits"})
 
 
 class Answer(NamedTuple):
-    """The answer to one request: its new tokens, up to the horizon, and what is returned beside them."""
+    """The answer to one request: its new tokens, up to the horizon, and the values returned beside them."""
 
     prompt: Tokens
     new: Tokens
@@ -314,7 +314,7 @@ def _pair(item: Any) -> tuple[int, float]:
 
 
 class Unreadable(NamedTuple):
-    """A value whose form does not match its name."""
+    """A returned value whose form is not one that its name permits."""
 
     said: str
 

@@ -166,7 +166,10 @@ def launched(rounds: KernelRounds, cases: Any, uniforms: Any, seed: int = 0) -> 
 
 
 def decided(rounds: KernelRounds, cases: Any, uniforms: Any) -> Any:
-    """Return the kernel's tokens in one launch of these rows, in this order; tokens as in ``launched``."""
+    """Return the kernel's tokens in one launch of the rows ``cases``, in this order.
+
+    Tokens are numbered as in ``launched``.
+    """
     batch = KernelBatch(*(values[cases] for values in rounds.batch))
     answer = called(rounds.kernel, given_batch(rounds.kernel, batch), random_of(rounds, cases, uniforms))
     return in_small(rounds, host_array(answer))

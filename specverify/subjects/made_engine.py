@@ -188,7 +188,7 @@ class WithGamma(NamedTuple):
 
 
 def with_gamma(make: Make | WithVocabulary, gamma: int) -> Any:
-    """Return ``make`` for engines with this many drafts per round; ``make`` itself for 0."""
+    """Return ``make`` for engines with ``gamma`` drafts per round; ``make`` itself if ``gamma`` is 0."""
     if not gamma:
         return make
     if isinstance(make, WithVocabulary):
@@ -308,7 +308,7 @@ def models_in(scenario: Scenario) -> EngineScenario:
 
 
 def made_in(make: Make, scenario: Scenario, queries: Queries | None = None) -> Made:
-    """Return the engine in a scenario with unchanged calls. Raises ``UnusableSubject`` if it is none.
+    """Return the engine that ``make`` makes in a scenario. Raises ``UnusableSubject`` if the result is no engine.
 
     Queries of its models are appended to ``queries``.
     """
@@ -333,7 +333,10 @@ def made_in(make: Make, scenario: Scenario, queries: Queries | None = None) -> M
 
 
 def _made(make: Make, scenario: Scenario) -> Made:
-    """Return the engine in a scenario, its calls without arguments. Raises ``UnusableSubject`` if it is none."""
+    """Return the engine in a scenario with calls that need no arguments.
+
+    Raises ``UnusableSubject`` if the result of ``make`` is no engine.
+    """
     made = made_in(make, scenario)
     plain = _asked(make, made, "plain", scenario) if made.plain else None
     return made._replace(speculative=_asked(make, made, "speculative", scenario), plain=plain)
@@ -584,7 +587,7 @@ def allowed_after(allowed: Callable[[Tokens], Any], new: Tokens) -> Any:
 
 
 class NothingAllowed(Exception):  # noqa: N818 - it is no error of the engine's
-    """A constraint leaves a row without probability, so the engine has no expected law."""
+    """A constraint forbids every token with probability after some text, so the engine has no expected law."""
 
 
 def _has_law(make: Make, scenario: Scenario) -> bool:

@@ -177,7 +177,7 @@ def build(
 
 
 def verifier_of(task: Task, decide: Callable[[Draws, TreeRows], TreeAnswer]) -> Verifier:
-    """Return the verifier that emits the answer of ``decide``; a next token left open is drawn here."""
+    """Return the verifier that emits the answer of ``decide``; it draws the next token if the answer leaves it open."""
     q_of = draft_model(task)
 
     def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
@@ -198,7 +198,7 @@ def all_of(draws: Draws, answer: TreeAnswer) -> Tokens:
 
 
 def rows_of(target: LanguageModel, q_of: LanguageModel, prefix: Tokens, draft: Draft) -> TreeRows:
-    """Return the rows of p and q that decide ``draft``."""
+    """Return the pmfs p and q with which a verifier decides ``draft``."""
     texts = [prefix, *(prefix + path_tokens(draft, node) for node in range(len(draft.tokens)))]
     p = np.stack([np.asarray(target(text)) for text in texts])
     q = np.stack([np.asarray(q_of(texts[1 + parent])) for parent in draft.parents])
