@@ -28,7 +28,7 @@ errors = Console(stderr=True)
 
 
 def stop(sentence: str) -> NoReturn:
-    """End the command with an error message."""
+    """Print an error message and end the command."""
     say(errors, f"specverify: {sentence}")
     raise typer.Exit(UNUSABLE)
 

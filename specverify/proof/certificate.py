@@ -53,7 +53,7 @@ class NoCertificate(ValueError):  # noqa: N818 - named for what it says of the p
 
 
 class _ProofPath:
-    """One path of the tree: its tokens, weight, and conditions."""
+    """One path of a program's tree: its tokens, weight and conditions."""
 
     def __init__(self, tokens: Tokens, weight: Any, asked: list[SignCondition], drawn: list[SignCondition]) -> None:
         self.tokens, self.weight, self.asked, self.drawn = tokens, weight, asked, drawn

@@ -111,7 +111,7 @@ class Answer(NamedTuple):
 
 
 class SplitAnswer(NamedTuple):
-    """An answer, split into tokens and values."""
+    """An answer of an engine, split into its tokens and the values beside them."""
 
     tokens: Any
     """What holds the token ids, in any shape of ``engine_answers``."""
@@ -181,7 +181,7 @@ def values_of_row(beside: Any, names: Collection[str], row: int, rows: int) -> d
 
 
 def without_values(call: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:
-    """Return the call without the values, with its tokens alone."""
+    """Return a call that returns the tokens of ``call`` without the values beside them."""
 
     @functools.wraps(call)
     def tokens_alone(*given: Any, **named: Any) -> Any:
@@ -277,7 +277,7 @@ def _logarithm(item: Any) -> float:
 
 
 class Ranked(NamedTuple):
-    """The most probable tokens as an engine lists them."""
+    """A list of the most probable tokens, in the order in which an engine returns it."""
 
     tokens: tuple[int, ...]
     logprobs: tuple[float, ...]

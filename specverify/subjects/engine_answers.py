@@ -99,7 +99,7 @@ def without_beside(answer: Any) -> Any:
 
 
 def elements_of_row(row: Any) -> list[Any]:
-    """Return the ids of a row; symbolic ones unchanged."""
+    """Return the token ids of a row as a list; symbolic ids stay symbolic."""
     if hasattr(row, "detach"):
         from specverify.intercept.torch.tensors import elements_of  # noqa: PLC0415 - it is a tensor
 
@@ -127,7 +127,7 @@ def refuse_growing(growing: Sequence[bool]) -> None:
 
 
 def without_padding(row: list[Any], *, left: bool) -> list[Any]:
-    """Return a row without negative ids at its end, and with ``left`` at its beginning too."""
+    """Return a row without the negative ids at its end; with ``left``, also without those at its beginning."""
     begin, end = 0, len(row)
     while end and _is_negative(row[end - 1]):
         end -= 1

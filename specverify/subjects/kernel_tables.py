@@ -33,7 +33,7 @@ KERNEL_GAMMA = 4
 
 
 class Situation(NamedTuple):
-    """Models, and the number of drafts after the prompt."""
+    """A target, a draft model, and the number of drafts of the round after the prompt."""
 
     name: str
     target: LanguageModel

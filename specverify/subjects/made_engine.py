@@ -151,7 +151,7 @@ class WithParameters(NamedTuple):
     """The parameters that every row has; each row its own if None."""
 
     def __call__(self, scenario: EngineScenario) -> Any:
-        """Make the engine; unchanged if it has no parameters."""
+        """Make the engine for a scenario; unchanged if it has no parameters."""
         made = self.make(scenario)
         if not isinstance(made, Made) or len(made.parameters) == 0:
             return made
@@ -279,7 +279,7 @@ def _serving(make: Make, requests: Requests, like: Made) -> EngineProgram:
 
 
 def _place(requests: Requests, index: int) -> int:
-    """Return the position of a request in its batch."""
+    """Return the position of request ``index`` in its batch."""
     return index % (requests.rows or len(requests.each)) if requests.at_once else 0
 
 
@@ -297,7 +297,7 @@ def _made_once(make: Make, scenario: Scenario) -> Made:
 
 
 def models_in(scenario: Scenario) -> EngineScenario:
-    """Return the argument of ``make`` in a scenario. Raises ``UnusableSubject`` without a draft model."""
+    """Return the argument of ``make`` for a scenario. Raises ``UnusableSubject`` if the scenario has no draft model."""
     task = handed_task(scenario, rational=False)
     if task.draft is None:
         raise UnusableSubject(f"the scenario {scenario.name} has no draft model")
@@ -398,7 +398,7 @@ def _opened(
 def _opened_serving(
     make: Make, requests: Requests, which: str, forced_uniform: Forced = None
 ) -> Iterator[Callable[[Draws], Any]]:
-    """Yield an engine that serves several requests."""
+    """Yield an engine that serves several requests, as a program of draws."""
     form = form_in(make, which)
 
     def anew() -> Decode:
@@ -485,7 +485,7 @@ class _Likeliest:
 
 
 def likeliest_trace(make: Any, scenario: Scenario) -> Trace:
-    """Return the tokens of the run with the most likely outcomes in a scenario, and the queries of its models."""
+    """Return the trace of the run in which every draw has its most likely outcome: its tokens and model queries."""
     return _traced_with(make, widened(make, scenario), _Likeliest())
 
 

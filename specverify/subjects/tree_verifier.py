@@ -121,7 +121,10 @@ def _deep(verify: BareVerifier, drafts: Drafts) -> Cases:
 def subject_of(
     verify: BareVerifier, name: str, drafts: Drafts, shapes: Sequence[Tokens], variants: tuple[Variant, ...]
 ) -> Subject:
-    """Return the subject of a verifier of trees; the last variants are those of ``shapes``, the deepest is sampled."""
+    """Return the subject of a verifier of trees with these ``variants``.
+
+    The last of them are the variants of ``shapes``; the deepest shape is also sampled.
+    """
     deepest = max(range(-len(shapes), 0), key=lambda place: max(tree_depths(shapes[place])))
     levels, siblings = 1 + max(tree_depths(shapes[deepest])), max(Counter(shapes[deepest]).values())
     sampled = variants[deepest]

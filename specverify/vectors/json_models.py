@@ -49,7 +49,7 @@ CONTEXTS = {"last token": by_last_token, "all tokens": by_all_tokens}
 
 
 def by_position(rows: Sequence[Pmf], start: int = 0) -> LanguageModel:
-    """Return the model whose pmf after ``start + i`` tokens is row i."""
+    """Return the model whose pmf after ``start + i`` tokens is ``rows[i]``, whatever the tokens are."""
     return lambda tokens: rows[len(tokens) - start]
 
 
