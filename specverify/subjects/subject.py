@@ -246,7 +246,7 @@ class GivenCall(NamedTuple):
 
 
 def emitted_by(call: OpenedCall, draws: Draws) -> Tokens:
-    """Return the tokens of a call; a last token that was never read is drawn here."""
+    """Return the tokens of a call; a last token that was never read is drawn by ``draws``."""
     ending = call.run(draws)
     if ending.values is None:
         return ending.tokens
