@@ -1,6 +1,6 @@
 """Cascade speculative drafting, its sampling form: a lookup drafts for the drafter, and takes over after it.
 
-Vertical: the drafter's tokens come from inner rounds that verify Max-Gram lookups against q exactly. Horizontal: behind
+Vertical: the drafter's tokens come from inner rounds that verify Max-Gram lookups against q exactly. Horizontal: after
 ``large`` such tokens ``small`` more are looked up, as point masses. Lossless since each token declares its own law. The
 released code is greedy and relaxes inner reviews by a leniency factor, never the last one, so its output is exact too.
 Max-Gram is ``prompt-lookup``'s search here, without the corpus bigrams it falls back on.

@@ -59,7 +59,7 @@ def declared_law(
 
 
 def _after_block(task: Task, prefix: Tokens, count: int, gate: Gate, most: Any) -> Iterator[tuple[Tokens, Any]]:
-    """Yield what a block of ``count`` drafts becomes, in parts: committed, cut at a rejection, or with a bonus."""
+    """Yield the outcomes of a block of ``count`` drafts: committed unverified, cut at a rejection, or with a bonus."""
     rejected: dict[Tokens, Any] = defaultdict(int)
     accepted: dict[Tokens, Any] = defaultdict(int)
     draft = draft_model(task)

@@ -63,7 +63,7 @@ class NgramTable(NamedTuple):
         return self._replace(counts=counts)
 
     def _counted(self, row: Row, token: int) -> Row:
-        """Return the row with one more of ``token``: in its place, or behind all that had as many before it."""
+        """Return the row with one more of ``token``: in its place, or after all that had as many before it."""
         if self.newest:
             return Row({**row, token: row.get(token, 0) + 1})
         others = {other: count for other, count in row.items() if other != token}

@@ -125,7 +125,7 @@ def around(makes: Mapping[str, Callable[[Callable[..., Any]], Callable[..., Any]
 
 
 def _put(where: str, make: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Callable[[], None]:
-    """Put ``make(theirs)`` in the place of a function or of a stand-in, whoever holds it; return what undoes it."""
+    """Replace a function or its stand-in by ``make(theirs)`` wherever it is held; return the undo function."""
     from vllm.triton_utils.dispatcher import KernelOverride, _resolve_kernel  # noqa: PLC0415 - after its environment
 
     owner, name = _resolve_kernel(where)
