@@ -506,7 +506,7 @@ class _PathReader:
         self, at: int, here: Tokens, rule: Row, name: str, rejected: tuple[Tokens, ...]
     ) -> Iterator[tuple[int, int, float, str, str]]:
         """Yield the token that is drawn next, the draw behind it, the cost, what is wrong with its row, and a place."""
-        yield from self._undrawn_token(at, here, rule, name)
+        yield from self._undrawn_token(at, here, rule, name, rejected)
         item, sure = self.items[at] if at < len(self.items) else None, _certain(rule)
         if item is None:
             return
@@ -524,14 +524,28 @@ class _PathReader:
             cost = OTHER_NUMBER + UNKNOWN_ROW * named.startswith("(")
             yield item.outcome, at + 1, cost, f"drawn from {named}, expected {name} = {short_row(rule)}", place
 
-    def _undrawn_token(self, at: int, here: Tokens, rule: Row, name: str) -> Iterator[tuple[int, int, float, str, str]]:
+    def _certain_row_of(self, token: int, here: Tokens, rejected: tuple[Tokens, ...]) -> str:
+        """Return which row has a token as its certain one, if that is one row of p of all that are known, or nothing.
+
+        A certain token fits many rows, so q and the residual after this text must have another one.
+        """
+        if token in {_certain(self.q(here)), _certain(excess(self.p(here), self.q(here)))}:
+            return ""
+        fitting = [text for text in self._texts(here) if _certain(self.p(text)) == token]
+        return f"p after {fitting[0]}{_whose(fitting[0], here, rejected)}" if len(fitting) == 1 else ""
+
+    def _undrawn_token(
+        self, at: int, here: Tokens, rule: Row, name: str, rejected: tuple[Tokens, ...]
+    ) -> Iterator[tuple[int, int, float, str, str]]:
         """Yield the same where no draw decides: the token is certain, is the last one, or is chosen by the program."""
         sure = _certain(rule)
         emitted = self.final[len(here)] if len(here) < len(self.final) else None
         if sure is not None:
             yield sure, at, 0.0, "", ""
             if emitted is not None and emitted != sure:
-                said = f"drawn from another row, expected {name} = {short_row(rule)}"
+                row = self._certain_row_of(emitted, here, rejected)
+                after = f" after {here}" if row and name == "p" else ""
+                said = f"drawn from {row or 'another row'}, expected {name}{after} = {short_row(rule)}"
                 yield emitted, at, UNDRAWN_TOKEN, said, ""
         elif at == len(self.items):  # the last token of a path need not be looked at
             token = emitted if emitted is not None else max(range(len(rule)), key=rule.__getitem__)
@@ -645,9 +659,11 @@ def _whose(text: Tokens, here: Tokens, rejected: tuple[Tokens, ...]) -> str:
     gone = next((other for other in rejected if text[: len(other)] == other), None)
     if gone is not None:
         return f" (which keeps the rejected draft {gone[-1]})"
+    apart_by = abs(len(here) - len(text))
+    tokens = "token" if apart_by == 1 else f"{apart_by} tokens"
     if here[: len(text)] == text:
-        return " (an earlier position)"
-    return " (a later position)" if text[: len(here)] == here else " (another text)"
+        return f" (without the last {tokens})"
+    return f" (with {apart_by} token{'s' * (apart_by > 1)} more)" if text[: len(here)] == here else " (another text)"
 
 
 def _at(place: str) -> str:
