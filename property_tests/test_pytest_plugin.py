@@ -69,6 +69,7 @@ def test_a_failure_is_the_counterexample_alone_and_the_summary_counts(run):
     assert result.shows("*= specverify =*", "test_it:right  2 held", "test_it:wrong  2 refuted")
 
 
+@pytest.mark.thorough
 def test_expected_failures_are_strict(run):
     reasons = "expected_failures={'law_is_target': 'draws from q', 'greedy_is_argmax': 'too'}"
     result = run(TEST.replace("checks=[", f"{reasons}, checks=["))

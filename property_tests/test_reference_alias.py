@@ -114,6 +114,7 @@ def project(tmp_path):
     return make
 
 
+@pytest.mark.thorough
 def test_a_script_beside_files_of_these_names(project):
     done = run(project("reference", "laws"), "test_mine.py")
     assert (done.returncode, done.stdout) == (0, "all of them\n"), done.stderr[-2000:]

@@ -106,6 +106,7 @@ def of_the_limits_of_its_type():
     return np.maximum(row, np.finfo(row.dtype).tiny)[0]
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize("uniform", [of_an_expected_type, of_the_limits_of_its_type])
 def test_a_right_verifier_that_raises_for_unknown_numbers_alone_is_no_unusable_one(uniform):
     verdict = asked(of_coin(uniform))
@@ -114,6 +115,7 @@ def test_a_right_verifier_that_raises_for_unknown_numbers_alone_is_no_unusable_o
     assert "for its random numbers it goes on" in verdict.statement
 
 
+@pytest.mark.thorough
 def test_a_verifier_that_raises_for_numbers_as_well_is_unusable():
     def wrong():
         if random.random() < 1:

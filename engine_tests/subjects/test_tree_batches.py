@@ -37,6 +37,7 @@ def test_a_right_verifier_of_batches_holds(name, check):
     assert verdict.figures["tv"] < 1e-12
 
 
+@pytest.mark.thorough(keep=4)
 @pytest.mark.parametrize("name", WRONG_BATCHES)
 def test_a_wrong_batch_is_refuted(name):
     verify, check = WRONG_BATCHES[name]

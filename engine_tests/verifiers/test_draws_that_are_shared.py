@@ -35,6 +35,7 @@ def folded(turned):
     return verify
 
 
+@pytest.mark.thorough
 def test_a_number_that_is_folded_holds_by_its_law_and_is_named():
     subject = verifier_subject(folded(lambda u: 1.5 - u), "folded", (1,))
     found = run_check(subject, CHECK, Checklist((CHECK,)))

@@ -69,6 +69,7 @@ def test_its_law_is_the_targets_and_that_of_its_twin_is_not():
     assert verdict(wrong, "law_is_target").status is Status.REFUTED
 
 
+@pytest.mark.thorough
 def test_noise_of_two_positions_that_are_both_used_is_refuted():
     def verify(p, q, draft_tokens):
         noise = torch.empty(p.shape[-1], dtype=p.dtype).exponential_()

@@ -41,6 +41,7 @@ def test_a_right_one_holds(check):
     assert verdict(sampler(), check, form="batched").status is Status.HOLDS
 
 
+@pytest.mark.thorough
 def test_a_right_one_has_the_law_of_the_target():
     assert verdict(sampler(), "law_is_target", 4, form="batched").status is Status.HOLDS
 

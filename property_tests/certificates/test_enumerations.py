@@ -146,6 +146,7 @@ def test_a_verifier_is_run_again_on_the_numbers_of_its_paths(tmp_path):
     assert check_certificate(file, replayed=True).figures["replays"] >= 2
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize("name", ["of_random", "wrong", "with_a_shuffle"])
 def test_other_verifiers_are_run_again(name, tmp_path):
     file = certified(tmp_path, find_subject(f"test_support.users.replayed:{name}"), 2)
@@ -165,6 +166,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.thorough(keep=4)
 @pytest.mark.parametrize("message", CHANGES)
 def test_a_changed_replay_is_refused(message, tmp_path):
     file = certified(tmp_path, find_subject("test_support.users.replayed:of_numpy"))

@@ -188,7 +188,7 @@ def test_an_algorithm_row_of_another_module_is_examined_in_all_its_examples():
     [
         (
             ["verify"],
-            "lucidrains:NAME, mlx:NAME, onnxruntime:NAME, openvino:NAME, vllm:NAME, module:callable, or --all",
+            "node_llamacpp:NAME, onnxruntime:NAME, openvino:NAME, vllm:NAME, module:callable, or --all",
         ),
         (["verify", "reference:egga"], "there is no subject 'reference:egga', did you mean reference:egag?"),
         (["verify", "mutant:residual_floor"], "did you mean mutant:residual-floor?"),

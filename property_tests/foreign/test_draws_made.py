@@ -8,6 +8,7 @@ import threading
 from fractions import Fraction
 
 import numpy as np
+import pytest
 import torch
 
 from specverify.foreign.draws_made import draws_made
@@ -22,6 +23,7 @@ def tosses(draws):
         return sum(int(legacy() < 0.5) + int(random.random() < 0.5) for _ in range(3))
 
 
+@pytest.mark.thorough
 def test_a_look_is_no_draw():
     """The states were read by the libraries' own methods, which are answered while a program runs."""
     over = threading.Event()

@@ -17,6 +17,7 @@ RNG = np.random.default_rng(0)
 
 def abandoned(start, refused=True):
     """Run a path that is given up, or ends, while a thread of it waits; then let the thread decide."""
+    others = threading.enumerate()
     given_up, done, drawn = threading.Event(), threading.Event(), threading.Event()
 
     def decide():
@@ -44,7 +45,7 @@ def abandoned(start, refused=True):
     given_up.set()
     assert done.wait(10)
     for thread in threading.enumerate():
-        if thread is not threading.current_thread() and not thread.daemon:
+        if thread not in others:
             thread.join(10)
 
 

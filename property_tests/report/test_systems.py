@@ -64,6 +64,7 @@ def biting():
     return {name for name, row in declared.items() if row.declared_law(task, PROMPT, **row.examples[0]) != wanted}
 
 
+@pytest.mark.thorough
 def test_exactly_the_rows_whose_declared_bias_bites_are_off():
     off = {name for name in ROWS if found(name).text > 0}
     assert off == biting()
@@ -71,6 +72,7 @@ def test_exactly_the_rows_whose_declared_bias_bites_are_off():
     assert {name for name, row in ROWS.items() if row.declared_law} - off == {"judge-decoding"}
 
 
+@pytest.mark.thorough
 def test_the_page_calls_exact_what_is():
     for line in PAGE.splitlines():
         if line.startswith("| `"):
@@ -220,6 +222,7 @@ def test_a_row_is_another_one_in_its_limit(row, item, vocabulary):
         assert one == other
 
 
+@pytest.mark.thorough
 def test_every_limit_is_one_only_there():
     """The control: with its first example's options, and without the limit, a row is mostly not the other one."""
     task = Task(*table_pair("generic", 3, 0), horizon=3)

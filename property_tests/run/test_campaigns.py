@@ -30,6 +30,7 @@ def test_right_and_wrong_subjects_are_judged_and_nothing_is_sampled_twice(tmp_pa
     assert blocks_in(tmp_path) == stored
 
 
+@pytest.mark.thorough
 def test_options_are_given_to_the_subject(tmp_path):
     plan = plan_in(tmp_path, "with_options", tv=0.2)
     (tmp_path / "law.json").write_text('{"2 2": 0.42857142857142855, "3 3": 0.5714285714285714}', "utf-8")

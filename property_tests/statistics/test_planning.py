@@ -79,6 +79,7 @@ def test_a_law_at_the_detectable_distance_is_missed_at_most_as_often_as_planned(
     assert at_most(sum(fit.p_value > level for fit in fits), runs, miss)
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize(("law", "samples"), [(UNIFORM, 1000), (WIDE, 20_000)], ids=["uniform", "wide"])
 def test_the_plan_is_not_wasteful_for_the_worst_shape(law, samples):
     level, miss, runs = 1e-3, 0.05, 5000

@@ -44,6 +44,7 @@ def status_of(subject):
     return run_check(subject._replace(variants=()), LAW, Checklist(())).status
 
 
+@pytest.mark.thorough(keep=2)
 @pytest.mark.parametrize(
     ("wrong", "expected"),
     [

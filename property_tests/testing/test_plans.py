@@ -69,6 +69,7 @@ def test_a_warning_in_place_of_an_error():
         check_decoder(wrong, on_fail="warn", checks=["law_is_target"])
 
 
+@pytest.mark.thorough
 def test_an_expected_failure_is_none_and_one_that_holds_is_one():
     wrong_laws = ("law_is_target", "long_law_is_target", "greedy_is_argmax", "tokens_are_supported")
     reasons = dict.fromkeys(wrong_laws, "draws from q")

@@ -21,6 +21,6 @@ def test_more_alarms_than_declared_are_seen():
 
 
 def test_no_exact_check_accuses_a_random_correct_configuration():
-    counted = exact_alarms(40, seed=2)
+    counted = exact_alarms(12, seed=2)
     assert (counted.accused, counted.examples) == (0, ())
-    assert "| an exact check refutes | 40 | 0 | 0 | 0 |" in alarms_page([], counted, 1e-2, 2)
+    assert "| an exact check refutes | 12 | 0 | 0 | 0 |" in alarms_page([], counted, 1e-2, 2)

@@ -28,6 +28,7 @@ def rows():
     return tuple(mutant_row(name, EVERY, Conditions()) for name in FEW)
 
 
+@pytest.mark.thorough
 def test_the_page_tells_of_every_row_and_of_what_no_check_kills(rows):
     page = kill_page(KillMatrix((rows[0]._replace(killed_by="eos_is_final"), *rows[1:]), ()), {"a record": "a reason"})
     assert "2 of 3 planted bugs are killed by the check they name" in page

@@ -21,6 +21,7 @@ BY_NAME = {mutant.name: mutant for mutant in mutants()}
 SURE = ("inverted-ratio", "residual-from-target", "inclusive-coin", "bonus-from-row-before", "eos-ignored-in-block")
 
 
+@pytest.mark.thorough
 def test_the_answers_on_the_page_are_right():
     block = PAGE[PAGE.index("```json") + 7 :].partition("```")[0]
     found = results_of(block, "the example", all_vectors())

@@ -1,8 +1,8 @@
-"""Certificates: the evidence of a verdict in a file, and a small checker that shares no code with what produced it.
+"""Certificates: the evidence of a verdict in a file, and a small checker that shares no code with its producer.
 
-``enumerations`` adds up the tree of an enumeration. Of a proof, ``checker`` is exact arithmetic on what the file lists;
-both import the standard library alone. ``runs`` runs the algorithm itself beside the file, by ``specverify.reference``;
-``files`` reads the file. Nothing here imports interception, enumeration or the solver.
+``enumerations`` adds up the tree of an enumeration. ``checker`` checks a proof by exact arithmetic on the content of
+the file; both import the standard library alone. ``runs`` compares the tree of a proof with runs of the algorithm, by
+``specverify.reference``; ``files`` reads the file. Nothing here imports interception, enumeration or the solver.
 """
 
 from specverify.certificates.checker import CertificateRefused

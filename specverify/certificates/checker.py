@@ -1,11 +1,11 @@
-"""The checker of certificates: exact arithmetic of polynomials, and nothing else.
+"""The checker of proof certificates, which uses exact arithmetic of polynomials and nothing else.
 
-A certificate lists places: a text, and how many tokens are left. A place has a tree of one round. Its draws carry
-their weights as ratios of polynomials in the unknown entries of the rows p and q; its comparisons carry both answers.
-The checker adds up the paths of every outcome, cell by cell, and compares with the target's probability. Whatever is
-left out comes with a contradiction: ``sum of c * product of conditions + sum of h * equality``. It multiplies out to
-the zero polynomial, although no term is negative where the conditions hold and one is positive. So no point meets all
-of them.
+A certificate lists places: a text, and the number of tokens that are left. A place has the tree of one round. The draws
+of the tree carry their weights as ratios of polynomials in the unknown entries of p and q; its comparisons have both
+answers. The checker adds up the paths of every outcome, cell by cell, and compares the sum with the target's
+probability. Each branch that is left out comes with a contradiction: ``sum of c * product of conditions + sum of h *
+equality``. It multiplies out to the zero polynomial, although no term is negative where the conditions hold and one is
+positive. So no point satisfies all of the conditions.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ RELATIONS = {frozenset(signs): relation for relation, signs in SIGNS.items()}
 
 
 class CertificateRefused(Exception):  # noqa: N818 - named for what it says of the certificate
-    """The certificate does not show what it states; the message names the place in the tree."""
+    """The certificate does not prove its statement; the message names the place in the tree."""
 
 
 class Ratio(NamedTuple):
-    """A numerator over a product of denominators."""
+    """A quotient: a numerator over a product of denominators."""
 
     top: Polynomial
     below: tuple[Polynomial, ...] = ()
 
 
 class Condition(NamedTuple):
-    """``polynomial relation 0``, the relation being a key of ``SIGNS``."""
+    """The condition ``polynomial relation 0``; ``relation`` is a key of ``SIGNS``."""
 
     polynomial: Polynomial
     relation: str
 
 
 class End(NamedTuple):
-    """The end of a path: its tokens, its weight, the comparisons that could have gone otherwise, the draws."""
+    """The end of a path: its tokens, its weight, the comparisons whose other answer is possible, the draws."""
 
     tokens: tuple[int, ...]
     weight: Ratio
@@ -56,7 +56,7 @@ class End(NamedTuple):
 
 
 class Term(NamedTuple):
-    """A weight, and the conditions under which it counts."""
+    """A weight, and the conditions under which it is part of the sum."""
 
     weight: Ratio
     conditions: frozenset[Signed]
@@ -70,17 +70,17 @@ class Tables(NamedTuple):
     numbers: Mapping[Any, int]
 
     def number(self, polynomial: Polynomial) -> str:
-        """Return the number of a polynomial, as keys of a certificate write it."""
+        """Return the number of a polynomial, in the form of a certificate's keys."""
         return str(self.numbers[key(polynomial)])
 
 
 def key(polynomial: Polynomial) -> Any:
-    """Return the polynomial as a hashable value."""
+    """Return the polynomial as a hashable key."""
     return tuple(sorted(polynomial.items()))
 
 
 def add(*terms: Polynomial) -> Polynomial:
-    """Return the sum, without zero coefficients."""
+    """Return the sum of polynomials, without zero coefficients."""
     total: dict[tuple[int, ...], Fraction] = {}
     for term in terms:
         for monomial, value in term.items():
@@ -89,7 +89,7 @@ def add(*terms: Polynomial) -> Polynomial:
 
 
 def multiply(*factors: Polynomial) -> Polynomial:
-    """Return the product; 1 for none."""
+    """Return the product of polynomials; 1 for none."""
     result = ONE
     for factor in factors:
         result = add(*({tuple(sorted(m + n)): x * y for m, x in result.items()} for n, y in factor.items()))
@@ -102,7 +102,7 @@ def negative(polynomial: Polynomial) -> Polynomial:
 
 
 def top_of_sum(ratios: Iterable[Ratio]) -> Polynomial:
-    """Return the numerator of a sum, over the smallest product that holds every term's denominators."""
+    """Return the numerator of a sum of ratios over their least common product of denominators."""
     listed = list(ratios)
     by_key = {key(factor): factor for ratio in listed for factor in ratio.below}
     counts = [Counter(map(key, ratio.below)) for ratio in listed]
@@ -114,13 +114,13 @@ def top_of_sum(ratios: Iterable[Ratio]) -> Polynomial:
 
 
 def require(fault: str | bool, where: str) -> None:
-    """Raise ``CertificateRefused`` where there is a fault."""
+    """Raise ``CertificateRefused`` at the place ``where`` if there is a ``fault``."""
     if fault:
         raise CertificateRefused(f"{where}: {fault}" if isinstance(fault, str) else where)
 
 
 def contradicted(written: Any, conditions: Sequence[Condition], polynomials: Sequence[Polynomial]) -> str:
-    """Return why ``written`` does not show that no point meets ``conditions``; nothing where it does.
+    """Return why ``written`` fails to prove that no point satisfies ``conditions``; "" if it proves it.
 
     ``written`` is ``{"terms": [[c, [i, ...]], ...], "equalities": [[h, i], ...]}`` with positions of conditions and
     numbers of polynomials, or ``{"split": i, "below": ..., "above": ...}`` for the two cases of an inequation.
@@ -149,7 +149,11 @@ def contradicted(written: Any, conditions: Sequence[Condition], polynomials: Seq
 
 
 def ends_of(node: Any, tables: Tables, known: Sequence[Condition], path: End, where: str) -> Iterator[End]:
-    """Yield the ends of a tree, depth first; refuse a branch left out for no reason and a draw that is no pmf."""
+    """Yield the ends of a tree, depth first.
+
+    Raises ``CertificateRefused`` for a branch that is left out without a proof, and for a draw whose weights are no
+    pmf.
+    """
 
     def shown(written: Any, polynomial: Polynomial, relation: str) -> str:
         return contradicted(written, [*known, Condition(polynomial, relation)], tables.polynomials)
@@ -194,7 +198,7 @@ def _positive(polynomial: Polynomial, tables: Tables) -> Signed:
 
 
 def term_of(item: Any, end: End, share: Ratio, tables: Tables, axioms: Sequence[Condition], where: str) -> Term:
-    """Return the term of one path, without the conditions of draws that the certificate shows to be needless."""
+    """Return the term of one path, without the conditions of draws that the certificate proves to be redundant."""
     reduced = tables.ratios[item["weight"]]
     whole = Ratio(multiply(end.weight.top, share.top), end.weight.below)
     same = multiply(whole.top, *reduced.below) == multiply(reduced.top, *whole.below)
@@ -226,7 +230,10 @@ def check_cell(
     tables: Tables,
     where: str,
 ) -> int:
-    """Return the number of cells in which the terms add up to 0; refuse a cell in which they may not."""
+    """Return the number of cells in which the terms add up to 0.
+
+    Raises ``CertificateRefused`` for a cell in which they may not.
+    """
     alive = [term for term in terms if all(facts.get(one, ANY) & signs for one, signs in term.conditions)]
     if "by" in written:
         number = written["by"]
@@ -256,7 +263,7 @@ def check_cell(
 
 
 def check_place(place: Any, tables: Tables, vocabulary: int, where: str) -> Counter[str]:
-    """Check one place; return how many paths, outcomes and cells it has."""
+    """Check one place; return its numbers of paths, outcomes and cells."""
     rows, axioms = _rows(place["rows"], vocabulary)
     ends = list(ends_of(place["tree"], tables, axioms, End((), Ratio(ONE)), where))
     text, remaining = tuple(place["text"]), place["remaining"]
@@ -282,7 +289,7 @@ def check_place(place: Any, tables: Tables, vocabulary: int, where: str) -> Coun
 
 
 def _rows(listed: Sequence[Any], vocabulary: int) -> tuple[dict[Any, list[Polynomial]], list[Condition]]:
-    """Return the entries of each row, and that entries of a pmf are not negative; unknowns belong to one row each."""
+    """Return the entries of each pmf, and the conditions that they are at least 0; each unknown belongs to one pmf."""
     rows: dict[Any, list[Polynomial]] = {}
     axioms: list[Condition] = []
     every = [unknown for _, _, unknowns in listed for unknown in unknowns]

@@ -1,7 +1,7 @@
-"""Check a certificate of an enumeration: add up its tree in rationals and compare with what it states.
+"""Check a certificate of an enumeration: add up its tree in rationals and compare the law with the stated one.
 
-A certificate lists every draw of a program with the probability of each outcome, what each path ends with, the law of
-the ends, the law that was promised and the distance of the two. The promised law is the product of the target's rows,
+A certificate lists every draw of a program with the probability of each outcome, the result of each path, the law of
+the results, the promised law and the distance of the two laws. The promised law is the product of the target's pmfs,
 which the certificate lists, or the law of a second tree. Only the standard library is used.
 """
 
@@ -27,7 +27,7 @@ Law = dict[Tokens, Fraction]
 
 
 class Tree(NamedTuple):
-    """What a tree of draws adds up to."""
+    """The sums of a tree of draws: its law and counts."""
 
     law: Law
     missing: Fraction
@@ -37,7 +37,7 @@ class Tree(NamedTuple):
 
 
 def check_enumerations(data: Mapping[str, Any]) -> tuple[str, Counter[str]]:
-    """Return what a file of certificates shows, in one sentence, and how much was checked.
+    """Check a file of certificates; return its statement in one sentence, and the counts of what was checked.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def check_enumerations(data: Mapping[str, Any]) -> tuple[str, Counter[str]]:
     Raises:
     ------
     CertificateRefused
-        Something does not hold; the message names the place.
+        A certificate does not hold; the message names the place.
     """
     require(not data["certificates"], "there is no certificate in the file")
     counted: Counter[str] = Counter()
@@ -94,7 +94,7 @@ def _check_one(certificate: Mapping[str, Any], where: str) -> Counter[str]:
 
 
 def _promised(certificate: Mapping[str, Any], *, exact: bool, where: str) -> Law:
-    """Return the promised law: that of the second tree, or the product of the target's rows."""
+    """Return the promised law of a certificate: that of its second tree, or the product of the target's pmfs."""
     if "plain" in certificate:
         plain = _added_up(certificate["plain"], exact=exact, where=f"{where}, without speculation")
         require(plain.missing > 0, f"{where}: branches of the call without speculation are left out")
@@ -120,7 +120,7 @@ def _promised(certificate: Mapping[str, Any], *, exact: bool, where: str) -> Law
 
 
 def _added_up(tree: Any, *, exact: bool, where: str) -> Tree:
-    """Add up a tree whose every draw has all its outcomes, each once, with probabilities that sum to 1."""
+    """Add up a tree. Every draw must have all its outcomes once, with probabilities that sum to 1."""
     law: Law = {}
     missing, paths, draws = Fraction(0), 0, 0
     near = Fraction(0) if exact else SPACING

@@ -1,4 +1,4 @@
-"""``check_certificate``: read a certificate and accept it, or name the place that does not hold."""
+"""Read a certificate and accept it, or name the place that does not hold."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ BEYOND: Mapping[str, int] = {"law": 0, "stopping": 0, "joint": 2}
 
 
 class Checked(NamedTuple):
-    """What a certificate shows: the statement in one sentence, and how much was checked."""
+    """The result of checking a certificate: its statement in one sentence, and the counts of what was checked."""
 
     statement: str
     figures: Mapping[str, int]
 
 
 def check_certificate(file: Path, tables: int = RANDOM_TABLES, *, replayed: bool = False) -> Checked:
-    """Return the content of the certificate in ``file`` after checking it.
+    """Check the certificate in ``file`` and return its statement with the counts of what was checked.
 
     A proof is accepted if the tree of every place is complete and its paths add up to the target's law for all p and q,
     and if the algorithm, run on random rational tables, takes the paths of the tree. The first part is exact. The
@@ -104,7 +104,7 @@ def _check(data: Mapping[str, Any], random_tables: int) -> Checked:
 
 
 def _wanted(places: Mapping[Any, Any], vocabulary: int, longest: int) -> Sequence[tuple[tuple[int, ...], int]]:
-    """Return the places that a proof needs: after one text where a draft model's rows are free, else after many."""
+    """Return the places that a proof must have: after one text if a draft model's pmfs are free, else after many."""
     first = [place for (text, _), place in places.items() if text == (0,)]
     reads_draft = any(kind == "draft" for place in first for kind, _, _ in place["rows"])
     sizes = range(1, LONGEST_TEXT + 1)

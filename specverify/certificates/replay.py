@@ -1,7 +1,7 @@
-"""Replay a certificate: run the subject on the numbers of a sample of its paths, and compare what it returns.
+"""Replay a certificate: run the subject on the random numbers of some of its paths, and compare the results.
 
 A certificate lists, for some paths, the calls of the subject: arguments, values that libraries returned, and results.
-Here the libraries return these values, by patches of this file alone. Another draw, result or source is refused.
+Here the libraries return these values, by patches of this file alone. Any other draw, result or source is refused.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ def digest(file: str) -> str:
 
 
 def versions(names: Iterable[str]) -> dict[str, str]:
-    """Return the versions of Python and of those of the named libraries that are imported."""
+    """Return the versions of Python and of those libraries in ``names`` that are imported."""
     found = {name: str(sys.modules[name].__version__) for name in names if name in sys.modules}
     return {"python": platform.python_version(), **found}
 
 
 def callable_named(name: str) -> Any:
-    """Return what ``module:name`` denotes. Raises ``CertificateRefused`` if there is none."""
+    """Return the object that ``module:name`` denotes. Raises ``CertificateRefused`` if there is none."""
     module, _, attribute = name.partition(":")
     try:
         result: Any = importlib.import_module(module)
@@ -59,14 +59,14 @@ def callable_named(name: str) -> Any:
 
 
 def source_of(called: Any) -> str:
-    """Return the file of a function, or of the class of an object."""
+    """Return the source file of a function, or of the class of an object."""
     return inspect.getsourcefile(called if inspect.isroutine(called) else type(called)) or ""
 
 
 def replay(data: Mapping[str, Any]) -> int:
-    """Run the subject on the numbers of every listed path, and return how many runs there were.
+    """Run the subject on the random numbers of every listed path, and return the number of runs.
 
-    Raises ``CertificateRefused`` if there is none, or one of them does not end as its path.
+    Raises ``CertificateRefused`` if there is none, or if a run does not end as its path.
     """
     listed = [(certificate, path) for certificate in data["certificates"] for path in certificate.get("replays", ())]
     require(not listed, f"there is no path to replay: {data.get('no_replay', 'the subject draws by name')}")
@@ -106,7 +106,7 @@ def _check_path(called: Any, certificate: Mapping[str, Any], path: Mapping[str, 
 
 
 def plain(value: Any) -> Any:
-    """Return a value as JSON has it: arrays and tuples as lists."""
+    """Return a value as JSON data: arrays and tuples become lists."""
     if hasattr(value, "tolist"):
         return value.tolist()
     if isinstance(value, (list, tuple)):
@@ -133,7 +133,7 @@ def read(written: Any) -> Any:
 
 @contextmanager
 def answered(drawn: Drawn) -> Iterator[None]:
-    """Let the drawing calls of ``random``, NumPy and torch return what is listed inside the block."""
+    """Let the drawing calls of ``random``, NumPy and torch return the values in ``drawn`` inside the ``with`` block."""
     with ExitStack() as stack:
         stack.enter_context(_types_patched(random.Random, OF_RANDOM, "random", drawn))
         stack.enter_context(_types_patched(random.SystemRandom, OF_RANDOM, "random", drawn))
@@ -153,7 +153,7 @@ def answered(drawn: Drawn) -> Iterator[None]:
 
 
 def _taken(library: str, name: str, drawn: Drawn, *args: Any, **kwargs: Any) -> Any:
-    """Return the next value; it stands for a bound method."""
+    """Return the next value of ``drawn`` for a call of ``library.name``; raises if another call is listed."""
     if not drawn or drawn[0][:2] != [library, name]:
         expected = f"{drawn[0][0]}.{drawn[0][1]}" if drawn else "no further draw"
         raise CertificateRefused(f"{library}.{name} is called, the certificate has {expected}")
@@ -169,7 +169,7 @@ def _taken(library: str, name: str, drawn: Drawn, *args: Any, **kwargs: Any) -> 
 
 @contextmanager
 def _types_patched(kind: type, names: tuple[str, ...], library: str, drawn: Drawn) -> Iterator[None]:
-    """Exchange methods in the dictionary of a type, which Python itself does not let one write to."""
+    """Replace methods in the dictionary of a type, which Python itself does not permit to change."""
     methods = gc.get_referents(kind.__dict__)[0]
     before = dict(methods)
     for name in filter(partial(hasattr, kind), names):
@@ -187,7 +187,7 @@ def _types_patched(kind: type, names: tuple[str, ...], library: str, drawn: Draw
 
 @contextmanager
 def _names_patched(function: Any, stand_in: Callable[..., Any]) -> Iterator[None]:
-    """Exchange a function under every name of every module."""
+    """Replace a function under every name in every module inside the ``with`` block."""
     places = [
         (vars(module), name)
         for module in list(sys.modules.values())
@@ -205,7 +205,7 @@ def _names_patched(function: Any, stand_in: Callable[..., Any]) -> Iterator[None
 
 
 def _torch_patched(drawn: Drawn) -> Any:
-    """Return the mode of torch in which operations that draw are filled with what is listed."""
+    """Return the torch mode in which operations that draw return the values in ``drawn``."""
     torch = importlib.import_module("torch")
     mode = importlib.import_module("torch.utils._python_dispatch").TorchDispatchMode
 

@@ -1,4 +1,4 @@
-"""The algorithm itself beside its tree: on random rational tables both must ask the same draws and end alike."""
+"""Run the algorithm of a proof on random rational tables: it must make the draws of the tree and end alike."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Row = tuple[Fraction, ...]
 
 
 class RunStep(NamedTuple):
-    """One draw of a run."""
+    """One draw of a run of the algorithm: its site, weights and outcome."""
 
     site: Site
     pmf: Row
@@ -26,14 +26,14 @@ class RunStep(NamedTuple):
 
 
 class Scripted:
-    """Draws that follow a script, then take the first possible outcome and note the others."""
+    """Interpreter that follows a script of outcomes, then takes the first possible one and records the others."""
 
     def __init__(self, script: Sequence[int]) -> None:
         """``script`` holds the outcomes of the first draws."""
         self._script, self.steps, self.others = script, list[RunStep](), list[list[int]]()
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the outcome of this run."""
+        """Return the outcome of the next draw: that of the script, or the first possible one."""
         row = tuple(Fraction(mass) for mass in pmf.tolist())
         taken = [step.outcome for step in self.steps]
         if len(taken) < len(self._script):
@@ -46,7 +46,7 @@ class Scripted:
 
 
 def every_run(program: Callable[[Scripted], Tokens]) -> Iterator[tuple[Tokens, list[RunStep]]]:
-    """Yield every run of a program: what it returns, and its draws."""
+    """Yield the result and the draws of every run of a program."""
     left: list[list[int]] = [[]]
     while left:
         draws = Scripted(left.pop())
@@ -61,9 +61,9 @@ def run_beside(
     tables: int,
     where: str,
 ) -> int:
-    """Run the algorithm of a certificate beside the tree of a place, on random tables; return the number of runs.
+    """Run a certificate's algorithm on random tables and compare it with the tree of a place; return the run count.
 
-    Raises ``CertificateRefused`` where a draw or an end differs.
+    Raises ``CertificateRefused`` if a draw or an end differs.
     """
     vocabulary, text, runs = data["vocabulary"], tuple(place["text"]), 0
     for seed in range(tables):
@@ -117,7 +117,7 @@ Rows = Mapping[tuple[str, tuple[Any, ...]], Row]
 def _random_tables(
     listed: Sequence[Any], vocabulary: int, rng: random.Random
 ) -> tuple[dict[int, Fraction], dict[tuple[str, tuple[Any, ...]], Row]]:
-    """Return random values of all unknowns, and their rows; small numbers make ties and zeros common."""
+    """Return random values of all unknowns, and the pmfs they form; small numbers make ties and zeros common."""
     point: dict[int, Fraction] = {}
     rows: dict[tuple[str, tuple[Any, ...]], Row] = {}
     for kind, text, unknowns in listed:
@@ -133,7 +133,7 @@ def _random_tables(
 
 
 def _program(data: Mapping[str, Any], rows: Rows, text: Tokens, remaining: int) -> Callable[[Scripted], Tokens]:
-    """Return one round of the algorithm, or for joint laws a whole decode, as a function of its draws."""
+    """Return a function of draws that runs one round of the algorithm, or for joint laws a whole decode."""
     uniform = (Fraction(1, data["vocabulary"]),) * data["vocabulary"]
 
     def model(kind: str) -> Callable[[Tokens], Pmf]:
@@ -169,7 +169,7 @@ def _decoder(algorithm: Any, task: Task, data: Mapping[str, Any], chosen: Chosen
 
 
 def read_option(written: Any) -> Any:
-    """Return an option of an algorithm from its JSON."""
+    """Convert the JSON of an algorithm's option to its value."""
     if not isinstance(written, dict):
         return written
     ((kind, value),) = written.items()
@@ -179,7 +179,7 @@ def read_option(written: Any) -> Any:
 
 
 def any_length(chosen: Chosen, most: int) -> LengthRule:
-    """Return the rule that asks before each token whether to draft it; the answer may depend on the text so far."""
+    """Return the rule that asks before each draft whether to draft it; the answer may depend on the text so far."""
     text: list[Tokens] = [()]
 
     def plan(state: None, prefix: Tokens) -> Plan:
@@ -194,7 +194,7 @@ def any_length(chosen: Chosen, most: int) -> LengthRule:
 
 
 def check_refutation(data: Mapping[str, Any]) -> tuple[Fraction, Fraction]:
-    """Return the mass of the outcome that a refutation names, and the target's.
+    """Recompute the mass of the outcome that a refutation names; return it and the target's.
 
     Raises ``CertificateRefused`` unless they are the stated ones and differ.
     """

@@ -37,7 +37,7 @@ app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=N
 
 
 def main() -> None:
-    """Run the command line. Whatever goes wrong, the exit status is never that of a verdict."""
+    """Run the command line. On any internal error, the exit status is not one of those of verdicts."""
     typed.set(sys.argv[1:])
     gc.set_threshold(100_000, 20, 100)  # what is imported stays: to look through it as often as usual takes a tenth
     try:

@@ -1,4 +1,4 @@
-"""``specverify campaign``: black boxes sampled for hours, in blocks that survive an interruption."""
+"""``specverify campaign``: sample black boxes for hours, in blocks that survive an interruption."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def campaign_command(
     backend: BackendOption = "loky",
     scheduler: SchedulerOption = None,
 ) -> None:
-    """Sample black boxes block by block; run it again to go on where it was ended."""
+    """Sample black boxes block by block; run the command again to continue after an interruption."""
     from specverify.report.data import as_data
     from specverify.report.progress import progress_shown
     from specverify.report.terminal import print_failures, print_subject, print_summary

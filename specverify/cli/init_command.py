@@ -1,4 +1,4 @@
-"""``specverify init``: a first test file for the functions of a package."""
+"""``specverify init``: write a first test file for the functions of a package."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ FILE = "test_speculation.py"
 def init_command(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The project; its tests may be in DIR/tests.")] = Path(),
 ) -> None:
-    """Write a first test file for what looks like a verifier, a decoder or an engine. Nothing is overwritten."""
+    """Write a first test file for functions that look like a verifier, a decoder or an engine.
+
+    Never overwrites a file.
+    """
     from specverify.run.first_test import found_in, test_text
 
     if not folder.is_dir():

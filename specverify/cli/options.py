@@ -1,4 +1,4 @@
-"""Options shared by commands, validated before any work begins, and the way a command stops."""
+"""Options shared by commands, validated before any work begins, and the function that stops a command."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ errors = Console(stderr=True)
 
 
 def stop(sentence: str) -> NoReturn:
-    """End the command with an error message."""
+    """Print an error message and end the command."""
     say(errors, f"specverify: {sentence}")
     raise typer.Exit(UNUSABLE)
 
 
 def checked(check: Callable[..., None], *given: Any) -> Callable[[Any], Any]:
-    """Return the callback of an option that stops the command if ``check(value, *given)`` raises ``ValueError``."""
+    """Return an option callback that stops the command if ``check(value, *given)`` raises ``ValueError``."""
 
     def callback(value: Any) -> Any:
         try:
@@ -88,26 +88,26 @@ def check_names(names: Sequence[str], what: str, known: Sequence[str]) -> None:
 
 
 def check_checks(names: Sequence[str]) -> None:
-    """Raise ``ValueError`` unless all are names of checks."""
+    """Raise ``ValueError`` unless all ``names`` are names of checks."""
     from specverify.checks import CHECKS
 
     check_names(names, "check", [check.name for check in CHECKS])
 
 
 def check_check(name: str) -> None:
-    """Raise ``ValueError`` unless it is the name of a check."""
+    """Raise ``ValueError`` unless ``name`` is the name of a check."""
     check_checks([name])
 
 
 def check_classes(letters: Sequence[str]) -> None:
-    """Raise ``ValueError`` unless all are classes of planted bugs."""
+    """Raise ``ValueError`` unless all ``letters`` are classes of planted bugs."""
     from specverify.mutants import CATEGORIES
 
     check_names(letters, "class", list(CATEGORIES))
 
 
 def check_backend(name: str) -> None:
-    """Raise ``ValueError`` unless it is the name of a backend."""
+    """Raise ``ValueError`` unless ``name`` is the name of a backend."""
     from specverify.base.parallel import BACKENDS
 
     check_choice(name, "--backend", BACKENDS)
@@ -115,7 +115,10 @@ def check_backend(name: str) -> None:
 
 @contextmanager
 def shared(backend: str, scheduler: str | None, jobs: int) -> Iterator[int]:
-    """Run the work of the block on a backend; yield the number of parallel pieces. Stops if it is not available."""
+    """Run the work inside the ``with`` block on a backend; yield the number of parallel pieces.
+
+    Stops the command if the backend is not available.
+    """
     from specverify.base.parallel import shared_among
 
     if (backend == "loky") != (scheduler is None):
@@ -196,7 +199,7 @@ def processes(jobs: int) -> int:
 
 
 def option(said: str, name: str, check: Callable[..., None], *given: Any) -> Any:
-    """Return an option whose value, if given, must pass ``check(value, *given)``."""
+    """Return a command-line option; a given value must pass ``check(value, *given)``."""
     return typer.Option(name, help=said, callback=checked(check, *given))
 
 

@@ -1,4 +1,4 @@
-"""``specverify report``: the results of a run as a page and in formats of other programs."""
+"""``specverify report``: write the results of a run as a page and in the formats of other programs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ def report_command(
     markdown: Annotated[Path | None, _file("Markdown for a pull request.", "--markdown")] = None,
     sarif: Annotated[Path | None, _file("SARIF 2.1.0 for code hosts.", "--sarif")] = None,
 ) -> None:
-    """Write what a run said as a page to forward, for test runners, pull requests and code hosts. Examines nothing."""
+    """Write the results of a run as a page to forward, for test runners, pull requests and code hosts.
+
+    Examines nothing.
+    """
     from specverify.report.page.document import page
     from specverify.report.runs.as_json import run_as_json
     from specverify.report.runs.as_junit import run_as_junit

@@ -1,4 +1,4 @@
-"""``specverify sample``: a black box judged by its samples."""
+"""``specverify sample``: judge a black box by its samples."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _check_temperature(value: float, name: str) -> None:
 
 
 def _renamed(value: float | None) -> None:
-    """Stop for the old name of ``--tv``."""
+    """Stop the command, naming ``--tv``, if its old name ``--tolerance`` is given."""
     if value is not None:
         stop("there is no option --tolerance, write --tv")
 
@@ -120,7 +120,7 @@ def sample_command(
     seed: SeedOption = 0,
     json_file: JsonOption = None,
 ) -> None:
-    """Judge a black box by its samples: against a law, another black box, or what it says of itself."""
+    """Judge a black box by its samples: against a law, another black box, or its own log-probabilities."""
     from specverify.foreign.lines import Limits
     from specverify.report.data import as_data
     from specverify.report.terminal import print_failures, print_subject, print_summary
@@ -205,13 +205,13 @@ def _judged(
 
 
 def _with_notes(verdicts: Sequence[Verdict], notes: Sequence[str]) -> Sequence[Verdict]:
-    """Return the verdicts, the first with notes on the requests to the black boxes."""
+    """Return the verdicts, with notes on the requests to the black boxes added to the first."""
     first, *others = verdicts
     return [first._replace(figures={**first.figures, "notes": [*first.figures.get("notes", ()), *notes]}), *others]
 
 
 def _prefixes(after: Sequence[str], prompt: Any, law: Path | None) -> list[tuple[int, ...]]:
-    """Return the forced prefixes; stops unless each is a list of token ids with a law of its own."""
+    """Return the prefixes of ``--after``; stops the command unless they are token ids and no ``law`` file is given."""
     if after and (law is not None or not isinstance(prompt, tuple)):
         stop("--after needs a prompt of token ids, and --logprobs or --reference: each prefix has a law of its own")
     result = [_ids_or_text(prefix) for prefix in after]

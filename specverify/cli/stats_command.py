@@ -1,6 +1,6 @@
-"""``specverify stats``: the main job.
+"""``specverify stats``: the statistical examination of all algorithms and engines.
 
-Prints rows as they are judged, then the table; an interrupt prints what is done.
+Prints results as they are judged, then the table; an interrupt prints the finished ones.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def stats_command(
     backend: BackendOption = "loky",
     scheduler: SchedulerOption = None,
 ) -> None:
-    """Sample every algorithm and engine beyond enumerable sizes; print each row as it is judged, then one table."""
+    """Sample every algorithm and engine beyond enumerable sizes; print each result as it is judged, then one table."""
     from specverify.report.statistics_text import row_line, statistics_csv, statistics_data, statistics_table
     from specverify.run import stats
     from specverify.subjects.subject import UnusableSubject
@@ -96,7 +96,7 @@ def stats_command(
 
 
 def _judged(plan: StatisticsPlan, jobs: int) -> list[JudgedSetting]:
-    """Run the plan and print every row as soon as it is judged; an interrupt keeps the finished rows."""
+    """Run the plan and print every result as soon as it is judged; an interrupt keeps the finished ones."""
     from specverify.report.progress import progress_shown
     from specverify.run.stats import run_statistics
 
@@ -133,7 +133,7 @@ def _draw(rows: list[FitRow], file: Path) -> None:
 
 
 def _summed_up(rows: list[FitRow], interrupted: str) -> int:
-    """Print the unexpected results; return the exit status."""
+    """Print the unexpected results and return the exit status."""
     unexpected = [row for row in rows if not row.as_expected]
     for row in unexpected:
         say(console, f"{row.subject} {row.setting}: {row.verdict} against the {row.against} law. {row.example}")

@@ -70,7 +70,7 @@ def verify_command(
         Path | None, typer.Option(help="A file for the trees of draws of one subject, which check-certificate adds up.")
     ] = None,
 ) -> None:
-    """Examine subjects and say what holds, how strongly, and what does not."""
+    """Examine subjects: report what holds, with which evidence, and what does not."""
     from specverify.base.verdict import Evidence
     from specverify.checks import Conditions
     from specverify.report.data import as_data
@@ -127,7 +127,7 @@ def verify_command(
 def _refuse_files(
     json_file: Path | None, markdown: Path | None, certificate: Path | None, names: Sequence[str]
 ) -> None:
-    """Refuse files that would be written twice, and one certificate of several subjects."""
+    """Stop the command if two reports have one file, or if several subjects have one certificate."""
     if json_file is not None and json_file == markdown:
         stop(f"--json and --markdown both name {str(json_file)!r}, expected two files")
     if certificate is not None and len(names) != 1:
@@ -149,7 +149,7 @@ def _certify(name: str, file: Path) -> None:
 
 
 def replay_command(identifier: IdentifierArgument) -> None:
-    """Repeat the one case that a failure was found in."""
+    """Replay the one case in which a failure was found."""
     from specverify.base.verdict import Status
     from specverify.report.prose import failure
 
@@ -206,9 +206,9 @@ def reproduce_command(
 
 
 def exit_status(verdicts: Sequence[Verdict]) -> int:
-    """Return the exit status of a run: unusable, refuted, refuted at edges alone, unknown, in this order.
+    """Return the exit status of the worst verdict, in the order UNUSABLE, REFUTED, refuted at edges alone, UNKNOWN.
 
-    It is 0 only if something was examined.
+    Return the status of UNKNOWN also if nothing was examined; 0 otherwise.
     """
     from specverify.base.verdict import Status, is_edge
 
@@ -295,7 +295,7 @@ def _verdicts(
 
 
 def _replayed(identifier: str) -> Verdict:
-    """Return the verdict of one case again; a foreign subject runs in a process of its own."""
+    """Replay one case and return its verdict; a foreign subject runs in a process of its own."""
     from specverify.base.identifier import unpack_replay
     from specverify.base.verdict import Verdict
     from specverify.run.catalogue import is_external

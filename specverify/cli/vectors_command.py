@@ -54,7 +54,7 @@ def export_command(
         Path, typer.Argument(metavar="DIR", help="Where to.", callback=checked(check_folder, "the folder"))
     ],
 ) -> None:
-    """Write the vectors as JSON files, one a kind, and their schemas. The same every time."""
+    """Write the vectors as JSON files, one for each kind, and their schemas. The output is the same every time."""
     from specverify.vectors.all_vectors import all_vectors
     from specverify.vectors.export import export
 
@@ -145,7 +145,7 @@ def _print(grades: Grades) -> None:
 
 @vectors_app.command("mutants")
 def mutants_command(markdown: MarkdownOption = None, jobs: JobsOption = 0) -> None:
-    """Ask every planted bug the vectors, and say which refute it: the second half of docs/vectors.md."""
+    """Run every planted bug on the vectors, and report which vectors refute it: the second half of docs/vectors.md."""
     from specverify.mutants import mutants
     from specverify.report.progress import progress_shown
     from specverify.trust.vector_kills import vector_rows

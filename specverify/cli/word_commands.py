@@ -24,7 +24,7 @@ def list_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     markdown: MarkdownOption = None,
 ) -> None:
-    """List algorithms with the systems that decode so, subjects of engines, checks or planted bugs, a line each."""
+    """List algorithms with the systems that use them, subjects of engines, checks or planted bugs, one line each."""
     from specverify.run.listing import everything, line_of, numbers, rows_of
 
     if markdown is not None:
@@ -52,7 +52,7 @@ def list_command(
 def explain_command(
     words: Annotated[list[str], typer.Argument(metavar="WORD...", help="A check, a bug class, an algorithm, a word")],
 ) -> None:
-    """Say what a check, a class of bugs, an algorithm, a planted bug or a word of the field is."""
+    """Explain a check, a class of bugs, an algorithm, a planted bug or a word of the field."""
     from specverify.run.explain import explained
 
     try:
@@ -81,7 +81,7 @@ def _width() -> int:
 
 
 def _with_word(data: Mapping[str, Any], word: str | None) -> Mapping[str, Any]:
-    """Return the rows that contain the word; stops if there is none."""
+    """Return the entries of ``data`` that contain ``word``; stops the command if there are none."""
     if word is None:
         return data
     kept = {title: [row for row in rows if word.lower() in json.dumps(row).lower()] for title, rows in data.items()}

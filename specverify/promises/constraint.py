@@ -1,7 +1,7 @@
-"""No token comes out that a declared constraint forbids; ``law_is_target`` compares with the law of the masked target.
+"""Check that no emitted token is forbidden by a declared constraint; ``law_is_target`` checks the masked law.
 
-A mask that is applied to some rows and not to others, or that has followed a rejected draft, lets a token out that the
-grammar, a list of bad words, a minimum length or a budget forbids behind the tokens before it.
+An engine that masks some pmfs and not others, or applies the mask of a rejected draft, emits a token that a grammar, a
+list of bad words, a minimum length or a budget forbids after the tokens before it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from specverify.subjects.subject import EngineProgram, Subject
 
 
 def examine(make: Make, scenarios: tuple[Scenario, ...], program: EngineProgram, conditions: Conditions) -> Examination:
-    """Look for a text that the constraint forbids."""
+    """Examine a program: search its possible texts for one that the constraint forbids."""
     law = enumerated(program, conditions)
     figures = {"runs": law.runs}
     for outcome, mass in law.probabilities.items():
@@ -46,7 +46,7 @@ def examine(make: Make, scenarios: tuple[Scenario, ...], program: EngineProgram,
 
 
 def constraint_check(make: Make, scenarios: Mapping[str, tuple[Scenario, ...]]) -> Check:
-    """Return the check of a declared constraint; ``scenarios`` has those of the requests of a program, by its name."""
+    """Return the check of a declared constraint; ``scenarios`` maps a program's name to its requests' scenarios."""
 
     def cases(subject: Subject) -> Iterator[Case]:
         for program in subject.programs:

@@ -1,9 +1,9 @@
-"""Every draft is the draft model's choice after the text as it is: read off what the models are asked.
+"""Check that every draft is the draft model's choice after the current text, from the queries of the models.
 
-The output does not show a draft made from a stale cache, which only costs acceptance. The models of a made engine are
-tables, so what they are asked is seen. In these scenarios p = q is one-hot in every text, and depends on all of it: a
-chain whose drafts are those of the draft model has every draft accepted, and asks neither model about any other text.
-An engine that promises no drafts of the draft model may do otherwise, as trees, look-ups, windows and padding do.
+The output does not show a draft from a stale cache, which only costs acceptance. The models of a made engine are
+tables, so their queries are recorded. In the scenarios here p = q is one-hot after every text, and depends on all of
+it: a chain whose drafts are those of the draft model has every draft accepted, and queries neither model about any
+other text. Do not request this promise of an engine that may query other texts: trees, look-ups, windows, padding.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _BEYOND: Final = 64
 
 
 class ModelQueries(NamedTuple):
-    """What an engine asked its models in one run."""
+    """The queries of an engine to its models in one run."""
 
     text: Tokens
     """Prompt, new tokens and what follows them."""
@@ -45,7 +45,7 @@ class ModelQueries(NamedTuple):
 
 
 def asked_of(trace: Trace, scenario: Scenario) -> ModelQueries:
-    """Return what was asked in a run."""
+    """Return the queries to the models in a traced run."""
     ((prompt, new),) = trace.texts
     text, target = prompt + new, handed_task(scenario, rational=False).target
     for _ in range(_BEYOND):
@@ -60,7 +60,7 @@ def asked_of(trace: Trace, scenario: Scenario) -> ModelQueries:
 
 
 def examine(make: Callable[..., object], scenario: Scenario, _: Conditions) -> Examination:
-    """Look for a text that only a draft of another text explains."""
+    """Examine one scenario: search for a queried text that only a draft after another text explains."""
     result = asked_of(likeliest_trace(make, scenario), scenario)
     if not result.drafts:
         said = "the draft model of the scenario was never asked, so no draft was examined"
@@ -96,7 +96,7 @@ def examine(make: Callable[..., object], scenario: Scenario, _: Conditions) -> E
 
 
 def drafts_check(make: Callable[..., object]) -> Check:
-    """Return the check of the drafts that an engine promises to take from the draft model."""
+    """Return the check of the promise that drafts are the draft model's choices."""
 
     def cases(subject: Subject) -> Iterator[Case]:
         for scenario in SCENARIOS:

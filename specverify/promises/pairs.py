@@ -1,12 +1,11 @@
-"""Promises that one pair of runs decides: seeds, batches, texts that are cut and continued.
+"""Promises that one pair of runs can refute: seeds, batches, texts that are cut and continued.
 
-``seed``             two calls with one seed return one text
-``seed-as-plain``    a seed gives one text with speculation and without
-``batch``            the text of a request depends neither on its neighbours, nor on its slot, nor on requests before it
-``resume``           a text that is cut and continued behind the cut is the uncut one
+``seed``             two calls with one seed return one text ``seed-as-plain``    a seed gives one text with speculation
+and without ``batch``            the text of a request depends neither on its neighbours, nor on its slot, nor on
+requests before it ``resume``           a text that is cut, and continued after the cut, equals the uncut one
 
 The runs are real, with seeds of ours. One pair that differs refutes; HOLDS names the number of pairs and the share of
-differing pairs that they would have shown.
+differing pairs that they would have detected.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ MISS: Final = 1e-6
 
 
 def share_seen(pairs: int) -> float:
-    """Return the share of differing pairs that this number of pairs shows with probability 1 - ``MISS``."""
+    """Return the share of differing pairs that ``pairs`` pairs detect with probability 1 - ``MISS``."""
     return -math.log(MISS) / pairs if pairs else 1.0
 
 
 class DifferentTexts(NamedTuple):
-    """Two texts that should be one."""
+    """Two texts that should be equal."""
 
     seed: int
     first: Tokens
@@ -48,7 +47,7 @@ class DifferentTexts(NamedTuple):
 
 
 def _seed_pairs(pairing: Pairing, seed: int) -> Iterator[DifferentTexts | None]:
-    """Compare two calls of one engine, and of an engine that is made anew."""
+    """Yield the difference between two calls with one seed, of one engine and of a new one; None if they are equal."""
     served, anew = pairing.make(), pairing.make()
     prompts = _prompts(pairing)
     seeds = _seeds(seed, len(prompts))
@@ -69,7 +68,7 @@ def _plain_pairs(pairing: Pairing, seed: int) -> Iterator[DifferentTexts | None]
 
 
 def _batch_pairs(pairing: Pairing, seed: int) -> Iterator[DifferentTexts | None]:
-    """Compare a request served alone with the same one beside others, in another slot, and behind others."""
+    """Yield the difference between a request served alone and beside or after others; None if they are equal."""
     mine, others = pairing.prompt, _others(pairing)
     alone = pairing.make().texts((mine,), (seed,), OTHER_STATE + seed)[0]
     neighbours = _seeds(seed + 1, len(others))
@@ -117,7 +116,7 @@ def _pair(seed: int, first: Tokens, second: Tokens, what: str) -> DifferentTexts
 
 
 class Promise(NamedTuple):
-    """One promise and its pairs."""
+    """One promise and the pairs of runs that test it."""
 
     check: str
     summary: str
@@ -164,7 +163,7 @@ OF_PROMISE: Final = {
 
 
 def examine(promise: Promise, pairing: Pairing, conditions: Conditions) -> Examination:
-    """Compare the texts of all pairs of one scenario."""
+    """Examine a promise in one scenario: compare the texts of all its pairs."""
     if reason := promise.lacks(pairing):
         return Examination(reason, unknown=True, rational=False)
     first, number = 1 + 7919 * conditions.seed, 1 if pairing.certain else PAIRS
@@ -197,14 +196,14 @@ def _refuted(promise: Promise, pairing: Pairing, parted: DifferentTexts, pairs: 
 
 
 def open_to_promise(promise: Promise, pairing: Pairing) -> bool:
-    """Return whether texts can be compared: they have no random tokens, or each request has a seed of its own."""
+    """Return whether texts can be compared: they have no random tokens, or each request has its own seed."""
     if pairing.certain or not promise.needs_seed:
         return True
     return pairing.takes_seed and (pairing.seeds_each_row or not pairing.batched)
 
 
 def pair_checks(pairings: Sequence[Pairing], promises: Collection[str]) -> tuple[Check, ...]:
-    """Return a check for each promise that is made."""
+    """Return one check for each promise in ``promises``."""
     return tuple(_check(OF_PROMISE[name], pairings) for name in PROMISES if name in promises)
 
 
@@ -230,7 +229,7 @@ def _check(promise: Promise, pairings: Sequence[Pairing]) -> Check:
 def judge_seeds(
     sampler: Sampler, promises: Collection[str], seeds: Iterator[int], largest: int, reference: Sampler | None
 ) -> list[Verdict]:
-    """Return the verdicts on what a black box promises of its seeds: rows of one seed, in pairs."""
+    """Return the verdicts on a black box's promises about its seeds, from pairs of rows with the same seed."""
     return [
         _judge_sampler(OF_PROMISE[name], sampler, seeds, largest, reference if name == "seed-as-plain" else None)
         for name in ("seed", "seed-as-plain")

@@ -1,10 +1,10 @@
-"""All ranks of an engine emit the same tokens, also at near ties.
+"""Check that all ranks of an engine emit the same tokens, also at near ties.
 
-Each rank computes the rows of its models for itself, so they differ by rounding. In the greedy scenarios here the best
-two tokens of some texts are a near tie, and which one a rank finds better is its own; in the others the rows of a rank
-are off by ``ROUNDING``. The generators of ``random``, NumPy and torch are in another state on each rank, as in
-processes of their own; a call that takes a seed gets one seed on all ranks. Ranks agree if one of them decides, if
-they exchange their rows, or if they have one seed and exchange what rounding may change.
+Each rank computes the outputs of its models itself, so they differ by rounding. In the greedy scenarios here the best
+two tokens of some texts are a near tie, and ranks disagree about the better one; in the other scenarios the pmfs of a
+rank are off by ``ROUNDING``. The generators of ``random``, NumPy and torch are in another state on each rank, as in
+separate processes; a call that takes a seed gets one seed on all ranks. Ranks agree if one of them decides, if they
+exchange their pmfs, or if they share one seed and exchange everything that rounding may change.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _ONE_OF: Final = 3
 
 
 def models_of_rank(models: EngineScenario, group: Group, *, greedy: bool) -> EngineScenario:
-    """Return what the engine of one rank is made for: the models with the rounding of that rank."""
+    """Return the scenario for the engine of one rank: the models with the rounding of that rank."""
     rounded = _decided_on if greedy else _rounded_on
     return models._replace(
         target=rounded(models.target, group.rank), draft=rounded(models.draft, group.rank), group=group
@@ -75,7 +75,7 @@ def _rounded_on(model: LanguageModel, rank: int) -> LanguageModel:
 
 
 def _job(make: Make, form: Any, given: tuple[Scenario, int]) -> Job:
-    """Return what a rank does with a scenario and a seed: make the engine, and decode the prompt."""
+    """Return the job of a rank in a scenario with a seed: make the engine, and decode the prompt."""
     scenario, seed = given
 
     def job(rank: int, group: Group) -> Tokens:
@@ -91,7 +91,7 @@ def _job(make: Make, form: Any, given: tuple[Scenario, int]) -> Job:
 
 
 def examine(make: Make, size: int, gloo: bool, case: str, conditions: Conditions) -> Examination:
-    """Compare the texts of all ranks in the scenarios of a case."""
+    """Examine the scenarios of a case: compare the texts of all ranks."""
     scenarios, seeds = SCENARIOS[case]
     form, compared = form_in(make, "speculative"), 0
     seeded_call = takes_seed(made_in(make, widened(make, scenarios[0])).speculative)

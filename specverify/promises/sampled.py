@@ -1,4 +1,4 @@
-"""The values that a black box returns beside its tokens: one wrong value decides, and no sample size is planned."""
+"""Check the values that a black box returns beside its tokens: one wrong value refutes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CHECK: Final = "values_match"
 
 
 def answers_sampled(sampler: Sampler, names: Sequence[str], seeds: Iterator[int], largest: int) -> Iterator[Answer]:
-    """Yield ``SAMPLES`` answers. Raises ``UnusableSubject`` for an answer that is none."""
+    """Yield ``SAMPLES`` answers of a black box. Raises ``UnusableSubject`` for an invalid answer."""
     left = SAMPLES
     while left:
         number = min(left, largest)
@@ -49,7 +49,10 @@ def judge_values(
     law: Any = None,
     reference: Sampler | None = None,
 ) -> Verdict:
-    """Return the verdict on the values of a black box, by its law, a reference, and the values of equal tokens."""
+    """Return the verdict on the values of a black box.
+
+    They are compared with ``law`` or with ``reference``, and the values of equal tokens with each other.
+    """
     names = tuple(promises)
     texts: dict[Tokens, Mapping[str, Any]] = {}
     for answer in answers_sampled(reference, names, seeds, largest) if reference else ():
@@ -84,7 +87,7 @@ def judge_values(
 
 
 def _facts(law: Any) -> Facts | None:
-    """Return what a law says of the values; nothing where it does not name all outcomes."""
+    """Return the values that ``law`` determines; None if it does not list all outcomes."""
     if law is None or (isinstance(law, Mapping) and OTHERS in law):
         return None
     if isinstance(law, Mapping):
@@ -100,7 +103,7 @@ def _refuted(sampler: Sampler, answer: Answer, off: Off) -> Verdict:
 
 
 def tokens_sampled(sample: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:
-    """Return the same sampler without the values; its counts of accepted drafts are kept."""
+    """Return the sampler with tokens as its only values; its counts of accepted drafts are kept."""
 
     def alone(seed: int, number: int, *prefix: Tokens) -> Any:
         answer = sample(seed, number, *prefix)

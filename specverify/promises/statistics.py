@@ -1,13 +1,13 @@
-"""Reported statistics are those of the run: drafted and accepted tokens, rates, counts by position, usage.
+"""Check that reported statistics are those of the run: drafted and accepted tokens, rates, counts, usage.
 
-They tell how the tokens came about, so they are compared with each other, with the tokens, and with what the engine
-asked of the draft model that it was made for. Let R be the rounds, A the accepted drafts and L the new tokens of a
+They describe how the tokens were made, so they are compared with each other, with the tokens, and with the engine's
+queries to the draft model that it was made for. Let R be the rounds, A the accepted drafts and L the new tokens of a
 chain or a tree. A round emits its accepted drafts and one token more, so A + R >= L - 1 (the first token may be drawn
-by the prefill). A draft is proposed after a text that the draft model was asked about, for this request or before, so
-A is at most the number of different texts asked about at which p and q have a token in common; and no more drafts are
-accepted than reach one token behind the longest text asked about. A round emits one token at least, and one round more
-may run behind the end, so R <= L + 1. An engine that asks the draft model for nothing is
-compared with its own numbers alone. Not covered: accepted drafts that are left out where no rounds are reported.
+by the prefill). A draft is proposed after a text that the draft model was queried about, for this request or before. So
+A is at most the number of different queried texts at which p and q have a token in common, and the accepted drafts
+reach at most one token beyond the longest queried text. A round emits at least one token, and one more round may run
+after the end, so R <= L + 1. The numbers of an engine without any query to the draft model are compared only with each
+other. Not covered: accepted drafts that are left out where no rounds are reported.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ROUNDING = 1e-6
 
 
 def statistics_fault(answer: Answer, facts: Facts | None, promises: Mapping[str, Kind]) -> Off | None:
-    """Return the first reported number that cannot be that of the run."""
+    """Return the first reported number that is impossible for the run; None if all are possible."""
     given = {name: value.value for name, value in answer.values.items() if name in promises}
     for name, value in given.items():
         if isinstance(value, Unreadable) or (name not in _OF_MAPPINGS and not _is_number(value, name)):
@@ -127,7 +127,7 @@ def _rates(given: Mapping[str, Any], answer: Answer) -> Off | None:
 
 
 def _asked(accepted: Any, answer: Answer, facts: Facts | None) -> Off | None:
-    """Compare accepted drafts with what the call asked of the draft model."""
+    """Compare the number of accepted drafts with the queries to the draft model; None if it is possible."""
     asked = {tokens for model, tokens in answer.queries if model == "draft"}
     if accepted is None or not asked or facts is None or facts.target is None or facts.draft is None:
         return None
@@ -148,7 +148,7 @@ def _asked(accepted: Any, answer: Answer, facts: Facts | None) -> Off | None:
 
 
 def examine(answering: Answering, promises: Mapping[str, Kind], _: Conditions) -> Examination:
-    """Compare the reported numbers of every path with the run."""
+    """Examine the paths of an engine: compare the reported numbers of each with its run."""
     runs, present = 0, set[str]()
     lacking: dict[str, tuple[Answer, Facts | None]] = {}
     for answers in followed(answering.open()):

@@ -1,8 +1,9 @@
-"""Whatever is returned beside the tokens is a function of the tokens, and the one that was promised.
+"""Check that each value beside the tokens is a function of the tokens, and the promised one.
 
-On every path of the enumeration: the log-probability of a token is that of the row that the token follows, whether the
-token was an accepted draft, a replacement or a bonus token. Without any statement of the caller two things are checked:
-equal tokens have equal values, however they were drafted, and the values are those of the call without speculation.
+On every path of the enumeration, the log-probability of a token must be that of the pmf after the tokens before it,
+whether the token was an accepted draft, a replacement or a bonus token. Without any statement of the caller two things
+are checked: equal tokens have equal values, however they were drafted, and the values are those of the call without
+speculation.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ SAME_REASONS: Final = (
 
 
 class Off(NamedTuple):
-    """A value that is not the promised one."""
+    """A value that differs from the promised one."""
 
     fault: str
     """What is wrong, in one sentence."""
@@ -53,7 +54,7 @@ class Off(NamedTuple):
 
 
 class KnownValues(NamedTuple):
-    """What the values of a request are compared with."""
+    """The data that the values of a request are compared with."""
 
     facts: Facts | None
     promises: Mapping[str, Kind]
@@ -64,7 +65,7 @@ class KnownValues(NamedTuple):
 
 
 def examine(answering: Answering, promises: Mapping[str, Kind], _: Conditions) -> Examination:
-    """Compare every value of every path. Raises ``EnumerationTooLarge`` beyond ``MOST_PATHS`` paths."""
+    """Examine every value of every path. Raises ``EnumerationTooLarge`` beyond ``MOST_PATHS`` paths."""
     known, seen, runs = _known(answering, promises), dict[Any, Any](), 0
     undecided: Off | None = None
     lacking: dict[str, tuple[Answer, KnownValues]] = {}
@@ -93,7 +94,7 @@ def examine(answering: Answering, promises: Mapping[str, Kind], _: Conditions) -
 
 
 def nothing_says(known: KnownValues) -> str:
-    """Return the sentence about promised values that nothing says the right one of; nothing if there are none."""
+    """Return the sentence that names the promised values without a known right value; "" if there are none."""
     plain = {name for values in known.plain.values() for name in values}
     facts = known.facts
     open_names = [
@@ -110,7 +111,7 @@ def nothing_says(known: KnownValues) -> str:
 
 
 def _is_said(name: str, kind: Kind, facts: Facts | None, promises: Mapping[str, Kind]) -> bool:
-    """Return whether the models or the law say what a value is, or another value does."""
+    """Return whether the models, the law or another value determine the value called ``name``."""
     if name in {"chunks", "snapshots"} and "text" in promises:
         return True
     if facts is None or kind == PLAIN:
@@ -123,7 +124,7 @@ def _is_said(name: str, kind: Kind, facts: Facts | None, promises: Mapping[str, 
 
 
 def absent(name: str) -> str:
-    """Return the sentence about a promised value that no answer holds."""
+    """Return the sentence about a promised value that no answer contains."""
     where = NAMES.get(name)
     looked = f", or under {', '.join(where[1:])}" if where and where[1:] else ""
     return (
@@ -138,7 +139,7 @@ def listed_names(promises: Mapping[str, Kind]) -> str:
 
 
 def followed(program: Run) -> Iterator[tuple[Answer, ...]]:
-    """Yield the answers of every path."""
+    """Yield the answers to the requests on every path of a program."""
     for number, path in enumerate(paths(program)):
         if number == MOST_PATHS:
             raise EnumerationTooLarge(f"it has more than {MOST_PATHS} paths, the most whose values are compared")
@@ -146,7 +147,7 @@ def followed(program: Run) -> Iterator[tuple[Answer, ...]]:
 
 
 def _known(answering: Answering, promises: Mapping[str, Kind]) -> list[KnownValues]:
-    """Return what each request is compared with."""
+    """Return the expected data for each request."""
     plain: list[dict[Tokens, Mapping[str, Value]]] = []
     for answers in followed(answering.plain()) if answering.plain else ():
         for place, answer in enumerate(answers):
@@ -162,7 +163,7 @@ def _known(answering: Answering, promises: Mapping[str, Kind]) -> list[KnownValu
 
 
 def by_prefix(texts: Mapping[Tokens, Mapping[str, Value]], name: str) -> dict[Tokens, Any]:
-    """Return new tokens up to a place -> the element of a value at that place."""
+    """Return the element of a value at each position, by the new tokens up to that position."""
     result: dict[Tokens, Any] = {}
     for new, values in texts.items():
         given = values.get(name)
@@ -173,7 +174,7 @@ def by_prefix(texts: Mapping[Tokens, Mapping[str, Value]], name: str) -> dict[To
 
 
 def fault_of_values(answer: Answer, known: KnownValues) -> Off | None:
-    """Return the first value of an answer that is not the promised one."""
+    """Return the first value of an answer that differs from the promised one; None if there is none."""
     doubt = None
     for name, kind in known.promises.items():
         if name not in answer.values:
@@ -189,7 +190,10 @@ def fault_of_values(answer: Answer, known: KnownValues) -> Off | None:
 
 
 def changed_value(answer: Answer, place: int, seen: dict[Any, Any], promises: Mapping[str, Kind]) -> Off | None:
-    """Return the first value that is another one than on a path before, though the tokens are the same."""
+    """Return the first value that differs from its value on an earlier path with the same tokens, or None.
+
+    ``seen`` holds the values of earlier paths.
+    """
     for name in promises.keys() & answer.values.keys():
         value = answer.values[name]
         entries = (
@@ -214,16 +218,17 @@ def changed_value(answer: Answer, place: int, seen: dict[Any, Any], promises: Ma
 
 
 def explained(spacing: float, logarithm: float) -> float:
-    """Return how far rounding may move a logarithm in floats of this spacing.
+    """Return how far rounding may move ``logarithm`` in floats of this spacing.
 
-    Of a softmax of ``MOST_TOKENS`` tokens, in units of half a spacing: the sum is off by one unit a token, exponential,
-    division and logarithm by 16 together; the stored logits and the stored logarithm by four of their own size.
+    For a softmax of ``MOST_TOKENS`` tokens, in units of half a spacing: the sum is off by one unit a token,
+    exponential, division and logarithm by 16 together; the stored logits and the stored logarithm by four of their own
+    size.
     """
     return spacing * (MOST_TOKENS / 2 + 8 + 2 * abs(logarithm))
 
 
 def _off_by(value: float, expected: float, spacing: float) -> str:
-    """Return "" for the expected logarithm, "undecided" where rounding may explain the difference, else "wrong"."""
+    """Return "" for the expected logarithm, "undecided" if rounding may explain the difference, else "wrong"."""
     if expected == -math.inf or math.isnan(value):
         return "" if value == -math.inf or value < math.log(FORBIDDEN) else "wrong"
     off = abs(value - expected)
@@ -233,7 +238,7 @@ def _off_by(value: float, expected: float, spacing: float) -> str:
 
 
 def _rows(kind: Kind, known: KnownValues) -> Callable[[Tokens], Pmf] | None:
-    """Return the row of the token after a number of new tokens: the model's, or that of the law; or None."""
+    """Return a function from new tokens to the pmf of the next one, by the model or the law; None if neither exists."""
     facts = known.facts
     if facts is None:
         return None
@@ -252,7 +257,7 @@ def _rows(kind: Kind, known: KnownValues) -> Callable[[Tokens], Pmf] | None:
 
 
 def _conditional(law: Callable[[], Mapping[Tokens, float]], size: int, new: Tokens) -> Any:
-    """Return the pmf of the token behind ``new``; zeros for a text that cannot be."""
+    """Return the pmf of the token after ``new`` under ``law``; zeros if the text ``new`` has probability 0."""
     masses = _masses(law).get(new, {})
     total = sum(masses.values())
     return [masses.get(token, 0.0) / total if total else 0.0 for token in range(size)]
@@ -273,7 +278,7 @@ def _log(mass: Any) -> float:
 
 
 def _kind(name: str, kind: Kind, known: KnownValues) -> Kind:
-    """Return what a value is compared with where the caller does not say."""
+    """Return the default comparison for a value whose kind the caller does not state."""
     if kind is None:
         return PLAIN if known.plain and any(name in values for values in known.plain.values()) else PROCESSED
     return kind
@@ -315,14 +320,14 @@ def _compare_logprobs(name: str, kind: Kind, value: Value, answer: Answer, known
 
 
 def _ratio(found: float, expected: float) -> tuple[str, ...]:
-    """Return the weight that a gradient gives the token in the place of 1."""
+    """Return a sentence with exp(returned - recomputed), the wrong weight of the token in a gradient; () if huge."""
     if not (math.isfinite(found) and abs(found - expected) < MOST_EXPONENT):
         return ()
     return (f"exp(returned - recomputed) is {short(math.exp(found - expected))}, expected 1",)
 
 
 def _between(found: float, expected: float, value: Value) -> str:
-    """Return the sentence about a difference that is larger than rounding explains and too small to be a wrong row."""
+    """Return the sentence about a difference that rounding cannot explain but that is too small for a wrong pmf."""
     return (
         f"exp(returned - recomputed) is 1 {math.expm1(found - expected):+.2g}; floats with a spacing of "
         f"{value.spacing:.1g} explain {explained(value.spacing, expected):.1g}, and a fault is named from "
@@ -337,7 +342,7 @@ def _source(kind: Kind) -> str:
 
 
 def _explanations(found: float, place: int, answer: Answer, known: KnownValues) -> tuple[str, ...]:
-    """Return what the wrong value of a place is instead, as far as that is found among the rows."""
+    """Return the sentences that explain a wrong value at ``place`` by another pmf that has this value."""
     facts = known.facts
     if facts is None:
         return ()
@@ -366,7 +371,7 @@ def _explanations(found: float, place: int, answer: Answer, known: KnownValues) 
 
 
 def _of_draft(facts: Facts, before: Tokens, token: int) -> list[tuple[str, float]]:
-    """Return what rows of the draft model give a token behind new tokens."""
+    """Return the logarithms that pmfs of the draft model give ``token`` after ``before``, each with a description."""
     if facts.draft is None or facts.target is None:
         return []
     p, q = facts.target(facts.prompt + before), facts.draft(facts.prompt + before)
@@ -417,7 +422,7 @@ def _compare_top(name: str, kind: Kind, value: Value, answer: Answer, known: Kno
 
 
 def _wrong_list(entry: Ranked, emitted: int, spacing: float, row: Any, expected: Ranked | None) -> Off | None:
-    """Return what is wrong with a list of the most probable tokens: an entry, the order, or a more probable token."""
+    """Return the first fault of a list of the most probable tokens: an entry, the order, a missing token or a rank."""
     if len(set(entry.tokens)) < len(entry.tokens):
         return Off(f"has a token twice: {list(entry.tokens)}")
     masses: Mapping[int, float] = {}
@@ -444,7 +449,7 @@ def _wrong_list(entry: Ranked, emitted: int, spacing: float, row: Any, expected:
 def _wrong_entry(
     inner: Sequence[tuple[int, float]], emitted: int, spacing: float, masses: Mapping[int, float]
 ) -> Off | None:
-    """Return the first entry of a list that has another logarithm; one that rounding may explain where no other has."""
+    """Return the first entry of a list with a wrong logarithm; else the first that rounding may explain, if any."""
     doubt = None
     for token, result in inner:
         if token not in masses:
@@ -460,7 +465,7 @@ def _wrong_entry(
 
 
 def _swapped(listed: Sequence[tuple[int, float]], emitted: int, spacing: float) -> tuple[int, int] | None:
-    """Return two tokens in the wrong order; the emitted token may stand before all others."""
+    """Return two tokens that are in the wrong order; the emitted token may stand before all others."""
     first_apart = listed[1:] if listed and listed[0][0] == emitted else listed
     for (one, more), (other, less) in itertools.pairwise(first_apart):
         if less > more + explained(spacing, more):
@@ -469,7 +474,7 @@ def _swapped(listed: Sequence[tuple[int, float]], emitted: int, spacing: float) 
 
 
 def _least_of_others(inner: Sequence[tuple[int, float]], emitted: int) -> float:
-    """Return the least logarithm of a list; the emitted token may be in it besides, however unlikely it is."""
+    """Return the least logarithm of a list without the emitted token, which may be listed however unlikely."""
     return min((value for token, value in inner if token != emitted), default=math.inf)
 
 
@@ -522,7 +527,7 @@ def _log_softmax(row: Sequence[float]) -> list[float]:
 
 
 def _text_of(answer: Answer, known: KnownValues, names: Sequence[str]) -> str | None:
-    """Return the text that an answer should have; None where nothing says it."""
+    """Return the text that an answer should have; None if it is not known."""
     for name in names:
         kind = known.promises.get(name)
         if callable(kind):
@@ -539,7 +544,7 @@ _TEXTS: Final = ("text", "chunks", "snapshots")
 
 
 def _compare_text(name: str, kind: Kind, value: Value, answer: Answer, known: KnownValues) -> Off | None:
-    """Compare a text, the chunks of a stream, or its snapshots, with the text of the tokens."""
+    """Compare a text, the chunks of a stream, or its snapshots, with the text of the tokens; None if they agree."""
     if answer.length != len(answer.new):
         return None  # it goes on behind the horizon
     result = value.value
@@ -612,7 +617,7 @@ def _compare_prompt(name: str, kind: Kind, value: Value, answer: Answer, known: 
 
 
 def _compare_other(name: str, kind: Kind, value: Value, answer: Answer, known: KnownValues) -> Off | None:
-    """Compare a value with a function of the tokens, or with what the call without speculation returns."""
+    """Compare a value with a function of the tokens or with the call without speculation; None if they agree."""
     if callable(kind):
         expected = kind(answer.new)
     else:
@@ -626,7 +631,7 @@ def _compare_other(name: str, kind: Kind, value: Value, answer: Answer, known: K
 
 
 def _alike(one: Any, other: Any, spacing: float) -> bool:
-    """Return whether two values are equal, floats up to rounding."""
+    """Return whether two values are equal, up to rounding of floats."""
     if isinstance(one, float) and isinstance(other, int | float):
         return (
             one == other or (one < math.log(FORBIDDEN) and other == -math.inf) or abs(one - other) <= math.sqrt(spacing)
@@ -673,7 +678,7 @@ def _refuted(answering: Answering, answer: Answer, known: KnownValues, off: Off,
 
 
 def refuted(answering: Answering, answer: Answer, off: Off, runs: int, let: Sequence[str]) -> Examination:
-    """Return the refutation by one answer; ``let`` lists the rows or numbers that decide."""
+    """Return the refutation by one answer; ``let`` lists the pmfs or numbers that decide."""
     where = (f"setting {answering.name}", f"a run that ends with new tokens {answer.new}")
     example = Counterexample((*where, *let), off.fault, off.because, fault=off.fault)
     return Examination(
@@ -693,7 +698,7 @@ def values_check(answerings: Sequence[Answering], promises: Mapping[str, Kind]) 
     of_ends = bool(promises.keys() & {"finish_reason", "stop_reason"})
 
     def last(name: str) -> bool:
-        """Return whether a scenario comes after those whose texts end, where reasons of an end are compared."""
+        """Return whether a scenario is examined after those whose texts end, which compare reasons of an end."""
         return of_ends and not any(facts.ends for facts in by_name[name].requests)
 
     def cases(subject: Subject) -> Iterator[Case]:

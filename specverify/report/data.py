@@ -22,7 +22,7 @@ BESIDE = frozenset({"triton", "distributed"})
 
 
 def made_by(typed: Sequence[str] | None) -> dict[str, Any]:
-    """Return how a run is made: the command as it was ``typed``, if any, and the versions of loaded packages."""
+    """Return the origin of a run: the command as it was ``typed``, if any, and the versions of loaded packages."""
     loaded = dict(_versions(sorted((_asked_for() | BESIDE) & sys.modules.keys())))
     versions = {"specverify": __version__, "python": platform.python_version(), **loaded}
     return {"command": None if typed is None else shlex.join(["specverify", *typed]), "versions": versions}
@@ -35,7 +35,7 @@ def _versions(names: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 def _asked_for() -> frozenset[str]:
-    """Return the requirements of this project with extras; none if the project is not installed."""
+    """Return the requirements of this project, with extras; empty if the project is not installed."""
     try:
         lines = requires("specverify-suite") or ()
     except PackageNotFoundError:
@@ -72,7 +72,7 @@ def plain_verdict(verdict: Verdict) -> dict[str, Any]:
 
 
 def finite(value: Any) -> Any:
-    """Return a statistic as a JSON value: JSON has no infinity, so an infinite one becomes a word."""
+    """Return a statistic as a JSON value; an infinite one becomes a word, because JSON has no infinity."""
     if isinstance(value, dict):
         return {str(key): finite(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -1,4 +1,4 @@
-"""The rows that a theorem of ``proofs/`` covers for every vocabulary and gamma, and why the others are not covered.
+"""The algorithms that a theorem of ``proofs/`` covers for every vocabulary and gamma, and reasons for the others.
 
 ``nox -s proofs`` compiles the theories with Coq. The texts are in ``formal_proofs.toml``; ``docs/proofs.md`` has the
 statements and their proofs.
@@ -21,7 +21,7 @@ class Theorem(NamedTuple):
 
 
 class ProofCoverage(NamedTuple):
-    """The theorem of a row, or None, with a note or the reason why there is none."""
+    """The theorem of a registry algorithm, or None, with a note or the reason why there is none."""
 
     theorem: Theorem | None
     note: str
@@ -34,17 +34,17 @@ def theorems() -> dict[str, Theorem]:
 
 
 def covered_rows() -> dict[str, Theorem]:
-    """Return the names of the covered rows with their theorems."""
+    """Return the theorem of each covered algorithm by its name."""
     return {row: theorems()[name] for row, name in _data()["rows"].items()}
 
 
 def uncovered_rows() -> dict[str, str]:
-    """Return the names of the rows without a theorem, with the reasons."""
+    """Return the reason of each algorithm without a theorem by its name."""
     return dict(_data()["uncovered"])
 
 
 def coverage(row: str) -> ProofCoverage | None:
-    """Return the coverage of the row called ``row``; None for a name without a row."""
+    """Return the coverage of the algorithm called ``row``; None if there is no such algorithm."""
     data = _data()
     if row in data["rows"]:
         return ProofCoverage(theorems()[data["rows"][row]], data["notes"].get(row, ""))
@@ -52,7 +52,7 @@ def coverage(row: str) -> ProofCoverage | None:
 
 
 def coverage_text(row: str) -> str:
-    """Return one or two lines about every vocabulary and gamma; "" for a name without a row."""
+    """Return one or two lines about every vocabulary and gamma; "" if there is no algorithm called ``row``."""
     known = coverage(row)
     if known is None:
         return ""
@@ -66,7 +66,7 @@ def coverage_text(row: str) -> str:
 
 
 def coverage_cell(row: str) -> str:
-    """Return the coverage in a few words, for a table."""
+    """Return the coverage of an algorithm in a few words, for a table."""
     known = coverage(row)
     if known is None:
         return ""

@@ -12,7 +12,7 @@ SAID = (Status.REFUTED, Status.UNKNOWN, Status.UNUSABLE, Status.REFUSED, Status.
 
 
 def verdict_table(verdicts: Sequence[Verdict], settings: Mapping[str, str]) -> str:
-    """Return the table, followed by one line for each verdict other than HOLDS with the settings it was found in.
+    """Return the table of verdicts, followed by one line for each verdict other than HOLDS with its settings.
 
     ``settings`` maps subjects to their names within their table. Subjects with the same statement share a line.
     """
@@ -42,7 +42,7 @@ def _cell(verdict: Verdict) -> str:
 
 
 def _told(verdicts: Sequence[Verdict], settings: Mapping[str, str]) -> list[str]:
-    """Return one line for each statement, with all of its subjects."""
+    """Return one line for each different statement, with all of its subjects."""
     result: dict[tuple[Status, str, str], list[str]] = {}
     for verdict in verdicts:
         if verdict.status in SAID or verdict.figures.get("edges"):

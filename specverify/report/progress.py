@@ -36,7 +36,7 @@ class Progress:
         self.changed()
 
     def within(self, who: str, doing: str, examined: int, cases: int) -> None:
-        """Set how many cases of the step of ``who`` are examined, of ``total``, which is 0 if unknown."""
+        """Set how many of the ``cases`` of the step of ``who`` are examined; ``cases`` is 0 if unknown."""
         self._begun_by[who] = examined / cases if cases else 0.0
         of = f" of {cases}" if cases else ""
         self.now(f"{who} {doing}" + (f", {examined}{of} cases" if examined else ""))
@@ -73,7 +73,7 @@ class Progress:
 
     @property
     def line(self) -> str:
-        """All of it in one line."""
+        """The step, the amount, the times and the estimate in one line."""
         share = f"{self.reached / self.total:.0%} done" if self.total else ""
         parts = (share, f"{self.elapsed:.0f} s", self.left, self.doing)
         return f"{self.what}: " + ", ".join(part for part in parts if part)
@@ -83,7 +83,7 @@ class Progress:
 def progress_shown(
     what: str, total: float | None = None, console: Console | None = None, expected: float | None = None
 ) -> Iterator[Progress]:
-    """Show the progress of the block on ``console``, by default standard error."""
+    """Show the progress of the work inside the ``with`` block on ``console``, by default standard error."""
     console, state = console or Console(stderr=True), Progress(what, total, expected)
     with _bar(state, console) if console.is_terminal else _lines(state, console):
         yield state

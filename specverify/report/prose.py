@@ -40,7 +40,7 @@ OF_ONE_LAW = (
 
 
 def strength(verdict: Verdict) -> str:
-    """Describe the strength of the evidence."""
+    """Describe the strength of a verdict's evidence."""
     figures = verdict.figures
     if verdict.status is Status.REFUTED:
         return str(verdict.evidence)
@@ -62,9 +62,9 @@ def _resolution(figures: Mapping[str, Any]) -> str:
 
 
 def scope(verdict: Verdict) -> str:
-    """Describe the scope of the verdict."""
+    """Describe the cases that a verdict covers."""
     figures = verdict.figures
-    parts = [f"{figures['cases']} cases"] if "cases" in figures else []
+    parts = [f"{figures['cases']} case{'s' * (figures['cases'] != 1)}"] if "cases" in figures else []
     if figures.get("left_out"):
         parts.append(f"{figures['left_out']} others left out" + " by the quick plan" * ("planned" in figures))
     if figures.get("skipped"):
@@ -92,7 +92,7 @@ def first_sentence(verdict: Verdict) -> str:
 
 
 def failure(verdict: Verdict) -> str:
-    """Return a refutation in prose: the fault, what decides, the setting, the check that found it, and Again."""
+    """Return a refutation in prose: the fault, the deciding values, the setting, the check, and the replay command."""
     example = verdict.counterexample
     if example is None:
         return headline(verdict)
@@ -126,13 +126,16 @@ def by_cause(verdicts: Sequence[Verdict]) -> list[list[Verdict]]:
 
 
 def _cause_first(verdict: Verdict) -> tuple[bool, int]:
-    """Return the order of a verdict of one cause: a law that differs without a cause stands behind dependent rows."""
+    """Return the sort key of a verdict within its cause: a law that differs without a named cause comes last."""
     unnamed = verdict.counterexample is not None and not verdict.counterexample.named
     return unnamed or verdict.check not in LAWS, OF_ONE_LAW.index(verdict.check)
 
 
 def also_refuted(others: Sequence[Verdict]) -> str:
-    """Return the line about the other verdicts of one cause, with the sentence of the law's; "" if there are none."""
+    """Return the line about the other refuted verdicts of one cause; "" if there are none.
+
+    If the first of them is about the law, its sentence is added.
+    """
     named = [verdict.check.replace("_", " ") for verdict in others]
     if others and others[0].check in LAWS:
         named[0] += f" ({first_sentence(others[0])})"
@@ -145,14 +148,14 @@ def in_full(verdict: Verdict) -> str:
 
 
 def _check_line(verdict: Verdict) -> str:
-    """Return the name of the check, the strength of its evidence and the distance of the laws, if it has one."""
+    """Return the line with the check, the strength of its evidence and the distance of the laws, if there is one."""
     distance = re.search(r"TV = (\d+/\d+|\d[\d.]*(?:e[+-]?\d+)?)", verdict.statement)
     tv = f"TV = {float(Fraction(distance[1])):.3g}" if distance else ""
     return f"{verdict.check.replace('_', ' ')} - {', '.join(filter(None, (word_of(verdict), verdict.evidence, tv)))}"
 
 
 def headline(verdict: Verdict) -> str:
-    """Name the check, its claim and the strength of the evidence.
+    """Return the heading of a verdict: the check, its claim and the strength of the evidence.
 
     Other claims are not mentioned: a check that holds may not have examined the cases in which another claim fails.
     """

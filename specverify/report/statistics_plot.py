@@ -14,8 +14,8 @@ LEAST_TV = 1e-6
 def write_plot(rows: Sequence[FitRow], file: Path) -> None:
     """Write the figure to ``file``, whose suffix selects the format.
 
-    Left, by row: observed and detectable total variation. Right: the sorted p-values of rows that fit and have more
-    than one outcome; they lie near the diagonal if the samples have the expected laws.
+    Left, one line per setting: observed and detectable total variation. Right: the sorted p-values of settings that fit
+    and have more than one outcome; they lie near the diagonal if the samples have the expected laws.
 
     Raises ``ImportError`` without matplotlib, ``ValueError`` for an unknown suffix.
     """

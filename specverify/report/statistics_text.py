@@ -1,4 +1,4 @@
-"""The statistics run as text: a row as soon as it is judged, the final table, JSON and CSV."""
+"""The statistics run as text: a line for each judged setting, the final table, JSON and CSV."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from specverify.statistics import AlarmBudget
 
 
 def row_line(row: FitRow) -> str:
-    """Return a row as one line."""
+    """Return the result of one setting as a line of text."""
     return (
         f"{row.subject}  {row.setting}  {row.against}  {row.method}  n={row.samples}  p={row.p_value:.2g}  "
         f"TV {row.tv_observed:.4f}, {row.tv_detectable:.4f} detectable  {_verdict(row)}"
@@ -39,7 +39,7 @@ def statistics_table(rows: Sequence[FitRow], seed: int) -> Table:
 
 
 def cells(row: FitRow) -> tuple[str, ...]:
-    """Return the cells of a row of the table."""
+    """Return the cells of a result's line in the table."""
     return (
         row.subject,
         row.setting.strip(),
@@ -57,7 +57,7 @@ def cells(row: FitRow) -> tuple[str, ...]:
 
 
 def statistics_data(rows: Sequence[FitRow], budget: AlarmBudget, seed: int, complete: bool) -> dict[str, Any]:
-    """Return the run as JSON-able data; ``complete`` states whether it contains every planned row."""
+    """Return the run as JSON-able data; ``complete`` states whether it contains every planned setting."""
     return {
         "specverify": __version__,
         "alarm": budget.total,
@@ -69,7 +69,7 @@ def statistics_data(rows: Sequence[FitRow], budget: AlarmBudget, seed: int, comp
 
 
 def statistics_csv(rows: Sequence[FitRow]) -> str:
-    """Return the rows as comma-separated values under the names of their fields."""
+    """Return the results as comma-separated values, under the names of their fields."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(FitRow._fields)

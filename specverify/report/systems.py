@@ -1,6 +1,6 @@
-"""The registry as a page: each row's rule, its law and acceptance on one pair of pmfs, its reductions, its paper.
+"""The registry as a page: each algorithm's rule, law and acceptance on one pair of pmfs, reductions, and paper.
 
-The only handwritten text on the page is that of the rows. The pair is p = (.2, .3, .5), q = (.6, .3, .1) in every
+The only handwritten text on the page is that of the registry. The pair is p = (.2, .3, .5), q = (.6, .3, .1) in every
 context, after the prompt (2, 2, 2), so that drafters that search the text find a match. Every law is enumerated in
 rationals.
 """
@@ -40,7 +40,7 @@ COLUMNS = (
 
 
 class Examined(NamedTuple):
-    """A row on the pair, with its first example's options. Distances and probabilities are exact."""
+    """An algorithm on the pair, with the options of its first example. Distances and probabilities are exact."""
 
     first_token: Fraction
     """TV of the law of the first new token and p."""
@@ -62,7 +62,7 @@ def pair_task() -> Task:
 
 
 def examined(row: Algorithm) -> Examined:
-    """Enumerate ``row`` on the pair. Raises ``ValueError`` if a law is not complete or not rational."""
+    """Enumerate the algorithm ``row`` on the pair. Raises ``ValueError`` if a law is not complete or not rational."""
     options, task = row.examples[0], pair_task()
     greedy = greedy_target(task)
     decoder = row.build(task, **options)
@@ -84,20 +84,20 @@ def examined(row: Algorithm) -> Examined:
 
 
 def evidence(row: Algorithm) -> str:
-    """Describe the evidence for the law of a row: always rationals at small sizes, and samples beyond them."""
+    """Describe the evidence for the law of an algorithm: always rationals at small sizes, and samples beyond them."""
     law = "declared bias" if row.declared_law else "law of p"
     return f"exact rationals: {law}; statistical: V = {SAMPLED_SIZE[0]}"
 
 
 def claim(row: Algorithm) -> str:
-    """Return the strongest claims of a row in words."""
+    """Return the strongest claims of an algorithm in words."""
     weaker = {Claim.GREEDY, Claim.SUPPORTED} if Claim.LOSSLESS in row.claims else set()
     result = [claim.value for claim in Claim if claim in row.claims - weaker]
     return ", ".join(reversed(result)) or "none"
 
 
 def systems_markdown() -> str:
-    """Return the page: the comparison, one line per row, and the properties that require a trained network."""
+    """Return the page: the comparison, one line per algorithm, and the properties that require a trained network."""
     lines = [
         "# Systems",
         "",

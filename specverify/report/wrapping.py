@@ -1,4 +1,4 @@
-"""Lines wrapped to the width of the terminal: between parts, else between words; unwrapped in a pipe.
+"""Wrap lines to the width of the terminal: between parts, else between words; in a pipe they stay unwrapped.
 
 The line with the command to repeat a finding stays whole, because it is copied; so does any other long word.
 """
@@ -20,7 +20,7 @@ _COPIED = "  Again "
 
 
 def say(console: Console, text: str, style: str = "") -> None:
-    """Print plain text, wrapped to the width of a terminal, unchanged if there is none."""
+    """Print plain text, wrapped to the width of the terminal, or unchanged in a pipe."""
     console.print(Text(wrapped(text, width_of(console)), style=style), soft_wrap=True)
 
 
@@ -30,7 +30,7 @@ def width_of(console: Console) -> int:
 
 
 def wrapped(text: str, width: int, indent: str | None = None) -> str:
-    """Return text with every line wrapped that is wider than ``width``; 0 wraps none.
+    """Return ``text`` with every line wrapped that is wider than ``width``; with 0, none.
 
     Continuation lines are indented by ``indent``, or a little more than the line itself.
     """
@@ -58,7 +58,7 @@ def _pieces(line: str, width: int, indent: str | None) -> Iterator[str]:
 
 
 def _filled(line: str, width: int, behind: str) -> list[str]:
-    """Return the line wrapped between words."""
+    """Return the line wrapped between words, with ``behind`` before each continuation line."""
     return textwrap.wrap(
         line,
         width,

@@ -1,1 +1,1 @@
-"""From names to verdicts: find subjects, run checks, plan statistics, repeat findings, write scripts."""
+"""Resolve names to subjects, run checks, plan statistics, replay failures, write reproduction scripts."""

@@ -1,8 +1,8 @@
-"""The number of accepted drafts that a black box reports: counted, and tested where its law is known.
+"""The number of accepted drafts that a black box reports: counted, and tested if its law is given.
 
 Each sequence has one number. Sequences are independent, so "at least k accepted" is a coin of one rate, with a
-confidence sequence that holds at all times. The numbers also have a law, which is tested as the law of sequences is. An
-engine that rejects every draft has the right law of sequences; only this test refutes it.
+confidence sequence that holds at all times. The law of the numbers is tested like the law of the sequences. An engine
+that rejects every draft has the right law of sequences; only this test refutes it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from specverify.subjects.subject import UnusableSubject
 
 
 class Acceptance(NamedTuple):
-    """Consumer of batches that counts accepted drafts, and the verdict on them."""
+    """Consumer of batches that counts accepted drafts and returns the verdict on them."""
 
     seen: Callable[[Sequence[int] | None], None]
     status: Callable[[], Status | None]
@@ -41,9 +41,9 @@ class Acceptance(NamedTuple):
 
 
 def acceptance_of(name: str, law: Any, alarm: float, tv: float, most_samples: int) -> Acceptance:
-    """Return what counts accepted drafts and, unless ``law`` is None, judges them by it at a fourth of the alarm.
+    """Return the ``Acceptance`` consumer; unless ``law`` is None, it tests ``law`` at a quarter of ``alarm``.
 
-    Raises ``ValueError`` if ``law`` is no pmf of numbers.
+    Raises ``ValueError`` if ``law`` is not a pmf over numbers of drafts.
     """
     if law is None:
         return _counted(name, None, alarm)
@@ -86,7 +86,10 @@ def _counted(name: str, plan: LawPlan | None, error: float) -> Acceptance:
 
 
 def together(one: Callable[[], Status], other: Callable[[], Status | None]) -> Status:
-    """Return the status of both: refuted if either is, holding if both do."""
+    """Return the combined status of two tests: REFUTED if either is, HOLDS if both hold, else UNKNOWN.
+
+    A test that returns None is ignored.
+    """
     result = {one(), other()} - {None}
     if Status.REFUTED in result:
         return Status.REFUTED
@@ -94,7 +97,7 @@ def together(one: Callable[[], Status], other: Callable[[], Status | None]) -> S
 
 
 def _with_counts(verdict: Verdict, counts: list[int], error: float) -> Verdict:
-    """Return the verdict whose evidence includes the counts, if there are any."""
+    """Return the verdict with the counts of accepted drafts in its evidence; unchanged if there are none."""
     samples = sum(counts)
     if "tally" not in verdict.figures or not samples:
         return verdict

@@ -1,4 +1,4 @@
-"""From the name of a black box to a sampler: a program in a process of its own that answers lines of JSON.
+"""Open a black box by its name as a sampler: a program in a process of its own that answers lines of JSON.
 
 Names: ``python:module:callable``, ``command:PROGRAM ARGUMENTS``, ``http://...`` or ``https://...`` (also ``http:URL``).
 A program of ``command:`` reads lines such as
@@ -10,7 +10,7 @@ and answers each with one line: ``{"tokens": [[4, 1], ...]}``, n rows of ids or 
 ...]``, the accepted drafts of each row; ``{"logprobs": [[4, -0.3], ...]}``, the most likely next tokens, if available;
 or ``{"error": "..."}``. Questions contain ``"temperature"`` and ``"options"`` (an object) if the caller passed them.
 ``"processed": true`` beside log-probabilities states that they include the temperature and the options. ``"notes"``, a
-list of sentences, are shown; ``"at_once": 8`` states how many samples a call draws together.
+list of sentences, are printed; ``"at_once": 8`` states how many samples a call draws together.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class ReportedLogprobs(NamedTuple):
 
 
 class BlackBox(NamedTuple):
-    """A running program."""
+    """A running black-box program."""
 
     sampler: Sampler
     logprobs: Callable[[Tokens, SampleRequest], ReportedLogprobs]
@@ -76,7 +76,7 @@ class BlackBox(NamedTuple):
 
 
 class Words(NamedTuple):
-    """Numbers for tokens: an id is its own number, a word gets the position of its first occurrence."""
+    """Numbering of tokens: an id keeps its number, words are numbered in the order of their first occurrence."""
 
     numbers: dict[str, int]
     kinds: set[type]
@@ -98,7 +98,10 @@ def is_black_box(name: str) -> bool:
 
 @contextmanager
 def opened(name: str, wanted: SampleRequest, limits: Limits, words: Words) -> Iterator[BlackBox]:
-    """Start a black box. Raises ``UnusableSubject`` in one sentence, here and from every question."""
+    """Start the black box ``name`` and yield it; it ends with the ``with`` block.
+
+    Its start and every query raise ``UnusableSubject`` in one sentence on failure.
+    """
     notes: list[str] = []
     at_once: list[int] = []
     with answering(_command(name, wanted), name, limits) as answered:
@@ -116,7 +119,7 @@ def opened(name: str, wanted: SampleRequest, limits: Limits, words: Words) -> It
 
 
 def smaller_calls(box: BlackBox, plan: SamplingPlan) -> SamplingPlan:
-    """Draw one call of samples; return the plan with calls no larger than the number the black box draws together.
+    """Draw one call of samples; return ``plan`` with calls no larger than the number the black box draws together.
 
     The rows of one call are then the rows of one request to a server.
     """
@@ -187,7 +190,7 @@ def _given(wanted: SampleRequest) -> dict[str, Any]:
 
 
 def law_of_file(file: Path) -> Any:
-    """Return the law in a JSON file: a pmf, or probabilities by space-separated ids, and "others".
+    """Read the law in a JSON file: a pmf, or probabilities by space-separated ids, and "others".
 
     Raises ``ValueError`` in one sentence for anything else.
     """

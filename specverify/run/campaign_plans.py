@@ -1,16 +1,11 @@
-"""The file that says what a campaign is to do.
+"""The TOML file that plans a campaign.
 
-results = "results.sqlite"      # beside the plan
-alarm = 1e-6                    # shared by all subjects
-tv = 0.01                       # total variation within which a subject holds
-block = 10000                   # samples
-blocks = 50                     # of each subject, at most
+results = "results.sqlite"      # beside the plan alarm = 1e-6                    # shared by all subjects tv = 0.01
+# total variation within which a subject holds block = 10000                   # samples blocks = 50
+# of each subject, at most
 
-[[subject]]
-name = "command:./my-engine"
-law = "law.json"                # beside the plan; see ``run.black_boxes.law_of_file``
-prompt = [3, 1, 4]
-max_tokens = 2
+[[subject]] name = "command:./my-engine" law = "law.json"                # beside the plan; see
+``run.black_boxes.law_of_file`` prompt = [3, 1, 4] max_tokens = 2
 """
 
 from __future__ import annotations

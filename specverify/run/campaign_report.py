@@ -20,13 +20,13 @@ MAGIC = b"SQLite format 3\x00"
 
 
 def is_campaign(file: Path) -> bool:
-    """Return whether a file is an SQLite file. Raises ``OSError`` if it cannot be read."""
+    """Return whether a file is an SQLite database. Raises ``OSError`` if it cannot be read."""
     with file.open("rb") as opened:
         return opened.read(len(MAGIC)) == MAGIC
 
 
 def said_of_campaign(results: Path) -> RunSaid:
-    """Return the verdicts from the stored blocks.
+    """Return the run record of a campaign: the verdicts from its stored blocks.
 
     Raises ``ValueError`` in one sentence for a file without a campaign.
     """
@@ -75,7 +75,7 @@ def _law(pairs: list[tuple[Any, float]]) -> Mapping[Any, float]:
 
 
 def _so_far(file: sqlite3.Connection, key: Key, blocks: int, missing: list[int]) -> Iterator[Stored]:
-    """Yield the blocks in order up to the first wanted block that is not stored; its number is added to ``missing``."""
+    """Yield the blocks in order, up to the first that is not stored; append its number to ``missing``."""
     for index in range(blocks):
         result = block_of(file, key, index)
         if result is None:

@@ -19,7 +19,7 @@ TABLES = {
 
 
 class Key(NamedTuple):
-    """The key of a block, without its number."""
+    """The database key of a block, without the block's number."""
 
     subject: str
     setting: str
@@ -32,7 +32,7 @@ class NotStored(Exception):  # noqa: N818 - reads as the sentence it is
 
 @contextmanager
 def stored_in(results: Path) -> Iterator[sqlite3.Connection]:
-    """Open the file of results; raises ``ValueError`` in one sentence if it is not such a file."""
+    """Open the results file; raises ``ValueError`` in one sentence if it is no results file."""
     with _opened(results, str(results)) as file:
         file.execute("PRAGMA journal_mode=WAL")
         for table, columns in TABLES.items():
@@ -42,7 +42,7 @@ def stored_in(results: Path) -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def read_from(results: Path) -> Iterator[sqlite3.Connection]:
-    """Open the file of results read-only; raises ``ValueError`` in one sentence if it is not such a file."""
+    """Open the results file read-only; raises ``ValueError`` in one sentence if it is no results file."""
     with _opened(results, f"{results.absolute().as_uri()}?mode=ro") as file:
         yield file
 
@@ -72,7 +72,7 @@ def keep_block(file: sqlite3.Connection, key: Key, block: int, found: Mapping[st
 
 
 def block_of(file: sqlite3.Connection, key: Key, block: int) -> Any:
-    """Return the result of a block, None if it is not stored."""
+    """Return the stored result of a block, None if it is not stored."""
     row = file.execute(
         "SELECT found FROM blocks WHERE subject = ? AND setting = ? AND block = ?", (*key, block)
     ).fetchone()

@@ -54,7 +54,7 @@ GRACE = 60.0
 
 
 class CampaignSubject(NamedTuple):
-    """One black box and its expected law."""
+    """One black box of a campaign and its expected law."""
 
     name: str
     wanted: SampleRequest
@@ -95,7 +95,7 @@ Told = Callable[[str, int], None]
 def run_campaign(
     campaign: Campaign, jobs: int, progress: Told = lambda name, done: None, made: Mapping[str, Any] | None = None
 ) -> Iterator[tuple[str, Sequence[Verdict]]]:
-    """Yield the name and the verdicts of each subject. Stored blocks are not sampled again.
+    """Sample the missing blocks of a campaign and yield the name and the verdicts of each subject.
 
     ``progress(name, blocks judged)`` is called after every block; ``made`` is stored with the plan. A subject that
     cannot be sampled or stored to the end is UNKNOWN or UNUSABLE, and its stored blocks remain. Raises ``ValueError``
@@ -117,7 +117,7 @@ def run_campaign(
 
 
 def key_of(campaign: Campaign, subject: CampaignSubject) -> Key:
-    """Return the key of a subject's blocks."""
+    """Return the database key of a subject's blocks."""
     law, plan = known_law(subject.law), campaign.plan
     outcomes = [law.outcome(index) for index in range(len(law.masses))]
     of_law = sha256(repr((outcomes, law.masses.tolist())).encode()).hexdigest()
@@ -126,7 +126,7 @@ def key_of(campaign: Campaign, subject: CampaignSubject) -> Key:
 
 
 def _asked(campaign: Campaign, subject: CampaignSubject, made: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the data needed to judge stored blocks without the plan file."""
+    """Return the data that is needed to judge stored blocks without the plan file."""
     law = known_law(subject.law)
     return {
         "law": [[law.outcome(index), mass] for index, mass in enumerate(law.masses.tolist())],
@@ -168,7 +168,7 @@ def _plain(found: IndependenceFound) -> Mapping[str, Any]:
 def judged(
     campaign: Campaign, subject: CampaignSubject, blocks: Iterable[Stored], progress: Told = lambda name, done: None
 ) -> Sequence[Verdict]:
-    """Return the verdicts on ``blocks``, in order, until they are decided; none if there is no block."""
+    """Return the verdicts on ``blocks``, judged in order until they are decided; none if there is no block."""
     plan = campaign.plan_of_each()
     chosen, cell = planned_law(plan, subject.law)
     law, begun = law_begun(chosen), (IndependenceFound(), IndependenceFound())
@@ -195,7 +195,7 @@ def judged(
 
 
 def _blocks(campaign: Campaign, subject: CampaignSubject, file: sqlite3.Connection, jobs: int) -> Iterator[Stored]:
-    """Yield the blocks in order; blocks that are not stored are sampled on demand."""
+    """Yield the blocks in order; sample those that are not stored on demand."""
     key = key_of(campaign, subject)
     for index in range(campaign.blocks):
         if block_of(file, key, index) is None:
@@ -225,6 +225,6 @@ def _with_counts(law: LawFound, found: Stored) -> LawFound:
 
 
 def _joined(total: IndependenceFound, found: Mapping[str, Any]) -> IndependenceFound:
-    """Return the evidence on couples with one more block, whose e-value multiplies the others."""
+    """Return the evidence on couples of samples with one more block, whose e-value multiplies the others."""
     tables = (getattr(total, name) + np.array(found[name]) for name in ("joint", "straight", "crossed"))
     return IndependenceFound(total.evidence + found["evidence"], *tables)

@@ -19,7 +19,7 @@ CaseTold = Callable[[int, int], None]
 def counted_cases(
     cases: Iterable[Case], number_of: Callable[[], int], told: CaseTold, known: int = 0
 ) -> Iterator[Case]:
-    """Yield the cases and report the number of examined ones now and then.
+    """Yield the cases and report the number of examined ones to ``told`` now and then.
 
     Cases are generated as they are examined. If that takes seconds, ``number_of()`` is called once for the total,
     unless it is ``known``.

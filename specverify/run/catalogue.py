@@ -1,4 +1,4 @@
-"""From a name on the command line to a subject, and the list of all names."""
+"""Find the subject of a name on the command line, and list all names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from specverify.subjects.subject import Subject, UnusableSubject
 
 @cache
 def _loaders() -> dict[str, Callable[[], Subject]]:
-    """Return the loaders of the core's subjects by name. Importing every planted bug is part of it."""
+    """Return the loaders of the core's subjects by name. This imports every planted bug."""
     return {
         **{f"reference:{row.name}": partial(algorithm_subject, row) for row in ALGORITHMS},
         **{f"mutant:{mutant.name}": mutant.open for mutant in mutants()},
@@ -37,7 +37,7 @@ def find_subject(name: str) -> Subject:
 
 
 def _hint(name: str) -> str:
-    """Return a suggestion: a name in other letters or without its prefix, a function, a similar name."""
+    """Return a suggestion for an unknown name: another case or prefix, a function, a similar name."""
     known = [*_loaders(), *engine_subjects(), *_expanded(_table_of(name))]
     by_plain_name = {full.partition(":")[2]: full for full in reversed(known)}
     if name.lower() in known or name.lower() in by_plain_name:
@@ -73,7 +73,7 @@ def reproducer_of(name: str) -> Reproducer | None:
 
 
 def written_as_scripts() -> str:
-    """Return the engines whose failures can be written as scripts, as part of a sentence."""
+    """Return the names of the engines whose failures can be written as scripts, as part of a sentence."""
     return " or ".join(engine.name for engine in found_engines().engines.values() if engine.reproducer) or "no engine"
 
 
@@ -83,12 +83,12 @@ def kinds_of_names() -> tuple[str, ...]:
 
 
 def expanded(name: str) -> tuple[str, ...]:
-    """Return the names that ``name`` stands for: the rows if it is a table, else itself."""
+    """Return the names that ``name`` stands for: the subjects of a table, else ``name`` alone."""
     return tuple(_expanded(name)) if name in tables() else (name,)
 
 
 def within_table(name: str) -> str:
-    """Return the name of a subject within its table; "" if it belongs to none."""
+    """Return the part of a subject's name after its table; "" if it belongs to no table."""
     return name.partition("/")[2] if _table_of(name) in tables() else ""
 
 

@@ -34,7 +34,7 @@ MOST_SCENARIOS = 10
 
 
 class NothingToCertify(Exception):  # noqa: N818 - reads as the sentence it is
-    """No scenario of a subject has few enough paths, or none is enumerated."""
+    """No scenario of a subject can be certified: none is enumerated, or each has too many paths."""
 
 
 def write_certificates(
@@ -97,7 +97,7 @@ def _with_replays(certificate: dict[str, Any], run: Callable[[Draws], Any], func
 
 
 def _followed(program: Callable[[Draws], Any], most_paths: int) -> list[OnePath[Any]]:
-    """Return every path of a program; none where there are too many."""
+    """Return every path of a program; an empty list if there are more than ``most_paths`` or enumeration fails."""
     try:
         result = list(islice(paths(program), most_paths + 1))
     except (NotAFunctionOfItsDraws, NeedsValue):
@@ -155,7 +155,7 @@ def _certificate(
 
 
 def _tree(followed: Sequence[OnePath[Any]]) -> Any:
-    """Return paths as a tree; a branch without a path in it is None."""
+    """Return the tree of draws that the paths form; a branch without a path is None."""
     root: dict[str, Any] = {}
     for path in followed:
         node = root

@@ -1,7 +1,7 @@
 """Paths of a certificate that can be replayed: the calls of the subject, with arguments, drawn values and results.
 
-A path is followed, the plain program is given numbers of its cell, and each call of the subject's function is written
-as ``specverify.certificates.replay`` reads it.
+The program runs along a path, then again with random numbers that lie in the path's cells. Each call of the subject's
+function in the second run is written in the format that ``specverify.certificates.replay`` reads.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ DRAWN_BY_NAME = "the subject draws by name, or is no function of an importable m
 
 
 class Replayable(NamedTuple):
-    """The function that a certificate is replayed with."""
+    """The function by which a certificate is replayed."""
 
     name: str
     """``module:name``."""
@@ -44,7 +44,7 @@ class Replayable(NamedTuple):
 
 
 def replayable(name: str) -> Replayable | None:
-    """Return the function of a subject's name; None if it is not importable by it, or not written in Python."""
+    """Return the function that a subject's name denotes; None if it cannot be imported or is not written in Python."""
     if ":" not in name or "<" in name:
         return None
     try:
@@ -62,9 +62,9 @@ def replayable(name: str) -> Replayable | None:
 def replays_of(
     program: Callable[[Draws], Any], function: Replayable, law: Sequence[Any], ends: Callable[[Any], Any]
 ) -> list[Any]:
-    """Return paths of a program, each with the calls of a function on it; none where they cannot be written.
+    """Return paths of a program, each with its calls of ``function``; an empty list if they cannot be written.
 
-    ``law`` has the outcomes that are wanted, as ``ends`` writes them.
+    Only paths whose outcome, written by ``ends``, is in ``law`` are returned.
     """
     result: dict[str, Any] = {}
     try:
@@ -89,7 +89,7 @@ def replays_of(
 
 @contextmanager
 def _calls_of(code: CodeType, draws: Replayer) -> Iterator[list[Any]]:
-    """Collect the calls of a function inside the block: its arguments, what was drawn, and what it returned."""
+    """Collect the calls of a function inside the ``with`` block: its arguments, drawn values and result."""
     calls: list[Any] = []
     first = int(code.co_varnames[:1] == ("self",))
     names, open_calls = code.co_varnames[first : code.co_argcount], dict[int, tuple[Any, int]]()
@@ -119,7 +119,7 @@ def _calls_of(code: CodeType, draws: Replayer) -> Iterator[list[Any]]:
 
 
 def written(value: Any) -> Any:
-    """Return a value as a certificate has it. Raises ``TypeError`` for what has no place there."""
+    """Return a value in the JSON form of a certificate. Raises ``TypeError`` for a type without such a form."""
     if value is None or (isinstance(value, (bool, int, float, str)) and not isinstance(value, np.generic)):
         return value
     if isinstance(value, (list, tuple)):

@@ -1,4 +1,4 @@
-"""Couples of rows, within a call and between calls of a sampler, tested for independence batch by batch."""
+"""Test couples of rows, within a call and between calls of a sampler, for independence batch by batch."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LAGS = 8
 
 
 class Watch(NamedTuple):
-    """The two tests: rows of one call, and rows of two calls."""
+    """The two independence tests: rows of one call, and rows of two calls."""
 
     seen: Callable[[Batch], None]
     statuses: Callable[[], Sequence[Status]]
@@ -46,7 +46,10 @@ def watch(
     alone: bool,
     begun: tuple[IndependenceFound, IndependenceFound] = (IndependenceFound(), IndependenceFound()),
 ) -> Watch:
-    """Return the consumer of batches; ``alarm`` is that of each test, ``alone`` states that calls have one row."""
+    """Return the consumer of batches; ``alarm`` is the false-alarm probability of each test.
+
+    ``alone`` states that calls have one row.
+    """
     rows, calls = (
         IndependencePlan(what, check, cell, alarm, error, tv, most_couples)
         for what, check in (
@@ -77,14 +80,14 @@ def watch(
 
 
 def _lag(number: int, rows: int) -> int:
-    """Return the distance between the rows of a couple in a batch: 1 in every other batch.
+    """Return the distance between the rows of a couple in batch ``number``; 1 in every other batch.
 
-    Of the remaining batches, every second pairs the two halves, which shows a batch made by repeating one half.
+    Of the remaining batches, every second pairs the two halves, which detects a batch made by repeating one half.
     """
     lag = {1: 2 ** (number // 4 % LAGS), 3: rows // 2}.get(number % 4, 1)
     return lag if 0 < 2 * lag <= rows else 1
 
 
 def _status(plan: IndependencePlan, found: IndependenceFound, alone: bool) -> Status:
-    """Return the status of the couples of rows, of which each call may have one."""
+    """Return the status of the independence of rows in one call; NOT_APPLICABLE if calls have one row (``alone``)."""
     return Status.NOT_APPLICABLE if alone else independence_status(plan, found)

@@ -1,4 +1,4 @@
-"""The e-value over time, while a black box was sampled."""
+"""The course of the e-value while a black box is sampled."""
 
 from __future__ import annotations
 
@@ -19,16 +19,19 @@ class Course(NamedTuple):
 
 
 def going_on(course: Course, samples: int, evidence: Callable[[], float]) -> Course:
-    """Return the course with one more point, unless the last is too close; ``evidence()`` is a natural logarithm."""
+    """Return the course with one more point, or unchanged if ``samples`` is close to the last point.
+
+    ``evidence()`` returns the natural logarithm of the e-value.
+    """
     if course.points and samples < APART * course.points[-1][0]:
         return course
     return Course((*course.points, (samples, evidence() / math.log(10))))
 
 
 def with_course(verdicts: Sequence[Verdict], course: Course) -> Sequence[Verdict]:
-    """Return the verdicts; the one that rests on this e-value gets its course, which ends with the verdict.
+    """Return the verdicts, with the course added to the figures of the one that rests on this e-value.
 
-    A verdict that already has a course rests on another e-value.
+    The course ends with the verdict. A verdict that already has a course rests on another e-value.
     """
     return [
         verdict._replace(figures={**verdict.figures, "course": _ended(course, verdict)})

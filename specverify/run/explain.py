@@ -1,4 +1,4 @@
-"""The meaning of a word: a glossary entry, a check, a class of planted bugs, a bug, an algorithm."""
+"""Explain a word: a glossary entry, a check, a class of planted bugs, a bug, an algorithm."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _check(name: str) -> str:
 
 
 def _of_others() -> Iterator[tuple[str, Check]]:
-    """Yield the checks of drafters and caches, which have subjects of their own."""
+    """Yield the checks of drafters and caches, which have subjects of their own, each with its kind of subject."""
     cache = CacheUnderTest(list, list.append, list.append, list, fork=list)
     yield from (("drafters", check) for check in checks_of_drafter(lambda tokens: tokens))
     yield from (("caches", check) for check in checks_of_cache(cache))

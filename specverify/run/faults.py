@@ -1,4 +1,4 @@
-"""The evidence that a script must show for a refutation, by check: outcomes, pass, rate, value or object."""
+"""Collect the evidence that a script must show for a refutation: an outcome, pass, rate, value or object."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _changed_fault(program: EngineProgram, examined: Examination, _: Conditions)
 
 
 def is_certain(program: EngineProgram) -> bool:
-    """Return whether a program has one outcome, as in greedy decoding: one call shows it."""
+    """Return whether a program has only one outcome, as in greedy decoding, so that one call shows it."""
     return max(program.law().values()) > 1 - 1e-6
 
 
@@ -119,7 +119,10 @@ FAULTS: dict[str, Callable[[EngineProgram, Examination, Conditions], Fault]] = {
 
 
 def _likeliest(law: Mapping[Tokens, Any], expected: Mapping[Tokens, Any], outcomes: list[Tokens], said: str) -> Fault:
-    """Return the outcome whose excess shows in the fewest calls; several outcomes together if one needs many calls."""
+    """Return the fault of the outcome that is too frequent and shows in the fewest calls.
+
+    Several outcomes are combined if one alone needs many calls.
+    """
 
     def fault(wrong: tuple[Tokens, ...]) -> Fault:
         should = float(sum(expected.get(new, 0) for new in wrong))

@@ -1,4 +1,4 @@
-"""A first test file for a package: its verifiers, decoders, drafters and engines, recognised by parameter names.
+"""Write a first test file for a package: its verifiers, decoders, drafters and engines, found by parameter names.
 
 Files are parsed and never imported.
 """
@@ -24,7 +24,7 @@ TARGET_MODEL = re.compile(r"target(_model)?|model|large(_model)?|llm|verifier")
 
 
 class TestableFunction(NamedTuple):
-    """A function that can be examined."""
+    """A function that specverify can examine."""
 
     module: str
     name: str
@@ -34,7 +34,7 @@ class TestableFunction(NamedTuple):
 
 
 class FunctionKind(NamedTuple):
-    """A kind of function, and how tests call it."""
+    """A kind of function, and how a test calls it."""
 
     fits: Callable[[Sequence[str], str], bool]
     lines: Callable[[TestableFunction], list[str]]
@@ -44,12 +44,15 @@ class FunctionKind(NamedTuple):
 
 
 def found_in(folder: Path) -> list[TestableFunction]:
-    """Return the functions that can be examined in the modules of a folder, in order."""
+    """Return the functions that can be examined in the modules of a folder, in the order of the files."""
     return [result for file in _files(folder) for result in _found_in_file(file, folder)]
 
 
 def test_text(found: Sequence[TestableFunction]) -> str:
-    """Return the test file: first the functions that fit as they are, then those that need a decision, as comments."""
+    """Return the text of the test file.
+
+    Functions that fit unchanged come first, then, as comments, those that need a choice.
+    """
     live = [item for item in found if KINDS[item.kind].as_it_is]
     modules = dict.fromkeys(item.module for item in live)
     imports = [f"import {module}" for module in modules] + ([""] if live else [])
@@ -127,7 +130,7 @@ def _is_verifier(names: Sequence[str], name: str) -> bool:
 
 
 def _places(names: Sequence[str]) -> Mapping[str, str]:
-    """Return which parameters are p, q and the drafts."""
+    """Return the roles of parameter names: which are p, q and the drafts."""
     result: dict[str, str] = {}
     for word, pattern in (("q", Q), ("draft_tokens", DRAFTS), ("p", P)):
         match = next((name for name in names if name not in result.values() and pattern.fullmatch(name)), None)

@@ -20,7 +20,7 @@ OF_TEXTS: Final = ("samples_fit_law", "samples_fit_reference", "samples_are_supp
 
 
 class Heard(NamedTuple):
-    """A sampler, and its first two different texts; a greedy sampler has one text."""
+    """A sampler and its first two different texts; a greedy sampler has only one text."""
 
     sampler: Sampler
     texts: list[Tokens]
@@ -37,7 +37,7 @@ def judged_greedily(
     acceptance: Any = None,
     progress: Callable[[int, int], None] = lambda done, most: None,
 ) -> Sequence[Verdict]:
-    """Return the verdicts of ``sampled_verdicts``; those on greedy texts include the first difference.
+    """Return the verdicts of ``sampled_verdicts`` on a greedy black box, with the first difference between texts.
 
     A near-tie refutes nothing. Raises as ``sampled_verdicts``, and ``UnusableSubject`` for invalid logits.
     """
@@ -60,7 +60,7 @@ def judged_greedily(
 
 
 def heard(sampler: Sampler) -> Heard:
-    """Return a sampler that records its texts."""
+    """Return a sampler that records the texts it returns."""
     texts: list[Tokens] = []
 
     def sample(seed: int, number: int) -> Any:
@@ -74,14 +74,14 @@ def heard(sampler: Sampler) -> Heard:
 
 
 def _likely(law: Any) -> list[Tokens]:
-    """Return the texts that have more than a residue of a law's mass."""
+    """Return the outcomes of ``law`` with a probability above ``RESIDUE``."""
     known = known_law(law)
     outcomes = (known.outcome(int(place)) for place in np.flatnonzero(known.masses > RESIDUE))
     return [outcome for outcome in outcomes if outcome != OTHERS]  # type: ignore[misc]  # OTHERS alone is a string
 
 
 def _parted(name: str, plain: list[Tokens], texts: list[Tokens], logits: Logits) -> Parting | None:
-    """Return the first difference of a text from the only expected one."""
+    """Return the first difference between a text and the only expected one; None if there is none."""
     try:
         return greedy_parting(name, logits, dict.fromkeys(texts, 1.0), dict.fromkeys(plain, 1.0))
     except Exception as error:
@@ -89,7 +89,7 @@ def _parted(name: str, plain: list[Tokens], texts: list[Tokens], logits: Logits)
 
 
 def with_parting(verdicts: Sequence[Verdict], parted: Parting) -> Sequence[Verdict]:
-    """Return the verdicts with the first difference of greedy texts; if only a near-tie refutes, UNKNOWN."""
+    """Return the verdicts with the first difference of greedy texts; a refutation by a near-tie becomes UNKNOWN."""
     return [_with_parting(verdict, parted) if verdict.check in OF_TEXTS else verdict for verdict in verdicts]
 
 

@@ -1,6 +1,6 @@
 """Algorithms, engines, checks and mutants as data, for ``specverify list``.
 
-A kind is imported when its rows are listed; counting imports nothing.
+A kind is imported only when its items are listed; counting imports nothing.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ _HERE = Path(__file__).parents[1]
 
 
 def rows_of(kind: str) -> Rows:
-    """Return the rows of one of ``KINDS``, JSON-able; each has at least a name and a summary."""
+    """Return the items of one of ``KINDS`` as JSON-able mappings, each with at least a name and a summary."""
     return KINDS[kind]()
 
 
 def everything() -> dict[str, Rows]:
-    """Return title -> rows."""
+    """Return the listed items of all kinds by title."""
     return {kind: rows_of(kind) for kind in KINDS}
 
 
 def numbers() -> dict[str, int]:
-    """Return the number of rows of each kind, counted in the files without importing them."""
+    """Return the number of items of each kind, counted in the files without importing them."""
     return {
         "algorithms": _files_with("ALGORITHM", (_HERE.parent / "reference" / "algorithms").glob("*.py")),
         "subjects": len(_subjects()),
@@ -103,7 +103,7 @@ KINDS: dict[str, Callable[[], Rows]] = {
 
 
 def line_of(row: dict[str, Any]) -> str:
-    """Return the line of a row: its summary and its other fields."""
+    """Return one line that describes an item: its summary and its other fields."""
     notes = [f"killed by {row['killed_by']}" if "killed_by" in row else ""]
     notes += [f"claims {', '.join(row['claims'])}" if row.get("claims") else ""]
     notes += [row.get(field, "") for field in ("evidence", "paper", "citation")]

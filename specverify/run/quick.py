@@ -40,7 +40,7 @@ class ChosenCases(NamedTuple):
 
 
 def in_quick(conditions: Conditions) -> Conditions:
-    """Return the conditions with the run counts of the quick plan."""
+    """Return ``conditions`` with the run counts of the quick plan."""
     return conditions._replace(
         runs=min(conditions.runs, MOST_RUNS),
         paths=min(conditions.paths, PATHS),
@@ -69,13 +69,13 @@ def quick_cases(kind: str, check: Check, cases: Iterable[Case]) -> ChosenCases:
 
 
 def _is_of_size(case: Case) -> bool:
-    """Return whether a case is an engine at a size of its own, which takes few runs."""
+    """Return whether a case is an engine program of an unusual size with few paths, such as a size from the caller."""
     return isinstance(case.situation, EngineProgram) and case.situation.of_size
 
 
 @cache
 def quick_plans() -> Mapping[str, Mapping[str, Sequence[CaseName]]]:
-    """Return kind of subject -> name of a check -> names of its cases, in order."""
+    """Return the plans by kind of subject and name of check: the names of its cases, in order."""
     result: Mapping[str, Mapping[str, Any]] = tomllib.loads(
         files("specverify.run").joinpath("quick.toml").read_text("utf-8")
     )
@@ -101,7 +101,7 @@ def _names_of_others(cases: Sequence[Case], plan: Mapping[str, Sequence[CaseName
 
 
 def spread(cases: Sequence[Case], most: int) -> list[Case]:
-    """Return at most this many cases at even distances, beginning with the first."""
+    """Return at most ``most`` cases at even distances, beginning with the first."""
     most = min(most, len(cases))
     return [cases[place * len(cases) // most] for place in range(most)]
 

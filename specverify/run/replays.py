@@ -1,4 +1,4 @@
-"""Replay identifiers of cases: from a case to its identifier, and back."""
+"""Convert cases to replay identifiers and back."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def identifier_of(case: Case, check: Check, conditions: Conditions) -> str:
 
 
 def named_by(identifier: str, find: Callable[[str], Subject]) -> Again:
-    """Return the case of an identifier, of the subject that ``find`` returns for its name.
+    """Return the case of an identifier; ``find`` returns its subject by name.
 
     Raises ``ValueError`` in one sentence if there is no such case, and the errors of ``find``.
     """
@@ -43,7 +43,7 @@ def first_case(subject: Subject, name: str) -> Again:
 
 
 def again(subject: Subject, check: Check, wanted: Replay) -> Again:
-    """Return the case of ``subject`` that is ``wanted``. Raises ``ValueError`` in one sentence if there is none."""
+    """Return the case of ``subject`` that the replay ``wanted`` names. Raises ``ValueError`` if there is none."""
     words = (wanted.variant, wanted.scenario, wanted.setting)
     for case in check.cases(subject):
         if _words(case.situation) == words:
@@ -52,7 +52,7 @@ def again(subject: Subject, check: Check, wanted: Replay) -> Again:
 
 
 def _words(here: Situation) -> tuple[str, str, str]:
-    """Return the names of the variant, the scenario and the setting."""
+    """Return the names of the variant, the scenario and the setting of a situation; "" for those it lacks."""
     if isinstance(here, InScenario):
         return here.variant.label, here.scenario.name, ""
     return "", "", here.name

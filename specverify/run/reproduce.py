@@ -1,4 +1,4 @@
-"""From a refutation to a script that shows it with the engine alone, in the smallest setting that still fails."""
+"""Write a refutation as a script that shows it with the engine alone, in the smallest setting that still fails."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def reproduction(
 def reproduction_of_error(
     subject: Subject, seconds: float = SECONDS, progress: Progress = lambda doing: None
 ) -> Reproduction:
-    """Return a script for a call that raises with speculation only; parameters as of ``reproduction``."""
+    """Return a script for a call that raises only with speculation; parameters as of ``reproduction``."""
     program = subject.programs[0] if subject.programs else None
     return _reproduced(subject, program, _error, "nothing is raised, or without speculation too", seconds, progress)
 
@@ -112,7 +112,7 @@ def printed_by(script: str) -> str:
 def _smallest(
     program: EngineProgram, reproducer: Reproducer, fault: Fault, find: Find, seconds: float, progress: Progress
 ) -> tuple[EngineProgram, Fault, tuple[str, ...]]:
-    """Reduce the setting step by step while the fault remains as easy to see, or becomes easier to see."""
+    """Reduce the setting step by step, as long as a script needs no more calls to show the fault."""
     until, taken = time.monotonic() + seconds, dict[str, str]()
     script = reproducer.script(program.source, fault)
     again = True
@@ -133,12 +133,12 @@ def _smallest(
 
 
 def _clearer(found: Fault, before: Fault) -> bool:
-    """Return whether ``found`` shows in half as many calls and is of the same kind."""
+    """Return whether ``found`` needs at most half the calls of ``before`` to show, and has the same error."""
     return 2 * found.calls <= before.calls and _same_error(found, before)
 
 
 def _as_clear(found: Fault, before: Fault) -> bool:
-    """Return whether ``found`` shows in few calls, or fewer than before, with one outcome as evidence."""
+    """Return whether ``found`` shows about as easily as ``before``: few calls, no more outcomes, the same error."""
     few = found.calls <= max(before.calls, FEW_CALLS) and len(found.wrong) <= max(1, len(before.wrong))
     return few and _same_error(found, before)
 
@@ -148,7 +148,7 @@ def _same_error(found: Fault, before: Fault) -> bool:
 
 
 def _words(said: str) -> str:
-    """Return a message without its numbers."""
+    """Return an error message without its numbers."""
     return re.sub(r"\d+", "", said)
 
 
@@ -166,7 +166,7 @@ def _tried(program: EngineProgram, reproducer: Reproducer, find: Find) -> _Writt
 
 
 def _fault(subject: Subject, check: Check, conditions: Conditions, program: EngineProgram) -> Fault | None:
-    """Return the fault found by ``check``, or None."""
+    """Return the fault that ``check`` finds in the case of ``program``; None if the check does not refute it."""
     case = case_of_program(check, subject, program)
     if case is None or not (examined := case.examine(conditions)).failed:
         return None
@@ -174,7 +174,7 @@ def _fault(subject: Subject, check: Check, conditions: Conditions, program: Engi
 
 
 def _error(program: EngineProgram) -> Fault | None:
-    """Return the error that a program raises with speculation only, or None.
+    """Return the error that a program raises only with speculation, or None.
 
     The largest uniforms are tried too: they show errors that a random sample would never meet.
     """

@@ -60,7 +60,7 @@ class SamplingPlan(NamedTuple):
 
 
 class Judge(NamedTuple):
-    """A test of batches against a law or against another sampler."""
+    """A test that consumes batches and judges them against a law or another sampler."""
 
     seen: Callable[[Batch], None]
     status: Callable[[], Status]
@@ -76,7 +76,7 @@ class Judge(NamedTuple):
 
 
 def check_plan(plan: SamplingPlan) -> None:
-    """Raise ``ValueError`` for a plan that cannot be."""
+    """Raise ``ValueError`` for an invalid plan."""
     check_probability(plan.tv, "tv")
     check_probability(plan.alarm, "alarm")
     if plan.most_samples is not None:
@@ -136,7 +136,7 @@ def sampled_verdicts(
 
 
 def is_decided(judge: Judge, watched: Watch) -> bool:
-    """Return whether one verdict is REFUTED, or all HOLD.
+    """Return whether one of the verdicts is REFUTED, or all of them HOLD.
 
     A law is not refuted before copies among its samples are excluded, because copies look like another law.
     """
@@ -161,7 +161,7 @@ def joint_verdicts(judge: Judge, watched: Watch, notes: Sequence[str]) -> Sequen
 
 
 def planned_law(plan: SamplingPlan, law: Any, draft: Any = None) -> tuple[LawPlan, CellOf]:
-    """Return the test of a law, fixed before the first sample, and the cells of couples."""
+    """Return the test of a law, fixed before the first sample, and the function from outcomes to cells of couples."""
     known = known_law(law)
     needed = samples_to_hold(known.masses, plan.tv - known.unnamed, plan.alarm, MOST_SAMPLES)
     outcomes = [known.outcome(index) for index in range(len(known.masses))]
@@ -241,14 +241,14 @@ def watched_couples(
     most_samples: int,
     begun: tuple[IndependenceFound, IndependenceFound] = (IndependenceFound(), IndependenceFound()),
 ) -> Watch:
-    """Return the consumer of every batch, which judges its couples, from ``begun`` on."""
+    """Return the consumer of batches that tests their couples, starting at ``begun``."""
     tv = min(OF_COUPLES * plan.tv, 0.5)
     alone = plan.largest_call == 1
     return watch(name, cell, plan.alarm / 3, plan.alarm, tv, most_samples // 2, alone=alone, begun=begun)
 
 
 def _margins(outcomes: Sequence[Tokens | str]) -> dict[str, Any]:
-    """Return labels of outcomes by the token at each of the first positions that have several tokens."""
+    """Return functions that label outcomes by their token at each of the first positions with several tokens."""
     longest = max((len(outcome) for outcome in outcomes if outcome != OTHERS), default=0)
     return {
         f"by token {position + 1}": np.unique(
@@ -263,12 +263,12 @@ def _margins(outcomes: Sequence[Tokens | str]) -> dict[str, Any]:
 
 
 def _planned(samples: int) -> int:
-    """Return the largest number of samples for a test that a right sampler is expected to pass at this number."""
+    """Return the sample limit of a test that a right sampler is expected to pass after ``samples`` samples."""
     return min(2 * int(samples) + 2000, MOST_SAMPLES)
 
 
 def _size(calls: int, largest: int, left: int) -> int:
-    """Return the size of the next two calls: doubled every two batches."""
+    """Return the number of samples of the next two calls, each: it doubles every two batches."""
     return max(1, min(FIRST_CALL << min(calls // 2, 20), largest, left // 2))
 
 

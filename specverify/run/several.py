@@ -1,4 +1,4 @@
-"""Subjects examined in worker processes: each foreign subject in its own, ours in as many as there are jobs.
+"""Examine subjects in worker processes: each foreign subject in its own, ours in as many as there are jobs.
 
 Every check of every subject gets a verdict even if a process dies: the verdicts before its death, one that reports the
 death, and one for each check that was not reached.
@@ -57,7 +57,7 @@ _SAFE = "PYTHONSAFEPATH"
 
 
 class Listed(NamedTuple):
-    """A named subject, with the data available before it is examined."""
+    """A subject by name, with the data available before it is examined."""
 
     name: str
     found: Loaded | Stopped
@@ -102,7 +102,7 @@ class Worker:
             yield self._death(seconds)
 
     def _answered(self, until: float) -> bool:
-        """Return whether an answer arrives before ``until``; meanwhile, limit the file of its prints."""
+        """Return whether an answer arrives before ``until``; meanwhile, limit the size of its output file."""
         answered: bool = self._line.poll(0)
         while not answered and (left := until - time.monotonic()) > 0:
             answered = self._line.poll(min(left, BETWEEN_CUTS))
@@ -117,7 +117,7 @@ class Worker:
             self._process.kill()
 
     def end(self) -> None:
-        """Let the process end, then end its children."""
+        """Let the process end by itself, then end its children."""
         self._line.close()
         if not self.busy:
             self._process.join(ENDING)
@@ -177,7 +177,7 @@ class Workers:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End every process."""
+        """End all processes."""
         self._ended = True
         self._pool.shutdown(wait=False, cancel_futures=True)
         for worker in self._all:
@@ -189,11 +189,11 @@ class Workers:
 
     @property
     def printed(self) -> list[Path]:
-        """The files with the subjects' prints, complete once all processes have ended."""
+        """The files with the subjects' printed output, complete once all processes have ended."""
         return [worker.printed for worker in self._ended_ones if worker.printed.exists()]
 
     def listed(self, names: Sequence[str]) -> list[Listed]:
-        """Return the data of each subject. Raises ``UnusableSubject`` for a name without a subject."""
+        """Return the data of each named subject. Raises ``UnusableSubject`` for a name without a subject."""
         foreign = {name: self._pool.submit(self._load, name) for name in names if is_external(name)}
         ours = {name: Listed(name, loaded(find_subject(name))) for name in names if name not in foreign}
         return [ours[name] if name in ours else foreign[name].result() for name in names]
@@ -203,7 +203,7 @@ class Workers:
         yield from self._pool.map(lambda subject: list(self._examine(subject, checklist, progress)), subjects)
 
     def replayed(self, identifier: str) -> Message:
-        """Return the verdict of the case of an identifier, or the reason why there is none."""
+        """Return the verdict on the case of a replay identifier, or the reason why there is none."""
         return next(self._start().ask(replay, identifier, seconds=self._seconds))
 
     def _load(self, name: str) -> Listed:
@@ -245,7 +245,7 @@ class Workers:
             yield verdict
 
     def _start(self, again: bool = False) -> Worker:
-        """Return a process that has run no foreign code; unless ``again``, a new one."""
+        """Return a worker process that has run no foreign code; with ``again`` it may be an idle one."""
         if self._ended:
             raise RuntimeError("the run was interrupted")
         if again and self._idle:
@@ -260,7 +260,7 @@ class Workers:
 
 
 def _unexamined(subject: Listed, checks: Sequence[Check], stopped: Message, began: str) -> Iterator[Verdict]:
-    """Yield the verdicts of checks that did not finish; the first is the one that ``began``."""
+    """Yield the verdicts of the checks that did not finish; the first is the check that ``began``."""
     if began not in {"", *(check.name for check in checks)} and isinstance(stopped, Stopped):
         checks = (check_named(began), *checks)
     inapplicable = {verdict.check: verdict for verdict in getattr(subject.found, "inapplicable", ())}

@@ -1,8 +1,8 @@
-"""The statistics run: every algorithm and engine at sizes beyond enumeration, planned together, one alarm budget.
+"""Plan and run the statistics: every algorithm and engine beyond enumerable sizes, with one alarm budget.
 
-Registry rows are sampled by dividing counts, which makes a total variation of 0.002 affordable; a few are also sampled
-run by run, as a control. Engines are sampled with answered draws, by dividing counts, and with their own random numbers
-at every other setting that can be divided, as a control; at all settings if they are named.
+Registry algorithms are sampled by dividing counts, which makes a total variation of 0.002 affordable; a few are also
+sampled run by run, as a control. Engines are sampled with answered draws, by dividing counts, and with their own random
+numbers at every other setting that can be divided, as a control; at all settings if they are named.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SAMPLES_TIMES_TV_SQUARED = 60
 
 
 class Scope(NamedTuple):
-    """The detectable total variations of a run."""
+    """The detectable total variations of a statistics run."""
 
     divided: float
     control: float
@@ -51,7 +51,7 @@ THOROUGH = Scope(divided=0.001, control=0.02, finer=0.3, every_size=True)
 
 
 class PlannedSetting(NamedTuple):
-    """A setting and its subject."""
+    """A setting, its subject, and whether it is sampled as a control."""
 
     subject: str
     setting: SampledSetting
@@ -60,7 +60,7 @@ class PlannedSetting(NamedTuple):
 
     @property
     def cost(self) -> float:
-        """Estimated seconds of one processor."""
+        """The estimated seconds of one processor."""
         one = self.setting.cost
         return one.once + tests_of(self.setting) * one.each * SAMPLES_TIMES_TV_SQUARED / self.setting.detect**2
 
@@ -84,7 +84,7 @@ class JudgedSetting(NamedTuple):
 def plan_statistics(
     alarm: float, seed: int, scope: Scope = USUAL, subjects: Sequence[str] = (), miss: float = 1e-3
 ) -> StatisticsPlan:
-    """Return the plan of ``subjects``; by default all registry rows and engines.
+    """Return the plan of ``subjects``; by default all registry algorithms and all engines.
 
     Raises ``UnusableSubject`` for an unknown name, and for a named subject without a setting to sample.
     """
@@ -103,7 +103,7 @@ def run_statistics(plan: StatisticsPlan, jobs: int) -> Iterator[JudgedSetting]:
 
 
 def in_order(judged: Sequence[JudgedSetting]) -> list[FitRow]:
-    """Return the rows of finished settings in the order of the registry."""
+    """Return the results of finished settings in the order of the registry."""
     return [row for item in sorted(judged) for row in item.rows]
 
 

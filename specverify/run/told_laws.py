@@ -1,4 +1,4 @@
-"""The law that a black box reports as log-probabilities of next tokens, and reasons why its samples may differ from it.
+"""Compute the law that a black box reports by log-probabilities, and reasons why its samples may differ from it.
 
 Servers report log-probabilities before or after sampling options. ``--set top_k=2`` must not refute a right server that
 reports them before: a reported law is doubted unless the subject states that it includes the options, or the reports
@@ -49,7 +49,7 @@ WITHOUT_EFFECT: Final = frozenset(
 
 
 class ToldLaw(NamedTuple):
-    """The law of sequences from a black box's own reports."""
+    """The law of sequences computed from a black box's own reports."""
 
     law: dict[Any, float]
     doubts: list[str]
@@ -100,7 +100,7 @@ def is_ambiguous(token: Any) -> bool:
 def _doubts(
     box: BlackBox, wanted: SampleRequest, asked: Mapping[Tokens, ReportedLogprobs], rounding: float
 ) -> tuple[list[str], list[str]]:
-    """Return the reasons to doubt the reported law, and notes."""
+    """Return the reasons to doubt the reported law, and the notes."""
     doubts, notes = [], list[str]()
     if any(_may_share_words(told, rounding) for told in asked.values()):
         doubts.append("it tells texts of tokens and no ids, and a token that is not told may have the same text")
@@ -135,7 +135,7 @@ def without(wanted: SampleRequest, name: str) -> SampleRequest:
 
 
 def _may_share_words(told: ReportedLogprobs, rounding: float) -> bool:
-    """Return whether tokens are texts, and unreported tokens could change the probability of a text."""
+    """Return whether reported tokens are texts, and unreported tokens could change the probability of a text."""
     named = [math.exp(value) for token, value in told.logprobs.items() if not is_ambiguous(token)]
     texts = any(isinstance(token, str) for token in told.logprobs)
     left = 1 - math.fsum(math.exp(value) for value in told.logprobs.values())
@@ -143,7 +143,7 @@ def _may_share_words(told: ReportedLogprobs, rounding: float) -> bool:
 
 
 def _differs(one: ReportedLogprobs, other: ReportedLogprobs, rounding: float) -> bool:
-    """Return whether a probability differs by more than rounding explains."""
+    """Return whether two reports have a probability that differs by more than ``rounding`` explains."""
     return any(
         abs(_probability(one, token) - _probability(other, token))
         > 2 * rounding * max(_probability(one, token), _probability(other, token)) + LEAST_LEFT
@@ -158,7 +158,7 @@ def _probability(told: ReportedLogprobs, token: Any) -> float:
 
 
 def with_doubts(verdicts: Sequence[Verdict], told: ToldLaw) -> Sequence[Verdict]:
-    """Return the verdicts; refutations by a doubted law become UNKNOWN."""
+    """Return the verdicts, with refutations by a doubted law changed to UNKNOWN."""
     if not told.doubts:
         return verdicts
     said = (
@@ -174,9 +174,9 @@ def with_doubts(verdicts: Sequence[Verdict], told: ToldLaw) -> Sequence[Verdict]
 
 
 def told_logits(box: BlackBox, wanted: SampleRequest, words: Words, rounding: float) -> Logits:
-    """Return the reported row of next tokens and its error; None if the black box reports none.
+    """Return the reported logits of the next token and their error; None if the black box reports none.
 
-    The row is the one whose argmax is taken: before temperature and truncation, after penalties. None is returned if
+    These are the logits whose argmax is taken: before temperature and truncation, after penalties. None is returned if
     the reports do not change with the options that could change the argmax.
     """
     options = {

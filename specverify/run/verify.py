@@ -1,4 +1,4 @@
-"""Run checks on subjects: every case of every check, the first failure reported. Nothing undecided becomes a pass."""
+"""Run checks on subjects: every case of every check; the first failure is reported. An undecided case never passes."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def verify_subject(
 ) -> Iterator[Verdict]:
     """Yield the verdict of every check of the checklist, including those that do not apply.
 
-    ``spent`` is the loading time of the subject in seconds, ``changes`` what it changed in the process meanwhile.
+    ``spent`` is the loading time of the subject in seconds, ``changes`` the changes it made to the process meanwhile.
     Verdicts in ``known`` are not computed again. The check that exact verdicts rest on always runs; it is reported if
     it fails, even if the checklist does not contain it.
     """
@@ -109,7 +109,10 @@ def verify_subject(
 
 
 def _grounded(subject: Subject, checks: tuple[Check, ...]) -> tuple[Check, ...]:
-    """Return the checks, preceded by the one that exact checks of foreign code rest on, reported only if it fails."""
+    """Return the checks, preceded by the one that exact checks of foreign code rest on.
+
+    If that check is added here, it is reported only if it fails.
+    """
     foreign = subject.programs or subject.intercepted
     resting = any(check.evidence is not Evidence.STATISTICAL for check in checks)
     needed = foreign and resting and PROGRAM_IS_ITS_DRAWS not in checks
@@ -117,7 +120,7 @@ def _grounded(subject: Subject, checks: tuple[Check, ...]) -> tuple[Check, ...]:
 
 
 def _stops_exact_checks(verdict: Verdict) -> str:
-    """Return why no exact check runs after this verdict; "" if they run."""
+    """Return why no exact check can run after this verdict; "" if they can."""
     if verdict.figures.get("function_of_draws") is False:
         return "it is not a function of its draws, so it has no law to compare"
     stops = verdict.figures.get("looping") or verdict.figures.get("replays") == 0
@@ -125,7 +128,7 @@ def _stops_exact_checks(verdict: Verdict) -> str:
 
 
 def _never_warm(found: Guarded[Subject], seconds: float) -> str:
-    """Return why a subject did not finish its first decode; "" if it did."""
+    """Return why a subject did not finish its first decode; "" if it finished."""
     if not found.out_of_time:
         return ""
     late = "does not end" if found.looping else f"did not finish within {seconds:g} s"
@@ -133,7 +136,7 @@ def _never_warm(found: Guarded[Subject], seconds: float) -> str:
 
 
 def _settled_in_time(subject: Subject, seconds: float) -> tuple[Subject, Guarded[Subject]]:
-    """Return the subject with its arithmetic determined, and the outcome of that run."""
+    """Return the subject with its arithmetic determined, and the guarded result of determining it."""
     result = guarded(partial(warmed_up, subject), seconds, watch_loops=True)
     if result.result is not None:
         return result.result, result
@@ -154,7 +157,7 @@ def left_until(deadline: float) -> float:
 
 
 def warmed_up(subject: Subject) -> Subject:
-    """Return the subject with its arithmetic determined; for foreign code, search its sources of randomness."""
+    """Return the subject with its arithmetic determined; for foreign code, also find its sources of randomness."""
     if subject.warm is not None:
         subject.warm()
     if subject.intercepted or subject.programs:
@@ -179,7 +182,7 @@ def run_case(case: Case, check: Check, conditions: Conditions, seconds: float = 
 
 
 def _named(subject: Subject, check: Check, seconds: float, examine: Callable[[], Verdict]) -> Verdict:
-    """Return the verdict of ``examine`` or the reason for its absence, and the changes of the process."""
+    """Return the verdict of ``examine``, or the reason why there is none, with the changes of the process added."""
     foreign = (subject.intercepted or subject.programs) and check.evidence is not Evidence.STATISTICAL
 
     def examined() -> Verdict:
@@ -211,7 +214,10 @@ def _named(subject: Subject, check: Check, seconds: float, examine: Callable[[],
 
 
 def with_changes(verdict: Verdict, changes: Changes) -> Verdict:
-    """Return the verdict with the changes of the process: after a fault it cannot HOLD, a note becomes a figure."""
+    """Return the verdict with the changes that the subject made to the process.
+
+    Notes are added to the figures. A new fault makes the verdict UNUSABLE unless it is REFUTED or REFUSED.
+    """
     if changes.notes:
         notes = [*verdict.figures.get("notes", ()), *(f"it {note}" for note in changes.notes)]
         verdict = verdict._replace(figures={**verdict.figures, "notes": notes})
@@ -298,7 +304,7 @@ def _lacks_cause(examination: Examination) -> bool:
 def _with_cause(
     failed: Case, cases: Iterable[Case], conditions: Conditions, *, quick: bool
 ) -> list[tuple[Case, Examination]]:
-    """Return a further failure of an engine, with one text, that tells its cause; none where the first ones do not."""
+    """Return another failing case of an engine whose examination shows the cause; an empty list if none is found."""
     others = (
         case
         for case in cases
@@ -329,12 +335,12 @@ def _examine(case: Case, conditions: Conditions, *, quick: bool) -> Examination 
 
 
 def _words_of(case: Case) -> str:
-    """Return the name of a case in a report."""
+    """Return the name of a case for a report."""
     return ", ".join(filter(None, name_of_case(case)))
 
 
 def _out_of_runs(examination: Examination, conditions: Conditions) -> bool:
-    """Return whether a case is undecided because the run limit ended the enumeration of its law."""
+    """Return whether a case is undecided because the enumeration of its law exceeded the run limit."""
     figures = examination.figures
     return examination.unknown and figures.get("missing", 0) > 0 and figures.get("runs", 0) >= conditions.runs
 
@@ -364,7 +370,7 @@ def _judge(subject: Subject, check: Check, examined: list[tuple[Case, Examinatio
 
 
 def not_applicable(subject: Subject, check: Check, refused: str = "") -> Verdict | None:
-    """Return the verdict of a check that does not apply to a subject, or None if it applies."""
+    """Return the verdict NOT_APPLICABLE of a check that does not apply to a subject; None if it applies."""
     reason = check.obstacle(subject) or refused or None
     if reason is None and check.claim is not None and check.claim not in implied(subject.claims):
         reason = f"it does not claim to be {check.claim.value}"
@@ -377,7 +383,7 @@ def _samples(subject: Subject, check: Check) -> bool:
 
 
 def implied(claims: frozenset[Claim]) -> frozenset[Claim]:
-    """Return the claims with their consequences: LOSSLESS for every target includes one-hot targets."""
+    """Return the claims with their consequences: LOSSLESS (for every target) implies it for one-hot targets."""
     return claims | {Claim.GREEDY, Claim.SUPPORTED} if Claim.LOSSLESS in claims else claims
 
 

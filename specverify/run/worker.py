@@ -46,20 +46,23 @@ class Loaded(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """There is no such subject, or it cannot be examined."""
+    """An answer: there is no such subject, or it cannot be examined."""
 
     sentence: str
 
 
 class Stopped(NamedTuple):
-    """The subject could not be examined: it ended its process, or reached its time limit."""
+    """An answer: the subject ended its process, or reached its time limit."""
 
     status: Status
     statement: str
 
 
 class Began(NamedTuple):
-    """A check has begun, or the number of its examined cases and, if known, of all its cases."""
+    """An answer: a check has begun, or so many of its cases have been examined.
+
+    The total number of its cases is included if it is known.
+    """
 
     check: str
     examined: int = 0
@@ -102,7 +105,7 @@ def serve(line: Connection, report: str, environment: Mapping[str, str]) -> None
 
 
 def printed_file(report: str) -> Path:
-    """Return the file of a process's prints, beside the report of its death."""
+    """Return the file with a process's printed output, beside the report of its death."""
     return Path(f"{report}.printed.txt")
 
 
@@ -112,7 +115,7 @@ CUT = "\nspecverify: more was printed, of which nothing is kept\n"
 
 
 def cut_short(file: Path) -> bool:
-    """Keep the first ``MOST_PRINTED`` bytes of the file; return whether there were more. It may still be written to."""
+    """Truncate the file to ``MOST_PRINTED`` bytes; return whether it was longer. It may still be written to."""
     if not file.exists() or file.stat().st_size <= MOST_PRINTED:
         return False
     os.truncate(file, MOST_PRINTED)
@@ -120,7 +123,7 @@ def cut_short(file: Path) -> bool:
 
 
 def _keep_apart(file: Path) -> None:
-    """Redirect everything that is printed in this process to the end of a file, which may be truncated meanwhile."""
+    """Redirect all printed output of this process to the end of a file, which may be truncated meanwhile."""
     opened = os.open(file, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
     for stream in (1, 2):
         os.dup2(opened, stream)
@@ -130,7 +133,7 @@ def _keep_apart(file: Path) -> None:
 
 
 def load(name: str, seconds: float, tell: Tell) -> None:
-    """Find a subject and report its data."""
+    """Load a subject and report its data."""
     opened = _open(name, seconds)
     tell(loaded(opened.subject) if isinstance(opened, _OpenedSubject) else opened)
 
@@ -138,7 +141,7 @@ def load(name: str, seconds: float, tell: Tell) -> None:
 def examine(
     name: str, checks: tuple[str, ...], conditions: Conditions, quick: bool, seconds: float, tell: Tell
 ) -> None:
-    """Run checks on a subject; each is announced first."""
+    """Run checks on a subject; announce each check first."""
     opened = _open(name, seconds)
     if not isinstance(opened, _OpenedSubject):
         tell(opened)
@@ -151,7 +154,7 @@ def examine(
 
 
 def replay(identifier: str, seconds: float, tell: Tell) -> None:
-    """Repeat the case in which a failure was found."""
+    """Replay the case of an identifier and report its verdict."""
     started = time.perf_counter()
     try:
         result = guarded(partial(named_by, identifier, ready_subject), seconds)
@@ -171,7 +174,7 @@ def ready_subject(name: str) -> Subject:
 
 
 def _open(name: str, seconds: float) -> _OpenedSubject | Refusal | Stopped:
-    """Return a subject, loaded once, or the reason why there is none."""
+    """Return a subject, which is loaded only once, or the reason why there is none."""
     if name not in _opened:
         started = time.perf_counter()
         try:

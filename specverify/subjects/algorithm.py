@@ -1,4 +1,4 @@
-"""A registry row as a subject: enumerable in every example, and sampled at sizes beyond enumeration."""
+"""An algorithm of the registry as a subject: enumerable in every example, and sampled at sizes beyond enumeration."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ DETECT_RUN_BY_RUN = 0.15
 
 
 def algorithm_subject(algorithm: Algorithm, prefix: str = "reference", ours: bool = True) -> Subject:
-    """Return the subject ``prefix:name`` of a registry row.
+    """Return the subject ``prefix:name`` of a registry algorithm.
 
-    A row that is not ``ours`` is also sampled run by run, which alone shows state that it keeps between runs.
+    An algorithm that is not ``ours`` is also sampled run by run, the only method that shows state kept between runs.
     """
     plain = sampled_setting(algorithm, *SAMPLED_SIZE, detect=DETECT_RUN_BY_RUN, method=Method.PLAIN)
     return Subject(
@@ -52,7 +52,10 @@ def sampled_setting(
     detect: float = DETECT,
     method: Method = Method.DIVIDED,
 ) -> SampledSetting:
-    """Return a float64 setting of ``algorithm`` at its last example's options; ``method`` is divided or run by run."""
+    """Return a float64 setting of ``algorithm`` with the options of its last example.
+
+    ``method`` chooses between dividing the samples among paths and drawing them run by run.
+    """
     options = algorithm.examples[-1] if algorithm.examples[-1].get("gamma") != 0 else algorithm.examples[-2]
     make = partial(float_task, vocabulary, temperature, horizon, top_k)
     declared = algorithm.declared_law
@@ -116,7 +119,7 @@ def _variant(algorithm: Algorithm, options: Mapping[str, Any]) -> Variant:
 
 
 def _together(algorithm: Algorithm, options: Mapping[str, Any], task: Task, prompt: Tokens) -> EngineProgram:
-    """Return the law of two prompts that are served in one batch."""
+    """Return two prompts served in one batch, as a program whose outcome is the pair of their texts."""
     prompts = (prompt, (*prompt, 0))
 
     @contextmanager
@@ -128,7 +131,7 @@ def _together(algorithm: Algorithm, options: Mapping[str, Any], task: Task, prom
 
 
 def _product(task: Task, prompts: tuple[Tokens, ...]) -> Mapping[Any, Any]:
-    """Return the law of independent texts after the prompts."""
+    """Return the joint law of independent texts after ``prompts``: the product of their laws."""
     first, second = (target_law(task, prompt) for prompt in prompts)
     return {(one, other): mass * share for one, mass in first.items() for other, share in second.items()}
 

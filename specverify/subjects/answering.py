@@ -48,7 +48,7 @@ from specverify.subjects.requests import Requests, requests_for
 
 
 class Facts(NamedTuple):
-    """Data about one request that is not part of its answer."""
+    """What is known about one request beside its answer: its prompt, its limits and its law."""
 
     prompt: Tokens
     horizon: int
@@ -65,7 +65,7 @@ Run = Callable[[Draws], tuple[Answer, ...]]
 
 
 class Answering(NamedTuple):
-    """An engine in one scenario, as a program of draws that yields an answer for each request."""
+    """An engine in one scenario as a program of draws that returns one answer for each request."""
 
     name: str
     requests: tuple[Facts, ...]
@@ -78,7 +78,7 @@ class Answering(NamedTuple):
 def answering_calls(
     speculative: Callable[[], Any], plain: Callable[[], Any] | Mapping[Tokens, float], names: Sequence[str]
 ) -> tuple[Answering, ...]:
-    """Return two calls, or a call and a law, as one program; their prompt is not known."""
+    """Return the calls ``speculative`` and ``plain`` of one unknown prompt as one program; ``plain`` may be a law."""
     fast = partial(_called, with_seeds(speculative), names)
     if isinstance(plain, Mapping):
         return (Answering("as called", (Facts((), 0, law=LawOfCalls(plain)),), fast),)
@@ -87,14 +87,14 @@ def answering_calls(
 
 
 class LawOfCalls:
-    """The law of one text as a function without arguments; empty for the texts of several prompts."""
+    """The law of one text as a function without arguments; it returns an empty law for the texts of several prompts."""
 
     def __init__(self, law: Mapping[Tokens, float] | Callable[[], Mapping[Tokens, float]]) -> None:
         """``law`` is computed on first use."""
         self.law = law
 
     def __call__(self) -> Mapping[Tokens, float]:
-        """Return the law."""
+        """Return the law of the text; empty if the calls return several texts."""
         result = self.law if isinstance(self.law, Mapping) else self.law()
         several = any(isinstance(token, tuple) for new in result for token in new)
         return {} if several else result
@@ -105,13 +105,13 @@ def _called(call: Callable[[], Any], names: Sequence[str]) -> Run:
 
 
 def answering_made(make: Make, names: Sequence[str]) -> tuple[Answering, ...]:
-    """Return a made engine in each of its scenarios, and with several requests at once."""
+    """Return the programs of a made engine: one for each scenario, and one for each list of requests it serves."""
     first = made_in(make, widened(make, SCENARIOS[0]))
     return tuple(_answering(make, requests, first, names) for requests in situations(make))
 
 
 def situations(make: Make) -> tuple[Requests, ...]:
-    """Return every scenario of a made engine, and every list of requests that it serves, as requests."""
+    """Return the requests of a made engine: every scenario alone, and every list of requests that it serves."""
     wide = partial(widened, make)
     first = made_in(make, wide(SCENARIOS[0]))
     alone = [*SCENARIOS, *CERTAIN_SCENARIOS, *size_scenarios(), *(ENDING_SCENARIOS if first.stops else ())]
@@ -153,7 +153,7 @@ class TokensMade(NamedTuple):
 
 
 def tokens_made(make: Make | WithVocabulary, names: tuple[str, ...]) -> Any:
-    """Return ``make`` with calls that return tokens alone."""
+    """Return ``make`` with calls that return tokens alone; the values called ``names`` are left out."""
     if not isinstance(make, WithVocabulary):
         return TokensMade(make, names)
     alone: Any = TokensMade(make.make, names)
@@ -190,7 +190,7 @@ def _answers(
     batched: bool,
     form: EngineForm = PLAIN_FORM,
 ) -> tuple[Answer, ...]:
-    """Return the answer to each request."""
+    """Return the answer to each request of one call."""
     result: list[Answer] = []
     seeded, scenario = takes_seed(decode), requests.scenario
     for prompts in requests.batches([each.prompt for each in requests.each]):
@@ -214,7 +214,7 @@ def answers_of(
     horizon: int = 0,
     ends: Tokens = (),
 ) -> tuple[Answer, ...]:
-    """Return each row of one answer with its values; ``several`` is None where the answer decides it."""
+    """Return the tokens and values of each row of one answer; if ``several`` is None, the answer itself decides."""
     tokens, beside = part_answer(answer, names)
     result = read_answer_rows(tokens, len(prompts) if several else None)
     if several is None:
@@ -230,7 +230,7 @@ def answers_of(
 
 
 class Value(NamedTuple):
-    """One value of an answer."""
+    """One value of an answer, such as its log-probabilities."""
 
     value: Any
     """In the form of ``readable_value``, or ``Unreadable``."""

@@ -67,7 +67,7 @@ def arrays_of(verify: BareVerifier, attempt: Attempt) -> Convert:
 
 
 def _unanswered(verify: BareVerifier, attempt: Attempt) -> Any:
-    """Return the answer with seeded libraries, None if it raises; with tensors if its code names torch."""
+    """Return the verifier's answer with seeded libraries, on tensors if its code names torch; None if it raises."""
     convert = _in_tensors if "torch" in sys.modules and names_library(verify, "torch") else _in_numpy
     with suppress(Exception), seeded(SEED), _errors_in_threads_unsaid():
         return attempt(verify, convert)
@@ -121,7 +121,7 @@ def _is_not_one(why: str, _: Given) -> tuple[Any, ...]:
 def _chosen(
     verify: BareVerifier, attempt: Attempt, answers: dict[Convert, list[Any]], refusals: dict[Convert, NeedsValue]
 ) -> Convert:
-    """Return the conversion to arrays.
+    """Return the conversion of arguments to the kind of arrays that the verifier accepts.
 
     ``answers`` receives the results of the calls by kind of arrays, ``refusals`` the refusals of kinds without any
     result.
@@ -146,7 +146,7 @@ def _chosen(
 
 
 def _may_take_tensors(verify: BareVerifier, first: _Attempted) -> bool:
-    """Return whether tensors are tried after NumPy arrays: the verifier raised on those, or was refused."""
+    """Return whether to try tensors after NumPy arrays: the verifier raised on NumPy arrays, or was refused."""
     names_torch = names_library(verify, "torch")
     if first.error is None:
         return first.refusal is not None and names_torch
@@ -154,7 +154,7 @@ def _may_take_tensors(verify: BareVerifier, first: _Attempted) -> bool:
 
 
 def _numpy_or_torch(verify: BareVerifier, first: _Attempted, outcome: Callable[[Convert], _Attempted]) -> Convert:
-    """Return the conversion for a verifier that raised on NumPy arrays, or was refused."""
+    """Return the conversion, to NumPy or torch, for a verifier that raised on NumPy arrays or was refused."""
     second, single = (outcome(convert).error for convert in (_in_tensors, _in_float32))
     if second is None:
         return _in_tensors if single else _as_given
@@ -168,7 +168,7 @@ def _numpy_or_torch(verify: BareVerifier, first: _Attempted, outcome: Callable[[
 
 
 def takes_tensors(verify: BareVerifier, given: tuple[Any, ...]) -> bool:
-    """Return whether ``verify`` receives these NumPy arrays as tensors."""
+    """Return whether ``verify`` receives the NumPy arrays ``given`` as tensors."""
 
     def attempt(function: BareVerifier, convert: Convert) -> None:
         function(*convert({}))
@@ -194,9 +194,9 @@ def takes_tensors(verify: BareVerifier, given: tuple[Any, ...]) -> bool:
 def _attempted(
     verify: BareVerifier, attempt: Attempt, convert: Convert, answers: dict[Convert, list[Any]] | None = None
 ) -> _Attempted:
-    """Return the first error of the verifier on these arrays, or its refusal if every attempt is refused.
+    """Call the verifier on arrays from ``convert``; return its first error, or its refusal if every attempt is refused.
 
-    ``answers`` receives the answer by kind of arrays: tokens that are numbers, None for anything else.
+    ``answers`` receives the answer by kind of arrays: its tokens if they are numbers, else None.
     """
     told = {} if answers is None else answers
     told[convert] = []
@@ -242,7 +242,7 @@ def _in_tensors(given: Given) -> tuple[Any, ...]:
 
 
 def _in_jax(given: Given) -> tuple[Any, ...]:
-    """Return JAX arrays, in float32 unless ``jax_enable_x64`` is on."""
+    """Return ``given`` as JAX arrays, in float32 unless ``jax_enable_x64`` is on."""
     return tuple(sys.modules["jax"].numpy.asarray(array) for array in given.values())
 
 
@@ -252,12 +252,12 @@ def _in_float32(given: Given) -> tuple[Any, ...]:
 
 
 def _as_given(given: Given) -> tuple[Any, ...]:
-    """Return tensors; float32 rows stay float32."""
+    """Return ``given`` as tensors of the same dtypes; float32 rows stay float32."""
     return tuple(sys.modules["torch"].from_numpy(array.copy()) for array in given.values())
 
 
 def _doubled(name: str, array: Any) -> Any:
-    """Return float32 rows in float64; pmfs are scaled to sum to 1 in float64."""
+    """Return the array in float64; float32 pmfs are scaled to sum to 1 in float64."""
     if array.dtype != np.float32:
         return array
     rows = array.astype(np.float64)

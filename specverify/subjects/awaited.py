@@ -28,7 +28,8 @@ Enough = Callable[[list[Any]], bool]
 def awaited(answer: Any, enough: Enough = lambda pieces: False) -> Any:
     """Return the result of an awaitable, a ``Stream`` for a generator, and any other answer unchanged.
 
-    Raises ``UnusableSubject`` for a coroutine if an event loop is already running.
+    A generator is read until ``enough`` returns True for its items. Raises ``UnusableSubject`` for a coroutine if an
+    event loop is already running.
     """
     if inspect.isawaitable(answer) or hasattr(answer, "__aiter__"):
         try:

@@ -15,7 +15,7 @@ from specverify.subjects.subject import UnusableSubject
 
 
 def check_rows(answer: Any, count: int) -> None:
-    """Raise ``UnusableSubject`` in one sentence unless ``answer`` visibly has as many rows as the input."""
+    """Raise ``UnusableSubject`` unless ``answer`` visibly has ``count`` rows, the number of rows in the input."""
     expected = f"expected [{count}, gamma + 1] or a list of rows"
     if not _is_sequence(answer) or getattr(answer, "ndim", 2) != 2:
         raise UnusableSubject(f"it returned {type_and_shape(answer)}, {expected}")
@@ -36,7 +36,7 @@ def _is_sequence(answer: Any) -> bool:
 
 
 def _is_tokens_and_more(answer: Any, count: int) -> bool:
-    """Return whether a batch of tokens is the first of several values."""
+    """Return whether ``answer`` is a tuple of several values that begins with a batch of ``count`` rows of tokens."""
     if not isinstance(answer, (tuple, list)) or len(answer) < 2:
         return False
     first = answer[0]

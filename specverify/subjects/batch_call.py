@@ -1,4 +1,4 @@
-"""One call of a verifier of batches: its rows, the certain neighbours, and the reading of its answer."""
+"""One call of a verifier of batches: its rows, the neighbours decided with certainty, and the reading of its answer."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from specverify.subjects.verifier import pmf_rows
 
 
 class BatchRow(NamedTuple):
-    """One row of a batch."""
+    """One row of a batch: its p and q, and its drafts."""
 
     p: Any
     """``[drafts + 1, vocabulary]``"""
@@ -33,7 +33,7 @@ class BatchRow(NamedTuple):
 
 
 class Arguments(NamedTuple):
-    """The arguments of a verifier of batches."""
+    """The description of the arguments of a verifier of batches."""
 
     names: tuple[str, str]
     """What stands for p and for q."""
@@ -77,10 +77,10 @@ class Company(NamedTuple):
 
 
 def company_of(mine: BatchRow, ragged: bool, of_pmfs: Callable[[Any], Any]) -> tuple[BatchRow, ...]:
-    """Return the batch in which the row is examined, as the third row. ``of_pmfs`` makes the data of its neighbours.
+    """Return the batch in which row ``mine`` is examined, as its third row; ``of_pmfs`` builds the neighbours' data.
 
-    If lengths may differ, no neighbour has the length of the row, and one before it is shorter than the longest. This
-    exposes a verifier that reads the length of another row or assumes equal lengths.
+    If the rows are ``ragged`` (their lengths may differ), no neighbour has the length of ``mine``, and one before it is
+    shorter than the longest. This exposes a verifier that reads the length of another row or assumes equal lengths.
     """
     count, vocabulary = len(mine.drafts), mine.p.shape[1]
     other = count if not ragged else count - 1 if count > 1 else count + 2
@@ -91,7 +91,7 @@ def company_of(mine: BatchRow, ragged: bool, of_pmfs: Callable[[Any], Any]) -> t
 
 
 def crowd_of(mine: BatchRow, ragged: bool, of_pmfs: Callable[[Any], Any]) -> tuple[BatchRow, ...]:
-    """Return a larger batch with the row as the fifth; ``ragged``: after a row without drafts, like the first one."""
+    """Return a larger batch with row ``mine`` as its fifth; if ``ragged``, its first and fourth rows have no drafts."""
     first, second, _, *empty = company_of(mine, ragged, of_pmfs)
     before = (*empty, first, second, *empty) if ragged else (first, second, second, first)
     return (*before, mine, second, first, *empty)
@@ -102,7 +102,7 @@ CROWD = Company(crowd_of, 4, 7)
 
 
 def accepted_whole(count: int, vocabulary: int) -> BatchRow:
-    """Return a row whose drafts are accepted with certainty, followed by a certain token."""
+    """Return a row with ``count`` drafts, all accepted with probability 1, and one possible token after them."""
     first, last = _point_masses(vocabulary)
     return BatchRow(
         np.array([*[last] * count, first]),
@@ -112,13 +112,13 @@ def accepted_whole(count: int, vocabulary: int) -> BatchRow:
 
 
 def rejected_at_once(count: int, vocabulary: int) -> BatchRow:
-    """Return a row whose drafts are rejected with certainty and replaced by a certain token."""
+    """Return a row with ``count`` drafts, all rejected with probability 1, and one possible replacement."""
     first, last = _point_masses(vocabulary)
     return BatchRow(np.array([last] * (count + 1)), _stacked([first] * count, vocabulary), (0,) * count)
 
 
 def _point_masses(vocabulary: int) -> Any:
-    """Return the point masses on the first and the last token."""
+    """Return two one-hot pmfs, on the first and on the last token."""
     result = np.zeros((2, vocabulary))
     result[0, 0] = result[1, -1] = 1.0
     return result
@@ -131,7 +131,7 @@ def _stacked(pmfs: list[Any], vocabulary: int) -> Any:
 def emitted(
     verify: BareVerifier, rows: Sequence[BatchRow], draws: Draws, answered: Context, arguments: Arguments
 ) -> tuple[Tokens, ...]:
-    """Return the tokens that ``verify`` emits for each row of one call, made inside ``answered(draws)``.
+    """Call ``verify`` on ``rows`` inside ``answered(draws)`` and return the tokens emitted for each row.
 
     Raises ``UnusableSubject`` unless the answer has one row of emitted tokens for each.
     """
@@ -143,7 +143,7 @@ def emitted(
 
 
 def attempted(arguments: Arguments, verify: BareVerifier, convert: Convert) -> Any:
-    """Call the verifier with three rows (accepted, rejected, open) and return the answer as it was read."""
+    """Call the verifier with three rows (all drafts accepted, all rejected, undecided) and return its answer."""
     either = BatchRow(
         arguments.of_pmfs(np.array([[2, 1], [1, 2]]) / 3), arguments.of_pmfs(np.array([[1, 2]]) / 3), (1,)
     )
@@ -164,12 +164,12 @@ def _read(rows: Sequence[BatchRow], answer: Any) -> Any:
 
 
 def _ends(found: OpenEnd | None) -> int:
-    """Return the number of ways in which an open row can end, ignoring those that only rounding makes possible."""
+    """Return in how many ways an undecided row can end; endings that only rounding makes possible do not count."""
     return 1 if found is None else sum(mass > NEGLIGIBLE for _, mass in found.law)
 
 
 def _together(found: Sequence[Any]) -> Any:
-    """Return the rows of a batch, at most one of them symbolic."""
+    """Return the rows of a batch as one tuple of texts; ``Undecided`` over such tuples if one row is symbolic."""
     return next(
         (
             Undecided(tuple(((*found[:place], tokens, *found[place + 1 :]), mass) for tokens, mass in row.outcomes))
@@ -181,7 +181,10 @@ def _together(found: Sequence[Any]) -> Any:
 
 
 def invoked(verify: BareVerifier, told: Mapping[str, Any], *arrays: Any) -> Any:
-    """Call the verifier with the parameter names in ``told``; lengths go by name if its signature requires it."""
+    """Call ``verify`` on ``arrays`` and return its answer; ``told`` holds named arguments.
+
+    Lengths are passed by name if its signature requires it.
+    """
     if len(arrays) > 3 and _names_lengths(verify):
         return verify(*arrays[:3], lengths=arrays[3], **told)
     return verify(*arrays, **told)

@@ -64,7 +64,10 @@ def _crowded(verify: BareVerifier, setting: Setting) -> AtGamma:
 def variant_at(
     verify: BareVerifier, gamma: int, setting: Setting, *, company: bool = True, joint: bool = False
 ) -> Variant:
-    """Return the variant at one gamma and setting, its row among others or alone; ``joint``: two random rows."""
+    """Return the variant at one gamma and sampling setting.
+
+    ``company`` states whether its row is examined in a batch or alone; ``joint``, whether two random rows are.
+    """
     arguments = arguments_of(verify, setting)
     return variant_of(
         _label(verify, gamma, setting, company),
@@ -75,7 +78,7 @@ def variant_at(
 
 
 def arguments_of(verify: BareVerifier, setting: Setting) -> Arguments:
-    """Return the arguments of a call at a setting."""
+    """Return the description of a call's arguments at a sampling setting: their names, rows, logits and parameters."""
     told = partial(passed, verify, setting)
     return Arguments(("target_logits", "draft_logits"), logits_rows, untied_logits, told, _attempt)
 

@@ -89,7 +89,7 @@ def batched_subject(verify: BareVerifier, name: str, gammas: tuple[int, ...] | N
 
 
 def place_of(verify: BareVerifier, company: Company = BESIDE) -> str:
-    """Return the description of the position of the row that is examined among others."""
+    """Return the words for the position of the examined row in its batch and for its neighbours."""
     ragged = takes_lengths(verify)
     one = "one" if company is BESIDE else "some"
     beside = f"{one} accepted whole, {one} rejected at once"
@@ -100,7 +100,7 @@ def place_of(verify: BareVerifier, company: Company = BESIDE) -> str:
 def crowded_variant(
     verify: BareVerifier, arguments: Arguments, said: str, process: Callable[[Task], Task] | None, gamma: int
 ) -> Variant:
-    """Return the variant in a larger batch; ``said`` is the part of its name after gamma."""
+    """Return the variant whose row is examined in a larger batch; ``said`` is the part of its name after gamma."""
     return variant_of(
         f"gamma={gamma}{said}, {place_of(verify, CROWD)}",
         partial(build, verify, arguments, gamma, CROWD),
@@ -117,7 +117,7 @@ def build(
     task: Task,
     answered: Context = answered_everywhere,
 ) -> Decoder:
-    """Return the decoder that drafts gamma tokens from q and lets ``verify`` decide its row, among others or alone.
+    """Return the decoder that drafts gamma tokens from q and calls ``verify`` to decide its row, alone or in a batch.
 
     A round without drafts reaches the verifier only beside rows that have drafts. ``answered(draws)`` is the context of
     the call; by default it intercepts random calls.
@@ -150,7 +150,7 @@ def together(verify: BareVerifier, arguments: Arguments, gamma: int, task: Task,
 
 
 def crowd_together(verify: BareVerifier, arguments: Arguments, task: Task, prompt: Tokens) -> EngineProgram:
-    """Return one call that decides a draft for each of five rows, in different contexts of the prompt's length."""
+    """Return one call that decides one draft for each of five rows with different prefixes of the prompt's length."""
     rows = [((*prompt[:place], 1, *prompt[place + 1 :]), 1) for place in range(len(prompt))]
     return _of_random_rows(verify, arguments, task, rows)
 
@@ -162,7 +162,7 @@ def _of_random_rows(
     rows: Sequence[tuple[Tokens, int]],
     before: tuple[BatchRow, ...] = (),
 ) -> EngineProgram:
-    """Return one call that decides rows after these texts, each with this many drafts, after rows that are certain."""
+    """Return one call that decides one random row for each entry of ``rows``, after the certain rows ``before``."""
     q_of, certain = draft_model(task), [_given_as(arguments, row) for row in before]
 
     def row(draws: Draws, place: int) -> BatchRow:

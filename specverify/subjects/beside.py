@@ -98,7 +98,7 @@ OF_TOKENS: Final = frozenset({"logprobs", "top_logprobs", "scores", "logits"})
 
 
 class Answer(NamedTuple):
-    """The answer to one request: its new tokens, up to the horizon, and what is returned beside them."""
+    """The answer to one request: its new tokens, up to the horizon, and the values returned beside them."""
 
     prompt: Tokens
     new: Tokens
@@ -111,7 +111,7 @@ class Answer(NamedTuple):
 
 
 class SplitAnswer(NamedTuple):
-    """An answer, split into tokens and values."""
+    """An answer of an engine, split into its tokens and the values beside them."""
 
     tokens: Any
     """What holds the token ids, in any shape of ``engine_answers``."""
@@ -181,7 +181,7 @@ def values_of_row(beside: Any, names: Collection[str], row: int, rows: int) -> d
 
 
 def without_values(call: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:
-    """Return the call without the values, with its tokens alone."""
+    """Return a call that returns the tokens of ``call`` without the values beside them."""
 
     @functools.wraps(call)
     def tokens_alone(*given: Any, **named: Any) -> Any:
@@ -195,7 +195,7 @@ def without_values(call: Callable[..., Any], names: Sequence[str]) -> Callable[.
 
 
 def _is_pair(answer: Any) -> bool:
-    """Return whether an answer is a plain tuple of tokens and an object or mapping that holds values."""
+    """Return whether an answer is a plain tuple of tokens and of an object or mapping with values."""
     if type(answer) is not tuple or len(answer) != 2 or not _holds_row(answer[0]):
         return False
     beside = answer[1]
@@ -215,7 +215,7 @@ def _has_names(item: Any) -> bool:
 
 
 def _holds_row(item: Any) -> bool:
-    """Return whether an item may be token ids: a list, an array, an object with token ids, or one token of a piece."""
+    """Return whether an item may be token ids: a list, an array, an object with token ids, or one token of a stream."""
     return hasattr(item, "__len__") or hasattr(item, "ndim") or isinstance(item, int) or _has_names(item)
 
 
@@ -251,9 +251,9 @@ def entries_of(value: Any) -> list[Any]:
 
 
 def token_logprob(entry: Any, token: int) -> float | None:
-    """Return the logarithm that an entry gives a token: the entry, its item of that token, or its field ``logprob``.
+    """Return the logarithm that an entry gives ``token``: the entry, its item at ``token``, or its field ``logprob``.
 
-    None for an entry that has no such token. Raises ``TypeError`` for what is no entry.
+    Returns None if the entry does not have the token. Raises ``TypeError`` for a value that is no entry.
     """
     if isinstance(entry, Mapping) and "logprob" not in entry:
         result = entry.get(token, entry.get(str(token)))
@@ -277,7 +277,7 @@ def _logarithm(item: Any) -> float:
 
 
 class Ranked(NamedTuple):
-    """The most probable tokens as an engine lists them."""
+    """A list of the most probable tokens, in the order in which an engine returns it."""
 
     tokens: tuple[int, ...]
     logprobs: tuple[float, ...]
@@ -314,7 +314,7 @@ def _pair(item: Any) -> tuple[int, float]:
 
 
 class Unreadable(NamedTuple):
-    """A value whose form does not match its name."""
+    """A returned value whose form is not one that its name permits."""
 
     said: str
 
@@ -323,7 +323,7 @@ def readable_value(name: str, value: Any, tokens: Tokens) -> Any:
     """Return a value in one normal form, with all numbers forced; ``tokens`` are all new tokens of the answer.
 
     logprobs: a logarithm for each token. top_logprobs: a ``Ranked`` for each. scores, logits: a row of floats for each.
-    Other values become numbers, strings, and tuples and dictionaries of them.
+    Other values become numbers, strings, and tuples and dictionaries of these.
     """
     try:
         if name == "logprobs":
@@ -346,7 +346,7 @@ def _flat(row: Any) -> Any:
 
 
 def plain_value(value: Any) -> Any:
-    """Return a value as numbers, strings, and tuples and dictionaries of them."""
+    """Return a value as numbers, strings, and tuples and dictionaries of these."""
     value = known(value)
     if value is None or isinstance(value, str | bool | int | float):
         return value
@@ -363,7 +363,7 @@ def plain_value(value: Any) -> Any:
 
 
 def spacing_of(value: Any) -> float:
-    """Return the spacing at 1 of the coarsest floats of a value; for plain numbers that of float32."""
+    """Return the machine epsilon (spacing at 1) of the coarsest floats of a value; float32's for plain numbers."""
     if hasattr(value, "dtype"):
         return max(spacing(value.dtype), FLOAT32)
     if isinstance(value, Mapping):

@@ -50,14 +50,14 @@ class CacheUnderTest(NamedTuple):
 
 
 class CacheDifference(NamedTuple):
-    """The first difference between a cache and its list."""
+    """The first difference between a cache and the list that it must equal."""
 
     operations: tuple[Operation, ...]
     said: str
 
 
 class _CacheState(NamedTuple):
-    """A cache and the list of its expected content."""
+    """A cache and the list that it must equal."""
 
     made: Any
     expected: Tokens
@@ -83,7 +83,10 @@ def first_difference(cache: CacheUnderTest, operations: Sequence[Operation]) -> 
 
 
 def _wrong(cache: CacheUnderTest, held: _CacheState, place: int) -> str | None:
-    """Return the fault of a cache by ``place``: 0 is the cache, higher numbers are the copies in order."""
+    """Describe the difference between a cache and its list ``held``, None if they are equal.
+
+    ``place`` is 0 for the cache itself, and counts its copies from 1.
+    """
     who = f"copy {place}" if place else "it"
     if cache.recurrent:
         wrong = _wrong_state(cache, held, who)
@@ -99,7 +102,10 @@ def _wrong(cache: CacheUnderTest, held: _CacheState, place: int) -> str | None:
 
 
 def _wrong_state(cache: CacheUnderTest, held: _CacheState, who: str) -> str | None:
-    """Compare a recurrent state with that of a new cache that is fed the kept tokens one by one."""
+    """Describe how a recurrent state differs from that of a new cache that is fed the kept tokens one by one.
+
+    Returns None if they are equal; ``who`` names the cache in the description.
+    """
     fresh = cache.make()
     for token in held.expected:
         fresh = _or_itself(cache.append(fresh, (token,)), fresh)
@@ -117,7 +123,7 @@ def _array(value: Any) -> Any:
 
 
 def _after(cache: CacheUnderTest, all_held: list[_CacheState], name: str, given: Any) -> list[_CacheState]:
-    """Return the cache and its copies after one operation, which may change a cache in place or return a new one."""
+    """Apply one operation and return the cache and its copies; it may change a cache in place or return a new one."""
 
     def copied(held: _CacheState) -> _CacheState:
         assert cache.fork is not None
@@ -129,7 +135,7 @@ def _after(cache: CacheUnderTest, all_held: list[_CacheState], name: str, given:
 def _with_copies(
     each: Sequence[Each], name: str, changed: Callable[[Each, str], Each], copied: Callable[[Each], Each]
 ) -> list[Each]:
-    """Return the cache and its copies, in this order, after an operation on one of them."""
+    """Return the states ``each`` (the cache, then its copies) after an operation on one of them."""
     first, *copies = each
     if name == "fork":
         return [*each, copied(first)]
@@ -165,12 +171,12 @@ def _read(cache: CacheUnderTest, made: Any) -> Tokens:
 
 
 def told_of(operations: Sequence[Operation]) -> tuple[str, ...]:
-    """Return the operations as lines of text."""
+    """Return the operations as lines of text for a report."""
     return tuple(f"{name} {given}" for name, given in operations)
 
 
 def smaller(cache: CacheUnderTest, found: CacheDifference) -> CacheDifference:
-    """Return a difference with fewer operations: every operation that is not needed is left out."""
+    """Return the difference ``found`` with every operation removed that it does not need."""
     place = 0
     while place < len(found.operations):
         fewer = found.operations[:place] + found.operations[place + 1 :]
@@ -194,7 +200,7 @@ def _sizes_after(sizes: Sequence[int], name: str, given: Any) -> list[int] | Non
 
 
 def _possible(operations: Sequence[Operation]) -> bool:
-    """Return whether no crop exceeds the content, and no copy is used before it exists."""
+    """Return whether the operations can be applied: no crop exceeds the content, no copy is used before it exists."""
     sizes = [0]
     for name, given in operations:
         after = _sizes_after(sizes, name, given)
@@ -205,9 +211,9 @@ def _possible(operations: Sequence[Operation]) -> bool:
 
 
 def short_sequences(longest: int, copied: bool = False) -> Iterator[tuple[Operation, ...]]:
-    """Yield every sequence of up to ``longest`` operations, shortest first: appends, and crops of the last one.
+    """Yield every sequence of up to ``longest`` operations, shortest first: appends, and crops of the last append.
 
-    With ``copied``, sequences in which a copy is made and used.
+    With ``copied``, yield sequences that make and use a copy.
     """
 
     def beginning(
@@ -260,7 +266,7 @@ def undoes_last_append(operations: Sequence[Operation]) -> bool:
 
 
 def page_sequences(page: int) -> Iterator[tuple[Operation, ...]]:
-    """Yield sequences of appends and crops that end at the edges of pages of this size, plus and minus one."""
+    """Yield sequences of appends and crops whose lengths are at page boundaries, or one token before or after one."""
     sizes = sorted({1, max(page - 1, 1), page, page + 1})
     for first in sizes:
         for second in sizes:
@@ -276,10 +282,10 @@ def page_sequences(page: int) -> Iterator[tuple[Operation, ...]]:
 
 
 def speculative_rounds(seed: int, capacity: int, largest: int = 9) -> tuple[Operation, ...]:
-    """Return rounds of speculation on a target's cache, until it is full.
+    """Return operations of speculative rounds on a target's cache, until it holds ``capacity`` tokens.
 
-    Each round feeds the last committed token and the drafts, and keeps the length that ``reference.keep_lengths``
-    returns.
+    Each round feeds the last committed token and at most ``largest`` drafts, and keeps the length that
+    ``reference.keep_lengths`` returns.
     """
     rng = np.random.default_rng(seed)
     committed, fresh = int(rng.integers(1, 8)), 100
@@ -294,7 +300,7 @@ def speculative_rounds(seed: int, capacity: int, largest: int = 9) -> tuple[Oper
 
 
 def rejecting_rounds(drafts: int, capacity: int) -> tuple[Operation, ...]:
-    """Return rounds that feed this many drafts and reject them all, keeping one token, until the cache is full."""
+    """Return rounds that feed ``drafts`` drafts and reject all of them, keeping one token, until the cache is full."""
     operations: list[Operation] = []
     for held in range(capacity - drafts):
         operations.append(("append", tuple((held * 7 + place) % 1000 for place in range(drafts + 1))))

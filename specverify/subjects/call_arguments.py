@@ -38,21 +38,24 @@ WAY_OUT = "lambda prompt: decode(prompt, {name}=...)"
 
 @contextmanager
 def run_seeds() -> Iterator[None]:
-    """Number the seeds of one run from ``FIRST_SEED``, so that every run passes the same ones."""
+    """Number the seeds of one run from ``FIRST_SEED`` inside the ``with`` block, so every run passes the same ones."""
     with _seeds_from(FIRST_SEED):
         yield
 
 
 @contextmanager
 def sample_seeds(seed: int) -> Iterator[None]:
-    """Number the seeds of one sample from an offset of its own, so that each call gets another one."""
+    """Number the seeds from an offset derived from ``seed`` inside the ``with`` block, so each sample gets others."""
     with _seeds_from(random.Random(seed).getrandbits(30) + FIRST_SEED):  # noqa: S311 - a sample is repeatable
         yield
 
 
 @contextmanager
 def given_seeds(seeds: Sequence[int]) -> Iterator[None]:
-    """Pass these seeds in order to the arguments that require one; after the last, consecutive integers."""
+    """Pass ``seeds`` in order to the seed arguments of calls inside the ``with`` block.
+
+    After the last of them, consecutive integers follow.
+    """
     token = _SEEDS.set(chain(seeds, count(max(seeds, default=0) + 1)))
     try:
         yield
@@ -61,7 +64,7 @@ def given_seeds(seeds: Sequence[int]) -> Iterator[None]:
 
 
 def with_seed_named(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a call that passes a seed also where the argument has a default: ``seed=None``, ``seeds=()``.
+    """Return ``function`` as a call that also passes seeds to optional arguments: ``seed=None``, ``seeds=()``.
 
     Returns ``function`` itself if it has no such argument.
     """
@@ -167,7 +170,7 @@ def takes_prompt(function: Callable[..., Any]) -> bool:
 
 
 def missing(argument: inspect.Parameter, prompt: inspect.Parameter | None) -> str:
-    """Return a sentence with the argument that has no value, the values that are passed, and the way out."""
+    """Return the error sentence for an argument without a value: its name, the values that are passed, the way out."""
     passed = f"the prompt to {prompt.name!r} and " if prompt is not None and prompt is not argument else ""
     told = f"specverify passes {passed}a number to each argument whose name has seed in it, but nothing to "
     if set(argument.name.lower().split("_")) & _GENERATOR_WORDS:
@@ -176,7 +179,7 @@ def missing(argument: inspect.Parameter, prompt: inspect.Parameter | None) -> st
 
 
 def missing_without_prompt(function: Callable[..., Any]) -> str:
-    """Return a sentence with the argument that has no value in a call without a prompt; "" if all have one."""
+    """Return the error sentence for an argument without a value in a call without a prompt; "" if all have one."""
     signature = _signature(function)
     required = [] if signature is None else [item for item in signature.parameters.values() if _is_required(item)]
     unknown = [item for item in required if _seed_maker(item) is None]
@@ -228,7 +231,7 @@ def _prompt_of(required: list[inspect.Parameter]) -> inspect.Parameter | None:
 
 
 def _seed_maker(item: inspect.Parameter) -> Callable[[int], Any] | None:
-    """Return the function that makes an argument's value for this many prompts; None if it requires no seed."""
+    """Return the function that makes a seed argument's value for n prompts; None if the argument requires no seed."""
     if _names_seed(item.name):
         if item.name.lower().endswith("seeds"):
             return lambda size: [_next_seed() for _ in range(size)]
@@ -277,7 +280,7 @@ def _holds_seed(value: Any) -> bool:
 def _places(
     signature: inspect.Signature, prompt: inspect.Parameter | None, makers: Mapping[str, Any]
 ) -> list[str | None]:
-    """Return the positional arguments: names of seeds, and None for the prompt."""
+    """Return the order of positional arguments: the name of each seed argument, and None for the prompt."""
     places: list[str | None] = []
     for item in signature.parameters.values():
         if item.kind not in _POSITIONAL or not (item is prompt or item.name in makers):

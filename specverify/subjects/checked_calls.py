@@ -22,7 +22,7 @@ MOST_TOLD = 40
 
 
 class KeptCall(NamedTuple):
-    """A recorded call."""
+    """A recorded call of a verifier."""
 
     names: tuple[str, ...]
     """The names of its arguments."""
@@ -41,7 +41,7 @@ _KEPT: ContextVar[list[KeptCall] | None] = ContextVar("kept", default=None)
 
 @contextmanager
 def calls_kept() -> Iterator[list[KeptCall]]:
-    """Collect the calls of verifiers inside the block."""
+    """Collect the calls of verifiers inside the ``with`` block in the yielded list."""
     calls: list[KeptCall] = []
     token = _KEPT.set(calls)
     try:
@@ -59,7 +59,7 @@ def called(
 ) -> Any:
     """Return ``read`` of the answer of ``invoke`` to the converted arrays; ``named`` are further named arguments.
 
-    An error gets both attached.
+    An error of the call gets the arguments attached.
     """
     arrays, calls = convert(given), _KEPT.get()
     if calls is None:
@@ -72,14 +72,14 @@ def called(
 
 
 class RefusedForm:
-    """A conversion to a kind of arrays that the verifier may not take, because every attempt was refused."""
+    """A conversion to a kind of arrays that the verifier may not accept, because every attempt was refused."""
 
     def __init__(self, convert: Convert, refusal: NeedsValue) -> None:
-        """``refusal`` is that of the first attempt."""
+        """``refusal`` is the refusal of the first attempt."""
         self.convert, self.refusal = convert, refusal
 
     def __call__(self, given: Given, /) -> tuple[Any, ...]:
-        """Return the arrays."""
+        """Return the converted arrays."""
         return self.convert(given)
 
 
@@ -90,7 +90,10 @@ def is_about_arrays(error: Exception) -> bool:
 
 
 def _invoked(invoke: Callable[..., Any], convert: Convert, arrays: tuple[Any, ...], given: Given) -> Any:
-    """Return the answer. A refusal wins over an error about arrays of a kind that was never accepted."""
+    """Return ``invoke(*arrays)``.
+
+    If a kind of arrays was never accepted, replace an error about arrays by the refusal.
+    """
     try:
         return invoke(*arrays)
     except Exception as error:
@@ -110,7 +113,7 @@ def given_when_raised(error: BaseException) -> str:
 
 
 def changed_input(call: KeptCall) -> str | None:
-    """Describe the first argument that differs from its value before the call, and the position; None if none does."""
+    """Describe the first argument that the call has changed, and the position of the change; None if none changed."""
     for name, array, before in zip(call.names, call.given, call.before, strict=True):
         now = _numbers(array)
         if now.shape != before.shape or now.dtype != before.dtype:
@@ -124,14 +127,14 @@ def changed_input(call: KeptCall) -> str | None:
 
 
 def overwrite_inputs(call: KeptCall) -> None:
-    """Overwrite the caller's arrays, as a caller does that reuses its buffers."""
+    """Overwrite the arrays of a finished call, as a caller does that reuses its buffers."""
     for array in map(_numbers, call.given):
         if array.flags.writeable:
             array[...] = 1 - array
 
 
 def changed_answer(call: KeptCall) -> str | None:
-    """Describe how the answer of a call has changed since; None if it is unchanged or can be read only once."""
+    """Describe how the answer of a call has changed since it was returned; None if unchanged or readable only once."""
     rows = call.answer if isinstance(call.answer, list | tuple) else ()  # a tensor of inference mode has no iterator
     if isinstance(call.answer, Iterator) or any(isinstance(row, Iterator) for row in rows):
         return None
@@ -143,7 +146,7 @@ def changed_answer(call: KeptCall) -> str | None:
 
 
 def _numbers(array: Any) -> Any:
-    """Return the numbers of an argument; those of a JAX array, which is immutable, as a read-only array."""
+    """Return the array as NumPy numbers; a JAX array, which is immutable, as a read-only array."""
     return array.detach().numpy() if hasattr(array, "detach") else np.asarray(array)
 
 

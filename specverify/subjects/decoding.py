@@ -121,13 +121,13 @@ def without_ends(law: Mapping[Tokens, float], eos: Tokens) -> dict[Tokens, float
 
 
 def seeds_of(seed: int, number: int) -> Sequence[int]:
-    """Return this many seeds below 2**31, spread out: generators with neighbouring seeds may be correlated."""
+    """Return ``number`` seeds below 2**31, spread out: generators with neighbouring seeds may be correlated."""
     result: Sequence[int] = np.random.default_rng(seed).integers(0, 2**31, number).tolist()
     return result
 
 
 class Row(NamedTuple):
-    """One examination of an engine: its texts, and the law or texts they must have."""
+    """One examination of an engine: its texts, and the law or texts that they must have."""
 
     texts: Texts
     law: Callable[[], Mapping[Tokens, float]] | None = None
@@ -141,7 +141,7 @@ class Row(NamedTuple):
 
 
 def row_subject(name: str, summary: str, row: Row) -> Subject:
-    """Return the subject of a row, which is decided by samples."""
+    """Return the subject of an examination ``row``, which is decided by samples."""
     subject = Subject(name, summary, frozenset({Claim.LOSSLESS}), rational=False)
     sample = partial(_counts, row.texts)
     if row.law is None:

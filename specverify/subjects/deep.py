@@ -1,4 +1,4 @@
-"""A verifier with more drafts than its variants, and with p and q a little apart: most rows are certain."""
+"""More drafts than a verifier's variants have, with p and q nearly equal: most of the pmfs are one-hot."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ def deep_of(
     more: tuple[Scenario, ...] = (),
     plain: AtGamma | None = None,
 ) -> Deep:
-    """Return the additional examinations of a verifier; ``variant(gamma)`` returns its variants.
+    """Return the additional examinations of a verifier at a large gamma; ``variant(gamma)`` returns its variants.
 
-    Without ``gammas``, one call tests whether the verifier takes this many drafts; if it raises, it is examined with
-    the number it takes. With ``gammas``, the largest is used. ``more`` are further scenarios. ``plain(gamma)`` are the
-    variants without truncation of p, for rows in which p and q are a little apart.
+    Without ``gammas``, one call tests whether the verifier accepts ``DEEP_GAMMA`` drafts; if it raises, fewer are used.
+    With ``gammas``, the largest is used. ``more`` are further scenarios. ``plain(gamma)`` are the variants without
+    truncation of p, for scenarios in which p and q are nearly equal.
     """
     return partial(_deep, variant, gammas, more, plain or variant)
 
 
 def where_it_runs(variant: Variant, scenarios: Sequence[Scenario]) -> Cases:
-    """Return the variant in these scenarios; none if it raises in the first of them."""
+    """Return the variant paired with each of ``scenarios``; empty if it raises in the first of them."""
     return tuple((variant, scenario) for scenario in scenarios) if _runs_in(variant, scenarios[0]) else ()
 
 
@@ -65,6 +65,6 @@ def _deep(variant: AtGamma, gammas: tuple[int, ...] | None, more: tuple[Scenario
 
 
 def _most(variant: AtGamma) -> int:
-    """Return the largest default number of drafts."""
+    """Return the largest gamma among the defaults at which the verifier runs; ``LEAST`` if it raises at the others."""
     tried = (gamma for gamma in (DEEP_GAMMA, FEWER) if _runs_in(variant(gamma), deep_scenarios(gamma)[0]))
     return next(tried, LEAST)

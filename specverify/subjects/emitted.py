@@ -41,9 +41,10 @@ _LEFT_OPEN: ContextVar[int] = ContextVar("ends left open", default=0)
 
 @contextmanager
 def ends_left_open(least: int = 1) -> Iterator[None]:
-    """Read rows of at least ``least`` tokens as ``Undecided`` if their last token was never read; 0: none.
+    """Leave the last token of answers with at least ``least`` tokens symbolic inside the ``with`` block.
 
-    A shorter row that is continued has its last token forced as usual.
+    It stays symbolic (``Undecided``) only if it was never read. In a shorter row, which is continued, it is forced as
+    usual. ``least=0`` leaves none symbolic.
     """
     token = _LEFT_OPEN.set(least)
     try:
@@ -62,7 +63,7 @@ def emitted_row(answer: Any, drafts: int, who: str = "it") -> Any:
 
 
 def accepted_row(answer: Any, drafts: int, who: str = "it") -> Tokens:
-    """Return the row if the caller draws the last token: 0 to ``drafts`` accepted tokens."""
+    """Return the accepted tokens of a row, 0 to ``drafts`` of them, if the caller draws the last token."""
     return _row(answer, 0, drafts, "accepted drafts", who)
 
 
@@ -82,20 +83,20 @@ def _row(answer: Any, least: int, most: int, what: str, who: str) -> Tokens:
 
 
 def no_token(token: Any, vocabulary: int) -> str | None:
-    """Describe why an emitted number is no token; None if it is one."""
+    """Describe why ``token`` is no token of the vocabulary; None if it is one."""
     if token != int(token):
         return f"{token} is not a whole number"
     return None if 0 <= token < vocabulary else f"{token} is outside the vocabulary of {vocabulary}"
 
 
 def type_and_shape(answer: Any) -> str:
-    """Return the type of an answer and its shape."""
+    """Return the type and shape of an answer as text."""
     shape = getattr(answer, "shape", None)
     return type(answer).__name__ + ("" if shape is None else f" of shape {list(shape)}")
 
 
 def in_order(answer: Any) -> Any:
-    """Return an answer; raises ``TypeError`` for one whose iteration order is arbitrary (keys, sets)."""
+    """Return ``answer``; raise ``TypeError`` if its iteration order is arbitrary (sets, keys)."""
     if isinstance(answer, _UNORDERED):
         raise TypeError
     return answer
@@ -106,13 +107,16 @@ _INTEGERS = frozenset({int, np.int64, np.int32})
 
 
 def type_and_answer(answer: Any) -> str:
-    """Return the type of an answer, with the answer itself if it is short."""
+    """Return the type of an answer as text, with the answer itself if it is short."""
     readable = isinstance(answer, (str, list, tuple, *_UNORDERED))
     return f"{type_and_shape(answer)} {shown(answer)}" if readable else type_and_shape(answer)
 
 
 def number_of(token: Any, who: str) -> Any:
-    """Return an emitted number, as an integer if its value is one; raises ``TypeError`` for anything else."""
+    """Return an emitted number, as an int if it is integral.
+
+    Raises ``TypeError``, naming ``who``, for anything else.
+    """
     if type(token) in _INTEGERS:
         return int(token)
     check_type(token, who)
@@ -130,7 +134,7 @@ def number_of(token: Any, who: str) -> Any:
 
 
 def check_type(answer: Any, who: str) -> None:
-    """Raise ``UnusableSubject`` for numbers of a type that cannot hold tokens, and for a coroutine."""
+    """Raise ``UnusableSubject`` if ``answer`` has numbers of a type that cannot hold tokens, or is a coroutine."""
     if inspect.iscoroutine(answer):
         answer.close()
         raise UnusableSubject(f"{who} returned a coroutine, expected the tokens: call it through asyncio.run")
@@ -139,7 +143,7 @@ def check_type(answer: Any, who: str) -> None:
 
 
 def _kind(answer: Any) -> str:
-    """Return the name of the type of the numbers in an array; nothing for what is no array."""
+    """Return the name of the dtype kind of an array's numbers; "" for a value that is no array."""
     dtype = getattr(answer, "dtype", None)
     return "" if dtype is None else _name_of_type(dtype)
 
@@ -150,7 +154,7 @@ def _name_of_type(dtype: Any) -> str:
 
 
 def drawn_row(draws: Draws, pmf: Any) -> Any:
-    """Return a row of one token that is drawn here; ``Undecided`` if open ends are allowed."""
+    """Draw one token from ``pmf`` and return it as a row; return ``Undecided`` if open ends are allowed."""
     if _LEFT_OPEN.get() != 1:
         return (draws.categorical(pmf, ("bonus",)),)
     law = [(token, mass) for token, mass in enumerate(pmf.tolist()) if mass > 0]
@@ -159,7 +163,7 @@ def drawn_row(draws: Draws, pmf: Any) -> Any:
 
 
 def open_end(answer: Any, most: int) -> Undecided | None:
-    """Return the possible rows of tokens of an answer with an open end, else None."""
+    """Return an answer with an open end as ``Undecided`` over its possible rows, else None."""
     if (result := left_open(answer, most)) is None:
         return None
     rounding.drew(len(result.law), result.dtype)
@@ -167,7 +171,7 @@ def open_end(answer: Any, most: int) -> Undecided | None:
 
 
 class OpenEnd(NamedTuple):
-    """A row whose last token has not been read."""
+    """An emitted row whose last token is symbolic, because the verifier never read it."""
 
     tokens: Tokens
     """Those before it."""
@@ -178,10 +182,10 @@ class OpenEnd(NamedTuple):
 
 
 def left_open(answer: Any, most: int) -> OpenEnd | None:
-    """Return the known tokens of an answer and the law of the last one, at most ``most`` tokens together, else None.
+    """Return the forced tokens of an answer and the law of its last, symbolic token; at most ``most`` tokens in all.
 
-    The last token is no placeholder, and a single draw decides it. All other tokens are forced. Returns None for any
-    other answer, including wrong or too short ones, which the caller then reads in the ordinary way.
+    Only a last token that is no placeholder and that a single draw decides stays symbolic. Returns None for any other
+    answer, including wrong or too short ones, which the caller then reads in the ordinary way.
     """
     if not (least := _LEFT_OPEN.get()) or not (hasattr(answer, "reshape") or isinstance(answer, (list, tuple))):
         return None
@@ -205,7 +209,7 @@ def left_open(answer: Any, most: int) -> OpenEnd | None:
 
 
 def items_of(answer: Any) -> Any:
-    """Return the elements of a row: tokens, or arrays of one of them."""
+    """Return the elements of a row: tokens, or arrays that hold one token each."""
     return [_flat(answer)] if hasattr(answer, "reshape") else list(answer)
 
 
@@ -214,7 +218,7 @@ def _flat(array: Any) -> Any:
 
 
 def elements_of(item: Any) -> list[Any]:
-    """Return the numbers of an item; symbolic ones unchanged."""
+    """Return the numbers in an item as a list; symbolic numbers stay symbolic."""
     if type(item) is OutcomeNumber:
         return [outcome_in(item)]
     if hasattr(item, "held"):

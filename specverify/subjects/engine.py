@@ -112,9 +112,9 @@ def program_of(
     *,
     one_text: bool = False,
 ) -> EngineProgram:
-    """Return a call as a program of draws whose expected law is that of ``plain``, or the given law.
+    """Return a call as a program of draws; its expected law is that of ``plain``, a call or a law.
 
-    Both may return the texts of several prompts, unless ``one_text`` is set or an observer is used.
+    Both calls may return the texts of several prompts, unless ``one_text`` is set or an observer is used.
     """
     like = None if isinstance(plain, Mapping) or observer is not None or one_text else plain
     program = EngineProgram(name, partial(opened, speculative, models, like=like), law=dict)
@@ -143,10 +143,10 @@ def opened(
     anew: Callable[[], Decode] | None = None,
     like: Decode | None = None,
 ) -> Iterator[Callable[[Draws], Any]]:
-    """Yield a call as a program of draws; tokens beyond the horizon are cut off.
+    """Yield ``decode`` as a program of draws whose outcome is its new tokens, cut at ``horizon``.
 
-    With ``anew`` every run constructs the call again, outside the program. The call returns one text, or as many rows
-    as the call ``like``.
+    With ``anew``, every run constructs the call again before its draws are counted. The outcome is one text, or as many
+    rows as the call ``like`` returns.
     """
     rows = 1 if like is None else _rows_returned(like)
     if like is not None:
@@ -194,14 +194,14 @@ def _nothing(_: Draws) -> Observed:
 
 
 def _warm(*calls: Decode) -> None:
-    """Call each once, without answered draws. Errors are ignored here; the checks report them."""
+    """Call both functions once without answered draws. Errors are ignored here; the checks report them."""
     for decode in calls:
         with seeded(0), run_seeds(), suppress(Exception):
             awaited(decode())
 
 
 def _counted(decode: Decode, number: int, seed: int) -> Counter[Tokens]:
-    """Count the new tokens of this many calls with their own random numbers."""
+    """Count the texts of ``number`` calls of ``decode`` that draw their own random numbers."""
     with seeded(seed), sample_seeds(seed):
         return Counter(_outcome(decode(), rows=None) for _ in range(number))
 
@@ -229,9 +229,9 @@ def _rows_returned(decode: Decode) -> int | None:
 
 
 def _outcome(answer: Any, horizon: int | None = None, rows: int | None = 1) -> Any:
-    """Return the tokens of a run up to the horizon; tokens of an unread tensor with their law.
+    """Return the new tokens of a run, cut at ``horizon``; if the last token was never read, its law instead.
 
-    With several rows (``rows``, if known), return a tuple for each.
+    With several ``rows``, return a tuple of texts.
     """
     result = read_answer_rows(answer)
     if rows is not None and len(result.rows) != rows:

@@ -48,7 +48,7 @@ EXPECTED = "expected a sequence of new token ids, each a whole number"
 
 
 def expected_rows(number: int | None) -> str:
-    """Describe the expected answer to this many prompts; None stands for a call of one text."""
+    """Return the words for the expected answer to ``number`` prompts; None stands for a call of one text."""
     if number is None:
         return EXPECTED
     return f"expected a row of new token ids for each of {number} prompt{'s' * (number != 1)}"
@@ -67,7 +67,7 @@ class AnswerRows(NamedTuple):
 
 
 def read_answer_rows(answer: Any, number: int | None = None) -> AnswerRows:
-    """Return the texts of an answer: ``number`` of them, if this many prompts were given.
+    """Return the texts of an answer; exactly ``number`` of them, if a number of prompts is given.
 
     Raises ``UnusableSubject`` in one sentence for any other answer, or one with two possible readings.
     """
@@ -90,7 +90,7 @@ def read_answer_rows(answer: Any, number: int | None = None) -> AnswerRows:
 
 
 def without_beside(answer: Any) -> Any:
-    """Return the tokens of a pair of tokens and a mapping of other values; any other answer as it is."""
+    """Return the tokens of a pair (tokens, mapping of other values); any other answer unchanged."""
     if type(answer) is tuple and len(answer) == 2 and isinstance(answer[1], Mapping) and answer[1]:
         first, beside = answer
         named = all(isinstance(key, str) for key in beside) and not any(value_at(beside, path) for path in TOKENS)
@@ -99,7 +99,7 @@ def without_beside(answer: Any) -> Any:
 
 
 def elements_of_row(row: Any) -> list[Any]:
-    """Return the ids of a row; symbolic ones unchanged."""
+    """Return the token ids of a row as a list; symbolic ids stay symbolic."""
     if hasattr(row, "detach"):
         from specverify.intercept.torch.tensors import elements_of  # noqa: PLC0415 - it is a tensor
 
@@ -118,7 +118,7 @@ def grows(answer: Any) -> bool:
 
 
 def refuse_growing(growing: Sequence[bool]) -> None:
-    """Raise ``UnusableSubject`` if all streams of several calls grew: their pieces are whole texts."""
+    """Raise ``UnusableSubject`` if every stream of several calls yielded pieces that are the whole text so far."""
     if growing and all(growing):
         raise UnusableSubject(
             "it yields the whole text so far in each piece, expected the new tokens of each step alone: yield those, "
@@ -127,7 +127,7 @@ def refuse_growing(growing: Sequence[bool]) -> None:
 
 
 def without_padding(row: list[Any], *, left: bool) -> list[Any]:
-    """Return a row without negative ids at its end, and with ``left`` at its beginning too."""
+    """Return a row without the negative ids at its end; with ``left``, also without those at its beginning."""
     begin, end = 0, len(row)
     while end and _is_negative(row[end - 1]):
         end -= 1
@@ -142,7 +142,7 @@ def _is_negative(element: Any) -> bool:
 
 
 def _plain_rows(answer: Any, number: int | None) -> AnswerRows:
-    """Return the texts of an answer without names."""
+    """Return the texts of an answer that is no object: rows of token ids without field names."""
     if isinstance(answer, Stream):
         if number is not None and len(answer.pieces) == number:
             return AnswerRows([_one_row(piece) for piece in answer.pieces], several=True)
@@ -178,7 +178,7 @@ def _dimensions(value: Any) -> int | None:
 
 
 def _one_row(item: Any) -> Any:
-    """Return one of several rows, each of which may be an object of its own."""
+    """Return one of several rows of token ids; a row may be an object that holds them."""
     result = read_answer_rows(item)
     if len(result.rows) != 1:
         raise UnusableSubject(f"one of its rows is {shown(item)}, {EXPECTED}")
@@ -204,7 +204,7 @@ def _is_single(item: Any) -> bool:
 
 
 def _is_object(answer: Any) -> bool:
-    """Return whether an answer has a name that holds token ids."""
+    """Return whether an answer has a field or key that holds token ids."""
     if isinstance(answer, str | bytes | int | float) or hasattr(answer, "ndim"):
         return False
     return any(value_at(answer, path) is not None for path in TOKENS) or value_at(answer, "outputs") is not None
@@ -237,7 +237,7 @@ def _numbers(row: Any) -> list[Any]:
 
 
 def value_at(answer: Any, path: str) -> Any:
-    """Return the value at a path of names and indices, None if there is none."""
+    """Return the value at a path of names and indices in ``answer``; None if there is none."""
     for step in re.findall(r"[^.\[\]]+|\[\d+\]", path):
         if step.startswith("["):
             index = int(step[1:-1])
@@ -296,7 +296,7 @@ def _checked(given: list[Any], rows: list[Any], what: str) -> list[Any]:
 def new_tokens(
     found: AnswerRows, prompts: Sequence[Tokens], *, in_front: bool = False, horizon: int = 0, eos: Tokens = ()
 ) -> list[Any]:
-    """Return the new tokens of each row, without padding, and without the prompt if it stands ``in_front``.
+    """Return the new tokens of each row, without padding, and without the prompt if rows begin with it (``in_front``).
 
     Raises ``UnusableSubject`` if lengths could count other positions than rows have.
     """
@@ -348,7 +348,7 @@ def _behind_prompt(row: Any, prompt: Tokens, longest: int) -> list[Any]:
 
 
 def prompt_end(elements: list[Any], prompt: Tokens, longest: int) -> int | None:
-    """Return the end of the prompt at the beginning of a row; None if the row does not begin with it.
+    """Return the position after the prompt at the beginning of a row; None if the row does not begin with it.
 
     One repeated padding id may precede it, up to the longest prompt of the call.
     """
@@ -361,7 +361,7 @@ def prompt_end(elements: list[Any], prompt: Tokens, longest: int) -> int | None:
 
 
 def _ended(row: Any, pad: int, eos: Tokens) -> Any:
-    """Return a row without the declared padding after an end token."""
+    """Return a row without the padding id ``pad`` after its first end token."""
     if not eos:
         return row
     numbers = _numbers(row)
@@ -370,5 +370,5 @@ def _ended(row: Any, pad: int, eos: Tokens) -> Any:
 
 
 def has_tokens(wanted: int, pieces: list[Any]) -> bool:
-    """Return whether the pieces of a stream have at least this many tokens."""
+    """Return whether the pieces of a stream have at least ``wanted`` tokens."""
     return sum(len(_piece(piece)) for piece in pieces) >= wanted

@@ -58,9 +58,9 @@ class ProbedCall(NamedTuple):
 
 
 def form_of_calls(calls: Sequence[ProbedCall]) -> EngineForm:
-    """Return the form that these calls determine; the default form if all fail, which the checks report.
+    """Return the form of prompts and answers that ``calls`` determine; the default form if all of them failed.
 
-    Raises ``UnusableSubject`` for a generator whose pieces are whole texts.
+    The checks report the failures. Raises ``UnusableSubject`` for a generator whose pieces are whole texts.
     """
     for give in (tuple, list, np.array, _tensor, _row_tensor):
         with suppress(TypeError, AttributeError, ImportError):
@@ -95,7 +95,7 @@ def _answer(call: ProbedCall, give: Callable[[Tokens], Any]) -> Any:
 
 
 def _is_in_front(found: AnswerRows, call: ProbedCall) -> bool:
-    """Return whether every row begins with its prompt and has a whole text after it."""
+    """Return whether every row of the answer begins with its prompt and has a whole text after it."""
     if len(found.rows) != len(call.prompts):
         return False
     longest = max(map(len, call.prompts))

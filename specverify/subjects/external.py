@@ -64,7 +64,10 @@ OF_CHAINS = {
 
 
 def external_subject(name: str) -> Subject:
-    """Return the subject ``[form=]package.module:attribute``; raises ``UnusableSubject`` in one sentence."""
+    """Return the subject with the name ``[form=]package.module:attribute``.
+
+    Raises ``UnusableSubject`` in one sentence if it cannot be loaded or has no accepted form.
+    """
     form, given, place = name.rpartition("=")
     result = _load(place)
     if form in TREE_FORMS:
@@ -83,7 +86,10 @@ def external_subject(name: str) -> Subject:
 def verifier_subject_of(
     verify: ForeignFunction, name: str, form: Form | None = None, gammas: tuple[int, ...] | None = None
 ) -> Subject:
-    """Return the subject of a verifier of chains in the given form, else in the form of its parameters, else a row."""
+    """Return the subject of a verifier of chains in ``form``, or in the form that its parameters determine.
+
+    If neither is known, the verifier decides one row.
+    """
     verify = keyed(verify)
     told = verifier_form(verify, name) or "row"
     word = (form or told).replace("_", "-")
@@ -97,7 +103,10 @@ def verifier_subject_of(
 
 
 def verifier_form(function: ForeignFunction, name: str) -> Form | None:
-    """Return the form that a verifier's parameters determine, if any; raises ``UnusableSubject`` for trees."""
+    """Return the form that a verifier's parameters determine, None if they determine none.
+
+    Raises ``UnusableSubject`` for a verifier of trees.
+    """
     try:
         names = set(inspect.signature(function).parameters)
     except (TypeError, ValueError):
@@ -114,7 +123,7 @@ def verifier_form(function: ForeignFunction, name: str) -> Form | None:
 
 
 def decode_subject(function: ForeignFunction, name: str) -> Subject:
-    """Return the subject of a function; it claims LOSSLESS, the promise of speculation."""
+    """Return the subject of a decoding function; it claims LOSSLESS."""
     function = keyed(function)
     if verifier_form(function, name):
         return verifier_subject_of(function, name)
@@ -156,12 +165,12 @@ def one_round(function: ForeignFunction, task: Task) -> Decoder:
 
 
 def whole_decode(function: ForeignFunction, task: Task) -> Decoder:
-    """Return the decoder whose single round is the whole of ``function``."""
+    """Return the decoder that decodes a whole text in one round, by ``function``."""
     return _whole(function, task, {"horizon": task.horizon})
 
 
 def whole_decode_with_eos(function: ForeignFunction, task: Task) -> Decoder:
-    """Return the same for a function that takes the end-of-sequence tokens."""
+    """Return the decoder that decodes a whole text in one round, by a ``function`` that takes ``eos``."""
     return _whole(function, task, {"horizon": task.horizon, "eos": task.eos})
 
 
@@ -226,14 +235,14 @@ def _load(name: str) -> Any:
 
 
 def _file_said(place: str, attribute: str) -> str:
-    """Return the name to write instead of the path of a file."""
+    """Return the error sentence for a file path in place of a module: it states the name to write instead."""
     folder, _, file = place.rpartition("/")
     inside = f", in the folder {folder}" if folder else ""
     return f"{place!r} is a file, expected its module: {file.removesuffix('.py')}:{attribute}{inside}"
 
 
 def _in_our_words(check: Callable[..., None], *arguments: Any) -> None:
-    """Raise ``UnusableSubject`` if the validation of arguments raises ``ValueError``."""
+    """Run ``check``; raise ``UnusableSubject`` if it raises ``ValueError``."""
     try:
         check(*arguments)
     except ValueError as error:
@@ -268,7 +277,10 @@ def _shape(function: ForeignFunction, name: str) -> _Shape | None:
 
 
 def _needs_three(signature: inspect.Signature) -> bool:
-    """Return whether exactly three arguments are required (p, q, drafts) and others optional, so it is no round."""
+    """Return whether a signature has three required positional parameters (p, q, drafts) and optional ones.
+
+    Such a function is a verifier, not a round.
+    """
     named = [
         given
         for given in signature.parameters.values()

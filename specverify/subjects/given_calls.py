@@ -1,4 +1,4 @@
-"""Calls at the caller's own size as what a check can run: a program of draws, and the rows it is about."""
+"""Calls at the caller's own size, prepared for the checks: each is a program of draws with the rows it decides."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from specverify.subjects.subject import GivenCall, OpenedCall, Subject
 
 
 def calls_subject(verify: BareVerifier, name: str, calls: Sequence[Any]) -> Subject:
-    """Return the subject of a verifier that is examined on these calls alone; see ``given_calls``."""
+    """Return the subject of a verifier that is examined on ``calls`` alone; see ``given_calls``."""
     return Subject(
         name=name,
         summary=first_line(verify, "a verifier"),
@@ -42,7 +42,7 @@ def calls_subject(verify: BareVerifier, name: str, calls: Sequence[Any]) -> Subj
 
 
 def given_calls(verify: BareVerifier, calls: Sequence[Any]) -> tuple[GivenCall, ...]:
-    """Return the examined rows of calls: each row, and of a batch the first, the middle and the last.
+    """Return the examined rows of ``calls``: the row of each call; of a batch the first, middle and last row.
 
     A call is one of ``recorded_calls``, or an object with a ``name`` and a ``call()`` that makes one. Raises
     ``ValueError`` in one sentence for an invalid call.
@@ -83,7 +83,7 @@ def _of_row(verify: BareVerifier, call: Call | LogitsCall) -> OpenedCall:
 
 
 def _alike(verify: BareVerifier, like: AnyCall, p: Any, q: Any, drafts: Tokens) -> OpenedCall:
-    """Return a call of another row in the form, the kind of array and the dtype of ``like``."""
+    """Return a call on other rows ``p``, ``q`` and ``drafts`` with the form, array library and dtype of ``like``."""
     tensors = sys.modules["torch"] if hasattr(like[0], "detach") else None
 
     def stored(array: Any) -> Any:
@@ -105,7 +105,7 @@ def _alike(verify: BareVerifier, like: AnyCall, p: Any, q: Any, drafts: Tokens) 
 def _run(
     verify: BareVerifier, arrays: _Arrays, read: Callable[[Any], Ending], draws: Draws, boundary: Boundary | None = None
 ) -> Ending:
-    """Make a call, its random calls answered, and read the answer with its last token open."""
+    """Call ``verify`` with answered draws and return ``read(answer)``, whose last token may stay symbolic."""
     given = arrays.fresh()
     with warnings.catch_warnings(), at_large(short=arrays.short), answered_everywhere(draws, boundary):
         warnings.simplefilter("ignore")  # a division by zero that is warned of is not yet wrong
@@ -113,7 +113,7 @@ def _run(
 
 
 class _Arrays:
-    """Arguments as the verifier takes them, as they were before every call."""
+    """Arguments of a verifier in its array library, restored to their original values before every call."""
 
     def __init__(self, verify: BareVerifier, given: Sequence[Any]) -> None:
         self._given = tuple(map(_owned, given))
@@ -124,11 +124,11 @@ class _Arrays:
 
     @property
     def short(self) -> bool:
-        """Whether the rows are floats of 16 bits."""
+        """Whether the rows have a 16-bit float dtype."""
         return any(spacing(array.dtype) > FLOAT32 for array in self._given[:2])
 
     def fresh(self) -> tuple[Any, ...]:
-        """Return the arguments; those that a call has written to are copied again."""
+        """Return the arguments; an argument that a call has written to is replaced by a new copy."""
         pairs = zip(self._handed, self._given, strict=True)
         self._handed = tuple(array if _equal(array, before) else _copied(before) for array, before in pairs)
         return self._handed
@@ -147,7 +147,7 @@ def _equal(one: Any, other: Any) -> bool:
 
 
 def _bits(array: Any) -> Any:
-    """Return what an array holds, in whole numbers: 0 and -0 are two things."""
+    """Return the array's bit patterns as 16-bit integers, so that 0.0 and -0.0 differ."""
     if hasattr(array, "detach"):
         array = array.cpu().contiguous().view(sys.modules["torch"].int16).numpy()
     return np.ascontiguousarray(array).view(np.int16)
@@ -168,7 +168,7 @@ def _parameters(verify: BareVerifier, call: LogitsCall) -> dict[str, Any]:
 
 
 def _of_batch(verify: BareVerifier, call: BatchedCall, rows: Sequence[Call], place: int) -> OpenedCall:
-    """Return the call of a batch in which one row is as it was, and the others are certain: they add no path."""
+    """Return the call of a batch in which row ``place`` is unchanged and all other rows are decided with certainty."""
     mine = rows_of(rows[place])
     p, q, drafts = (_copied(_owned(array)) for array in (call.p, call.q, call.draft_tokens))
     for row in range(len(rows)):

@@ -1,8 +1,8 @@
-"""Calls at a real vocabulary that are hard on kernels: made here, in any dtype, the same in every run.
+"""Calls at a real vocabulary that are hard for kernels: generated in any dtype, the same in every run.
 
-Each is one way in which code breaks at its own size and nowhere else: numbers that are cut off at 8 or 16 bits, blocks
-whose last one is not full, padded vocabularies, ties, rows with hardly anything in them, entries that a smaller float
-cannot hold, p and q apart by rounding alone. Tokens at which numbers are cut (``laws.call_law.edges``) have weight.
+Each covers one way in which code fails only at its own size: token ids truncated to 8 or 16 bits, a last block that is
+not full, padded vocabularies, ties, sparse rows, entries too small for a low-precision float, p and q that differ by
+rounding alone. Tokens at which ids are truncated (``laws.call_law.edges``) have probability.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PADDED = 128
 
 
 class HardCall(NamedTuple):
-    """A call that is made when it is needed: its arrays are large."""
+    """A call that is generated only when it is needed, because its arrays are large."""
 
     shape: str
     vocabulary: int
@@ -37,12 +37,12 @@ class HardCall(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Such as ``edges, vocabulary 151936, gamma 4, float32``."""
+        """The name of the call, such as ``edges, vocabulary 151936, gamma 4, float32``."""
         form = "" if self.form == "row" else f", {self.form}"
         return f"{self.shape}, vocabulary {self.vocabulary}, gamma {self.gamma}, {self.dtype}{form}"
 
     def call(self) -> Call | LogitsCall:
-        """Return the call."""
+        """Generate the call."""
         return _made(self)
 
 
@@ -80,7 +80,7 @@ def hard_calls(
 
 
 def at_edges(rng: np.random.Generator, vocabulary: int) -> Pair:
-    """P has half of its mass at the tokens at which numbers are cut, and q has less there."""
+    """Return weights of p and q: p has half of its mass at the tokens where ids are truncated, q much less."""
     at = np.array(edges(vocabulary))
     p, q = rng.exponential(size=(2, vocabulary))
     p[at] += p.sum() / len(at) * rng.uniform(0.5, 1.5, len(at))
@@ -89,7 +89,7 @@ def at_edges(rng: np.random.Generator, vocabulary: int) -> Pair:
 
 
 def peaked(rng: np.random.Generator, vocabulary: int) -> Pair:
-    """As of a model that is sure: one token has most, the others less and less."""
+    """Return weights like those of a confident model: one token has most of the mass, the others ever less."""
 
     def row() -> Any:
         result = 1.0 / (1.0 + rng.permutation(vocabulary)) ** 1.5
@@ -100,7 +100,7 @@ def peaked(rng: np.random.Generator, vocabulary: int) -> Pair:
 
 
 def rarely_kept(rng: np.random.Generator, vocabulary: int) -> Pair:
-    """Where q drafts, p has 2^-13 of it: less than a step of a coin of 16 bits, which keeps such drafts too often."""
+    """Return weights where most drafts have p = 2^-13 of the mass: a 16-bit coin would accept them too often."""
     p, q = rng.exponential(size=(2, vocabulary))
     drafted = rng.random(vocabulary) < 0.5
     drafted[-1] = True
@@ -110,14 +110,14 @@ def rarely_kept(rng: np.random.Generator, vocabulary: int) -> Pair:
 
 
 def flat(rng: np.random.Generator, vocabulary: int) -> Pair:
-    """As of a model that knows nothing: entries of one order of magnitude, every second one tied with others."""
+    """Return weights like those of an uncertain model: all of one order of magnitude, every second one tied."""
     p, q = rng.uniform(0.5, 1.5, size=(2, vocabulary))
     p[::2], q[::2] = 1.0, 0.75
     return p, q
 
 
 def mostly_zero(rng: np.random.Generator, vocabulary: int) -> Pair:
-    """As after top-p: few tokens are possible, whole blocks are not, and other ones in p than in q."""
+    """Return weights like those after top-p: few tokens are possible, and p and q have different ones."""
 
     def row(first: int, last: int) -> Any:
         result = np.zeros(vocabulary)
@@ -130,7 +130,7 @@ def mostly_zero(rng: np.random.Generator, vocabulary: int) -> Pair:
 
 
 def padded(rng: np.random.Generator, vocabulary: int) -> Pair:
-    """The tokens behind the last whole block of 128, or that block, are no tokens: neither p nor q has any there."""
+    """Return weights with zeros from the last multiple of 128 on, as in a vocabulary that is padded to whole blocks."""
     p, q = rng.exponential(size=(2, vocabulary)) ** 4
     real = (vocabulary - 1) // PADDED * PADDED if vocabulary > 2 * PADDED else vocabulary - 2
     p[real:] = q[real:] = 0.0
@@ -138,7 +138,7 @@ def padded(rng: np.random.Generator, vocabulary: int) -> Pair:
 
 
 def small_residual(rng: np.random.Generator, vocabulary: int) -> Pair:
-    """What p has more than q is spread over very many tokens, each too small for float16."""
+    """Return weights whose residual p - q is spread over very many tokens, each too small for float16."""
     p, q = np.zeros((2, vocabulary))
     heads = rng.choice(vocabulary, min(32, vocabulary // 2), replace=False)
     p[heads] = q[heads] = rng.uniform(0.5, 1.5, len(heads))
@@ -149,19 +149,19 @@ def small_residual(rng: np.random.Generator, vocabulary: int) -> Pair:
 
 
 def apart_by_rounding(rng: np.random.Generator, vocabulary: int) -> Pair:
-    """One softmax, computed twice: what is left of p - q is rounding."""
+    """Return weights of p and q that differ by 2^-30 at most, so that p - q is nothing but rounding."""
     weights = np.exp(rng.normal(0, 2, vocabulary))
     return weights, weights * (1 + rng.uniform(-1, 1, vocabulary) * 2.0**-30)
 
 
 def equal(rng: np.random.Generator, vocabulary: int) -> Pair:
-    """P is q, as of a model that is its own draft."""
+    """Return equal weights of p and q, as for a model that drafts for itself."""
     weights = rng.exponential(size=vocabulary)
     return weights, weights
 
 
 def points(rng: np.random.Generator, vocabulary: int) -> Pair:
-    """As at temperature 0: one token is possible in each row, the same one in every second position."""
+    """Return one-hot p and q, as at temperature 0; they have the same token in half of the positions."""
     p, q = np.zeros((2, vocabulary))
     token = int(rng.choice(edges(vocabulary)))
     p[token] = 1.0
@@ -200,7 +200,7 @@ def _made(spec: HardCall) -> Call | LogitsCall:
 
 
 def _drafts(rng: np.random.Generator, p: Any, q: Any) -> Any:
-    """Return drafts that q can give: where they can be, one the last token, one forbidden by p, some kept at times."""
+    """Return drafts that q can draw; where possible one is the last token, one has p = 0, and some may be accepted."""
     gamma = len(q) - 1
     at_end = int(rng.integers(gamma))
     result = []
@@ -216,7 +216,7 @@ def _drafts(rng: np.random.Generator, p: Any, q: Any) -> Any:
 
 
 def _stored(rows: Any, dtype: str) -> Any:
-    """Return rows in a dtype: of NumPy, or of torch where NumPy has none."""
+    """Return the rows in ``dtype``: as a NumPy array, or as a torch tensor if NumPy lacks the dtype."""
     if dtype == "bfloat16":
         torch = import_module("torch")
         return torch.from_numpy(np.ascontiguousarray(rows)).to(torch.bfloat16)

@@ -46,7 +46,7 @@ NAMED = ("lengths", "cu_num_draft_tokens", "out", "out_lengths")
 
 
 class KernelConvention(NamedTuple):
-    """What cannot be read off the parameters of a kernel.
+    """The properties of a kernel that its parameters do not show.
 
     Examples:
         >>> KernelConvention(uniforms="seed", library="torch", dtype="bfloat16").padding
@@ -89,37 +89,37 @@ class Kernel(NamedTuple):
 
     @property
     def inside(self) -> bool:
-        """Whether its generator is inside."""
+        """Whether the kernel draws its random numbers itself."""
         return self.convention.uniforms in {"seed", "own"}
 
     @property
     def ragged(self) -> bool:
-        """Whether its rows may have different numbers of drafts."""
+        """Whether rows may have different numbers of drafts."""
         return bool(self.named & {"lengths", "cu_num_draft_tokens"})
 
     @property
     def race(self) -> bool:
-        """Whether its last draw is a race of noises that are arguments."""
+        """Whether the last token is drawn by a race whose noise is an argument."""
         return not self.inside and self.convention.recovery != "inverse cdf"
 
     @property
     def short(self) -> bool:
-        """Whether its pmfs have a 16-bit dtype."""
+        """Whether the pmfs have a 16-bit dtype."""
         return self.convention.dtype in {"float16", "bfloat16"}
 
     @property
     def of_uniforms(self) -> str:
-        """The dtype of its uniforms and noises."""
+        """The dtype of the uniforms and the noise."""
         return "float32" if self.short else self.convention.dtype
 
     @property
     def xp(self) -> Any:
-        """The namespace of its arrays."""
+        """The array namespace of the kernel's library."""
         return import_module(MODULES.get(self.convention.library or "numpy", "jax.numpy"))
 
 
 def kernel_of(call: Any, name: str, given: KernelConvention) -> Kernel:
-    """Return the kernel; raises ``ValueError`` for a convention that is none, or parameters that do not fit."""
+    """Return the kernel; raises ``ValueError`` for an invalid convention, or for parameters that do not fit it."""
     check_callable(call, "the kernel")
     if not isinstance(given, KernelConvention):
         raise argument_error("convention", given, "a KernelConvention, such as KernelConvention(uniforms='seed')")
@@ -181,5 +181,5 @@ def in_places(kernel: Kernel, by_place: Sequence[Any], by_name: Mapping[str, Any
 
 
 def by_keyword(kernel: Kernel, by_name: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the keyword arguments."""
+    """Return the keyword arguments of a call of the kernel."""
     return {name: value for name, value in by_name.items() if name not in kernel.places}

@@ -30,7 +30,7 @@ class KernelBatch(NamedTuple):
 
 
 def run(kernel: Kernel, by_place: Sequence[Any], by_name: Mapping[str, Any]) -> Any:
-    """Call the kernel with the arguments from ``arguments_of``."""
+    """Call the kernel with the positional and keyword arguments from ``arguments_of``."""
     return kernel.call(*in_places(kernel, by_place, by_name), **by_keyword(kernel, by_name))
 
 
@@ -44,7 +44,7 @@ def as_given(kernel: Kernel, values: Any, dtype: str | None = None) -> Any:
 
 
 def given_batch(kernel: Kernel, batch: KernelBatch) -> KernelBatch:
-    """Return the batch in the kernel's library."""
+    """Return ``batch`` with its arrays converted to the kernel's library."""
     p, q, drafts, lengths = batch
     return KernelBatch(as_given(kernel, p), as_given(kernel, q), as_given(kernel, drafts), lengths)
 
@@ -52,7 +52,7 @@ def given_batch(kernel: Kernel, batch: KernelBatch) -> KernelBatch:
 def arguments_of(kernel: Kernel, batch: KernelBatch, random: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return the positional and keyword arguments of the kernel, as arrays of its library.
 
-    ``random`` holds the arguments after the drafts: coins ``[B, gamma]`` and those of the last draw, a seed and an
+    ``random`` holds the arguments after the drafts: uniforms ``[B, gamma]`` and those of the last draw, a seed and an
     offset, or nothing.
     """
     rows, gamma = batch.drafts.shape
@@ -82,7 +82,7 @@ def _flat(kernel: Kernel, values: Any, lengths: Any) -> Any:
 
 
 def called(kernel: Kernel, batch: KernelBatch, random: tuple[Any, ...]) -> Any:
-    """Return the kernel's tokens in its library, ``[B, gamma + 1]`` with -1 after the end of a row.
+    """Call the kernel and return its tokens in its library, ``[B, gamma + 1]`` with -1 after the end of a row.
 
     Raises ``UnusableSubject`` for an answer of another shape or kind.
     """
@@ -91,7 +91,7 @@ def called(kernel: Kernel, batch: KernelBatch, random: tuple[Any, ...]) -> Any:
 
 
 def tokens_of(kernel: Kernel, answer: Any, by_name: dict[str, Any], batch: KernelBatch) -> Any:
-    """Return the tokens of an answer to a batch as ``called`` does. Flat rows may be as wide as the longest alone."""
+    """Return the tokens of a kernel's answer as ``called`` does; flat rows may be only as wide as the longest row."""
     tokens, numbers = _parts(kernel, answer, by_name)
     rows, gamma = batch.drafts.shape
     width = gamma + 1
@@ -113,7 +113,7 @@ def tokens_of(kernel: Kernel, answer: Any, by_name: dict[str, Any], batch: Kerne
 
 
 def _parts(kernel: Kernel, answer: Any, by_name: dict[str, Any]) -> tuple[Any, Any]:
-    """Return tokens and their counts, if any. Raises ``UnusableSubject`` if the two cannot be distinguished."""
+    """Return the tokens and their counts (None if not returned). Raises ``UnusableSubject`` if these are ambiguous."""
     ends = kernel.convention.ends
     if "out" in by_name:
         if ends == "padding" or "out_lengths" in by_name:

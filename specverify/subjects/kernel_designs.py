@@ -1,8 +1,8 @@
-"""Designs: rows for a kernel with an internal generator, and the statistic read from each.
+"""Designs: batch rows for a kernel with an internal generator, and the statistic read from each.
 
-A *design* is a few kinds of rows with their frequencies. In designs of fair bits a row shows one random number of the
-kernel as a bit: that of a draft (accepted with probability 1/2, the others with certainty), of the replacement or of
-the bonus token (one of two tokens, the rest certain). In designs of conditions the same bit has the same law under
+A *design* is a few kinds of batch rows with their frequencies. In designs of fair bits a row shows one random number of
+the kernel as a bit: that of a draft (accepted with probability 1/2, the others with certainty), of the replacement or
+of the bonus token (one of two tokens, the rest certain). In designs of conditions the same bit has the same law under
 several probabilities of the earlier decisions in its row: if the bit depends on them, two decisions share a random
 number.
 """
@@ -25,7 +25,7 @@ EITHER = (TWO + THREE) / 2
 
 
 class RowKind(NamedTuple):
-    """One kind of row: pmfs of the three tokens with mass."""
+    """One kind of batch row: its drafts, and the pmfs of the three tokens with mass."""
 
     name: str
     p: Any
@@ -40,7 +40,7 @@ class RowKind(NamedTuple):
 
 
 class Design(NamedTuple):
-    """Kinds of rows for a vocabulary: one row of ``batch`` each."""
+    """Kinds of batch rows for a vocabulary; ``batch`` has one row of each kind."""
 
     kinds: tuple[RowKind, ...]
     shares: tuple[float, ...]
@@ -50,12 +50,15 @@ class Design(NamedTuple):
 
     @property
     def gamma(self) -> int:
-        """Largest number of drafts of a row."""
+        """The largest number of drafts of a row."""
         return int(self.batch.drafts.shape[1])
 
 
 def design_of(kinds: Sequence[RowKind], shares: Sequence[float], vocabulary: int, draft_padding: int) -> Design:
-    """Return the design; the positions after a row's drafts hold pmfs that must not affect the result."""
+    """Return the design with these kinds of batch rows and their frequencies ``shares``.
+
+    Positions after a row's drafts hold pmfs that must not affect the result.
+    """
     ids, gamma = ids_of(vocabulary), max(len(kind.drafts) for kind in kinds)
     p, q = np.zeros((len(kinds), gamma + 1, vocabulary)), np.zeros((len(kinds), gamma, vocabulary))
     p[..., ids[0]], q[..., ids[0]], q[..., ids[-1]] = 1, 0.75, 0.25
@@ -72,7 +75,7 @@ def design_of(kinds: Sequence[RowKind], shares: Sequence[float], vocabulary: int
 
 
 def drafts_of(situation: Situation) -> tuple[list[RowKind], list[float]]:
-    """Return a kind of row for each possible draft of q, with its probability."""
+    """Return one kind of batch row for each draft that q can draw, and the probability of each."""
     result = list(drafted((situation.target, situation.draft), PROMPT, situation.length))
     kinds = [
         RowKind(f"drafts {draft}", np.array(p, dtype=float), np.array(q, dtype=float).reshape(len(draft), SIZE), draft)
@@ -82,18 +85,18 @@ def drafts_of(situation: Situation) -> tuple[list[RowKind], list[float]]:
 
 
 def sampled_situation(gamma: int, seed: int) -> Situation:
-    """Return models of sixteenths, exact in every float dtype, whose rows all have several tokens."""
+    """Return models with probabilities in sixteenths, exact in every float dtype; every pmf has several tokens."""
     target, draft = grid_tables(SIZE, 16, seed)
     return Situation(f"table {seed}, in 16ths, gamma={gamma}", target, draft, gamma, (0, 1))
 
 
 def accepted_with(chance: float, *, then: Any = TWO) -> tuple[Any, Any]:
-    """Return rows of p and q for which draft 0 is accepted with this probability, else replaced from ``then``."""
+    """Return pmfs p and q under which draft 0 is accepted with probability ``chance``, else replaced from ``then``."""
     return chance * ONE + (1 - chance) * then, ONE
 
 
 def bits(gamma: int) -> list[RowKind]:
-    """Return the kinds of rows that show one random number each: of every draft, the replacement, the bonus."""
+    """Return the kinds of rows that each show one random number as a bit: of a draft, the replacement or the bonus."""
     sure = accepted_with(1)
     result = []
     for i in range(gamma):
@@ -105,7 +108,10 @@ def bits(gamma: int) -> list[RowKind]:
 
 
 def coins_after_coins(gamma: int) -> list[RowKind]:
-    """Return rows whose last draft has a fair coin, after drafts that are accepted with certainty or by a coin."""
+    """Return kinds of rows whose last draft is accepted with probability 1/2.
+
+    The drafts before it are accepted with probability 1, 3/4 or 1/2, one kind of row for each.
+    """
     return [
         _kind(
             f"after coins of {chance:g}",
@@ -119,7 +125,7 @@ def coins_after_coins(gamma: int) -> list[RowKind]:
 
 
 def replacements_after_coins() -> list[RowKind]:
-    """Return rows whose only draft is rejected with certainty or by a coin, and replaced by one of two tokens."""
+    """Return kinds of rows with one draft, rejected with certainty or by chance, and replaced by one of two tokens."""
     return [
         _kind(f"after a coin of {chance:g}", [accepted_with(chance, then=EITHER)], ONE, ("token", 0))
         for chance in (0, 1 / 4, 1 / 2, 7 / 8)
@@ -127,7 +133,10 @@ def replacements_after_coins() -> list[RowKind]:
 
 
 def replacements_after_drafts(gamma: int, place: int) -> list[RowKind]:
-    """Return rows whose draft at ``place`` is rejected with certainty, after drafts that are accepted by coins."""
+    """Return kinds of rows whose draft at ``place`` is rejected with certainty and replaced by one of two tokens.
+
+    The drafts before it are accepted with probability 1, 3/4 or 1/2, one kind of row for each.
+    """
     then = [accepted_with(0, then=EITHER), *[accepted_with(1)] * (gamma - place - 1)]
     return [
         _kind(f"after coins of {chance:g}", [*[accepted_with(chance)] * place, *then], ONE, ("token", place))
@@ -136,7 +145,10 @@ def replacements_after_drafts(gamma: int, place: int) -> list[RowKind]:
 
 
 def bonuses_after_coins(gamma: int) -> list[RowKind]:
-    """Return rows whose drafts are accepted with certainty or by coins, followed by one of two tokens."""
+    """Return kinds of rows with a bonus of two equally likely tokens.
+
+    The drafts before it are accepted with certainty or by chance, one kind of row for each probability.
+    """
     return [
         _kind(f"after coins of {chance:g}", [accepted_with(chance)] * gamma, EITHER, ("token", gamma))
         for chance in (1, 3 / 4, 1 / 2)

@@ -33,7 +33,7 @@ LAUNCHED = 4099
 
 
 class DraftCase(NamedTuple):
-    """One draft in a situation."""
+    """One list of drafts in a situation, with its pmfs."""
 
     situation: Situation
     draft: Tokens
@@ -45,7 +45,10 @@ class DraftCase(NamedTuple):
 
 
 class KernelRounds(NamedTuple):
-    """Cases as rows of a batch, with their cells: coins of gamma drafts, the last draw, a third noise of a race."""
+    """Cases as rows of a batch, and the grid cells of their uniforms.
+
+    The uniforms are those of gamma drafts, of the last draw, and of the third noise of a race.
+    """
 
     kernel: Kernel
     gamma: int
@@ -57,17 +60,17 @@ class KernelRounds(NamedTuple):
 
     @property
     def vocabulary(self) -> int:
-        """Number of tokens, with and without mass."""
+        """The number of tokens, with and without mass."""
         return int(self.batch.p.shape[-1])
 
     @property
     def most(self) -> int:
-        """Largest number of rows in one launch."""
+        """The largest number of rows in one launch."""
         return max(1, min(LAUNCHED, ENTRIES // ((2 * self.gamma + 1) * self.vocabulary)))
 
 
 def rounds_of(kernel: Kernel, gamma: int, vocabulary: int, budget: int, *, within: bool = False) -> KernelRounds:
-    """Return as many tables as fit into ``budget`` rows of one evaluation; for ``within`` see ``ids_of``.
+    """Return the rows of as many models as fit into ``budget`` rows of one evaluation; for ``within`` see ``ids_of``.
 
     Raises ``ValueError`` if not even one fits.
     """
@@ -76,7 +79,7 @@ def rounds_of(kernel: Kernel, gamma: int, vocabulary: int, budget: int, *, withi
 
 
 def deep_rounds_of(kernel: Kernel, budget: int) -> KernelRounds:
-    """Return as many of ``deep_situations`` as fit into ``budget`` rows of one evaluation."""
+    """Return the rows of as many ``deep_situations`` as fit into ``budget`` rows of one evaluation."""
     tables = ((situation,) for situation in deep_situations(kernel))
     return _of_tables(kernel, KERNEL_GAMMA, SIZE, budget, tables)
 
@@ -115,7 +118,7 @@ def _of_tables(
 
 
 def ids_of(vocabulary: int, *, within: bool = False) -> tuple[int, ...]:
-    """Return the tokens with mass: both sides of the second largest power of two, and the last token.
+    """Return the three tokens with mass: both sides of the second largest power of two, and the last token.
 
     With ``within``: the first two tokens of the block that begins there, and the last of the vocabulary.
     """
@@ -163,14 +166,17 @@ def launched(rounds: KernelRounds, cases: Any, uniforms: Any, seed: int = 0) -> 
 
 
 def decided(rounds: KernelRounds, cases: Any, uniforms: Any) -> Any:
-    """Return the kernel's tokens in one launch of these rows, in this order; tokens as in ``launched``."""
+    """Return the kernel's tokens in one launch of the rows ``cases``, in this order.
+
+    Tokens are numbered as in ``launched``.
+    """
     batch = KernelBatch(*(values[cases] for values in rounds.batch))
     answer = called(rounds.kernel, given_batch(rounds.kernel, batch), random_of(rounds, cases, uniforms))
     return in_small(rounds, host_array(answer))
 
 
 def in_small(rounds: KernelRounds, answer: Any) -> Any:
-    """Return tokens with mass as 0, 1 and 2, others as their id plus 3; negative ones unchanged."""
+    """Return tokens with mass as 0, 1 and 2, others as their id plus 3; negative tokens stay unchanged."""
     small = np.where(answer >= 0, answer.astype(np.int64) + SIZE, answer)
     for token, identity in enumerate(rounds.ids):
         small[answer == identity] = token
@@ -178,14 +184,14 @@ def in_small(rounds: KernelRounds, answer: Any) -> Any:
 
 
 def in_ids(rounds: KernelRounds, tokens: Sequence[int]) -> Tokens:
-    """Return tokens of ``launched`` as ids of the kernel's vocabulary."""
+    """Convert tokens of ``launched`` to ids of the kernel's vocabulary."""
     return tuple(
         rounds.ids[token] if 0 <= token < SIZE else token - SIZE if token >= SIZE else token for token in tokens
     )
 
 
 def random_of(rounds: KernelRounds, cases: Any, uniforms: Any) -> tuple[Any, Any]:
-    """Return the coins and the random arguments of the last draw, in the kernel's library."""
+    """Return the uniforms of the drafts and the random arguments of the last draw, in the kernel's library."""
     kernel, gamma = rounds.kernel, rounds.gamma
     last = uniforms[:, gamma]
     if kernel.race:
@@ -195,12 +201,15 @@ def random_of(rounds: KernelRounds, cases: Any, uniforms: Any) -> tuple[Any, Any
 
 
 def given_random(kernel: Kernel, coins: Any, last: Any) -> tuple[Any, Any]:
-    """Return random numbers in the kernel's library."""
+    """Return the random numbers ``coins`` and ``last`` in the kernel's library."""
     return as_given(kernel, coins, kernel.of_uniforms), as_given(kernel, last, kernel.of_uniforms)
 
 
 def noise_of(rounds: KernelRounds, cases: Any, share: Any, rest: Any) -> Any:
-    """Return exponentials ``[rows, V]``: of the pair ``share`` and its complement, of the third by ``rest``."""
+    """Return exponential noise ``[rows, V]`` of a race.
+
+    ``share`` and its complement are the noise of the two tokens of the pair; ``rest`` sets that of the third token.
+    """
     rng, rows = np.random.default_rng(rounds.vocabulary), np.arange(len(cases))
     noise = np.broadcast_to(rng.exponential(size=rounds.vocabulary), (len(cases), rounds.vocabulary)).copy()
     pairs = np.array([case.situation.pair for case in rounds.cases])[cases]
@@ -211,7 +220,10 @@ def noise_of(rounds: KernelRounds, cases: Any, share: Any, rest: Any) -> Any:
 
 
 def by_rule(rounds: KernelRounds, case: DraftCase, uniforms: Sequence[float]) -> Tokens:
-    """Return the tokens that the rule emits at these uniforms, the last one by inverse CDF or by its race."""
+    """Return the tokens that the reference rule emits at these uniforms.
+
+    The last token is drawn by inverse CDF, or by the kernel's race if it has one.
+    """
     last = float(uniforms[rounds.gamma])
     answers: dict[tuple[Site, int], float] = {(("bonus",), 0): last}
     for i in range(len(case.draft)):
@@ -221,5 +233,5 @@ def by_rule(rounds: KernelRounds, case: DraftCase, uniforms: Sequence[float]) ->
 
 
 def verified(kernel: Kernel, draft: Tokens, p: Sequence[Any], q: Sequence[Any], draws: Draws) -> Verified:
-    """Return the result of the rule for a draft: ``p[i]`` and ``q[i]`` are the pmfs of its token i."""
+    """Apply the reference rule to ``draft``: ``p[i]`` and ``q[i]`` are the pmfs of its token i."""
     return RULES[kernel.convention.rule](draws, lambda tokens: p[len(tokens)], (), chain(draft, tuple(q)))

@@ -30,7 +30,7 @@ MOST_SEED = 2**30
 
 
 class Calls(NamedTuple):
-    """The arguments shared by all calls of a kernel."""
+    """The arguments that all calls of a kernel share."""
 
     rows: int = 2**18
     """Rows of one call, at most."""
@@ -42,7 +42,7 @@ AT_ONCE = Calls()
 
 
 class KernelAnswer(NamedTuple):
-    """The result of one call, in arrays of the kernel's library."""
+    """The answer to one call, in arrays of the kernel's library."""
 
     kinds: Any
     """``[rows]``: the kind of each row."""
@@ -51,7 +51,7 @@ class KernelAnswer(NamedTuple):
 
 
 def answers(kernel: Kernel, design: Design, samples: int, seed: int, calls: Calls = AT_ONCE) -> Iterator[KernelAnswer]:
-    """Yield the answers of as many calls as ``samples`` rows take, or of one call for each key.
+    """Yield the answers of as many calls as ``samples`` rows require, or of one call for each key.
 
     Calls differ in the offset alone, unless keys are given.
     """
@@ -74,20 +74,20 @@ def answers(kernel: Kernel, design: Design, samples: int, seed: int, calls: Call
 
 
 def _random(kernel: Kernel, seed: int, more: int, number: int) -> tuple[int, ...]:
-    """Return the seed and the offset of a call, if they are arguments."""
+    """Return the seed and offset of call ``number``, as far as they are arguments of the kernel."""
     if kernel.convention.uniforms == "own":
         return ()
     return seed % MOST_SEED + more, number * kernel.convention.offset_step
 
 
 def _spread(kernel: Kernel, counts: Any, order: Any, turn: int) -> Any:
-    """Return ``counts[k]`` rows of every kind k, in this order, rotated by another amount in each call."""
+    """Return the kind of each row of a call: ``counts[k]`` rows of kind k, in ``order`` rotated by ``turn``."""
     xp = kernel.xp
     return xp.searchsorted(as_given(kernel, counts.cumsum()), xp.roll(order, turn), side="right")
 
 
 def _lengths(design: Design, kinds: Any) -> Any:
-    """Return the number of drafts of every row, in NumPy; on the host only if rows differ."""
+    """Return the number of drafts of each row as a NumPy array; computed on the host only if rows differ."""
     lengths = design.batch.lengths
     if (lengths == lengths[0]).all():
         return np.full(kinds.shape[0], lengths[0])
@@ -95,7 +95,7 @@ def _lengths(design: Design, kinds: Any) -> Any:
 
 
 def in_small(kernel: Kernel, design: Design, tokens: Any) -> Any:
-    """Return tokens of the kernel's vocabulary in the numbering of ``KernelAnswer``."""
+    """Convert tokens of the kernel's vocabulary to the numbering of ``KernelAnswer``."""
     xp = kernel.xp
     small = xp.where(tokens == -1, -1, ELSEWHERE)
     for token, identity in enumerate(design.ids):
@@ -104,7 +104,10 @@ def in_small(kernel: Kernel, design: Design, tokens: Any) -> Any:
 
 
 def counted(kernel: Kernel, design: Design, samples: int, seed: int, calls: Calls = AT_ONCE) -> Any:
-    """Return the counts of answers by kind of row, NumPy ``[kinds, BASE ** (gamma + 1)]``: see ``text_of``."""
+    """Return how often each answer occurs for each kind of row, as NumPy ``[kinds, BASE ** (gamma + 1)]``.
+
+    ``text_of`` converts a column number to the tokens of the answer.
+    """
     texts = BASE ** (design.gamma + 1)
     total = np.zeros(len(design.kinds) * texts, dtype=np.int64)
     for kinds, tokens in answers(kernel, design, samples, seed, calls):
@@ -116,14 +119,14 @@ def counted(kernel: Kernel, design: Design, samples: int, seed: int, calls: Call
 
 
 def binned(kernel: Kernel, keys: Any, length: int) -> Any:
-    """Return the counts of ``0 .. length - 1`` among the keys, on their device."""
+    """Count how often each of ``0 .. length - 1`` occurs among the keys, on their device."""
     if kernel.convention.library == "jax":
         return kernel.xp.bincount(keys, length=length)
     return kernel.xp.bincount(keys, minlength=length)
 
 
 def text_of(key: int, gamma: int) -> tuple[int, ...]:
-    """Return the tokens of a key, without padding; 3 stands for tokens without mass."""
+    """Return the tokens that the number ``key`` encodes, without padding; 3 stands for tokens without mass."""
     tokens = [key // BASE**i % BASE - 1 for i in range(gamma, -1, -1)]
     while tokens and tokens[-1] == -1:
         tokens.pop()
@@ -131,7 +134,7 @@ def text_of(key: int, gamma: int) -> tuple[int, ...]:
 
 
 def bits_of(kernel: Kernel, design: Design, answer: KernelAnswer) -> Any:
-    """Return the bit of every row, 0 or 1, or 2 where the design ignores it."""
+    """Return the bit of each row of an answer: 0 or 1, or 2 where the design ignores it."""
     xp, (kinds, tokens) = kernel.xp, answer
     accepted = xp.sum(xp.astype(tokens >= 0, tokens.dtype), axis=1) - 1
     bits = 2 * xp.ones_like(kinds)

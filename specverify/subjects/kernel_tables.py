@@ -33,7 +33,7 @@ KERNEL_GAMMA = 4
 
 
 class Situation(NamedTuple):
-    """Models, and the number of drafts after the prompt."""
+    """A target, a draft model, and the number of drafts of the round after the prompt."""
 
     name: str
     target: LanguageModel
@@ -55,9 +55,9 @@ def situations_of(kernel: Kernel, gamma: int, table: int) -> tuple[Situation, ..
 
 
 def deep_situations(kernel: Kernel) -> tuple[Situation, ...]:
-    """Return situations of ``KERNEL_GAMMA`` drafts whose rows are certain except after two numbers of drafts.
+    """Return situations of ``KERNEL_GAMMA`` drafts whose pmfs are one-hot except after two numbers of drafts.
 
-    After the first of these numbers, p and q are a little apart.
+    After the first of these numbers, p and q are nearly equal.
     """
     exponent = 7 if kernel.short else 11
     result = [certain_but((0, 2), exponent, apart_tables(exponent), PAIRS[1])]
@@ -71,7 +71,7 @@ def deep_situations(kernel: Kernel) -> tuple[Situation, ...]:
 def certain_but(
     places: Collection[int], seed: int, models: tuple[LanguageModel, LanguageModel], pair: tuple[int, int] = PAIRS[0]
 ) -> Situation:
-    """Return models of ``KERNEL_GAMMA`` drafts: the given rows after these numbers of drafts, else one token."""
+    """Return models of ``KERNEL_GAMMA`` drafts that are one-hot except after the numbers of drafts in ``places``."""
 
     def row(model: LanguageModel, tokens: Tokens) -> Pmf:
         if len(tokens) - len(PROMPT) in places:
@@ -86,7 +86,7 @@ def certain_but(
 
 
 def race_tables(denominator: int, seed: int, length: int, pair: tuple[int, int]) -> tuple[LanguageModel, LanguageModel]:
-    """Return (target, draft) whose replacements are in ``pair``, as is the token after ``length`` drafts."""
+    """Return (target, draft) with all replacement tokens in ``pair``, as is the token after ``length`` drafts."""
     (odd,) = {*range(SIZE)} - {*pair}
 
     @cache
@@ -105,8 +105,8 @@ def race_tables(denominator: int, seed: int, length: int, pair: tuple[int, int])
 def apart_tables(exponent: int) -> tuple[LanguageModel, LanguageModel]:
     """Return (target, draft) that differ by 2^-exponent at two tokens, differently after the prompt and elsewhere.
 
-    One row has an unlikely token with more of p, the other an unlikely token with less of p: a threshold treats the
-    difference as zero, or the token as impossible. 8-bit floats hold the rows for 2^-7.
+    In one pmf an unlikely token has more mass under p, in the other less: a threshold treats the difference as zero, or
+    the token as impossible. 8-bit floats hold the pmfs for 2^-7.
     """
     little, half = Fraction(1, 2**exponent), Fraction(1, 2)
     rows = np.array(

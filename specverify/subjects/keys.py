@@ -21,7 +21,7 @@ NAMES = ("key", "rng", "rng_key", "prng_key")
 
 
 def keyed(verify: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a verifier that is called without a key, if it takes one; else itself."""
+    """Return a call of ``verify`` that passes a fresh key to its key argument; ``verify`` itself if it takes none."""
     if "jax" not in sys.modules or not (names_library(verify, "jax") or imported_beside(verify, "jax")):
         return verify
     try:

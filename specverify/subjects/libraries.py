@@ -11,7 +11,7 @@ from typing import Any
 
 
 def names_library(function: Callable[..., Any], library: str) -> bool:
-    """Return whether the code of a function itself mentions a library, or something that comes from there."""
+    """Return whether a function's own code mentions ``library``, or a global that is defined there."""
     if _comes_from(function, library, by_type=True):
         return True
     function = _innermost(function)
@@ -27,7 +27,7 @@ def imported_beside(function: Callable[..., Any], library: str) -> bool:
 
 
 def named_functions(function: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
-    """Yield the functions of its module that the code of a function mentions."""
+    """Yield the functions of a function's own module that its code mentions."""
     function = _innermost(function)
     scope = getattr(function, "__globals__", {})
     yield from filter(inspect.isfunction, map(scope.get, _names(getattr(function, "__code__", None))))
@@ -50,7 +50,7 @@ def _names(code: CodeType | None) -> Iterator[str]:
 
 
 def _comes_from(value: Any, library: str, *, by_type: bool = False) -> bool:
-    """Return whether a value is a module of a library, or defined there; ``by_type`` asks it of its type."""
+    """Return whether ``value`` is a module of ``library`` or defined there; ``by_type`` tests its type instead."""
     of = type(value) if by_type else value
     name = value.__name__ if isinstance(value, ModuleType) else getattr(of, "__module__", None)
     return isinstance(name, str) and name.partition(".")[0] in {library, f"{library}lib"}

@@ -147,7 +147,7 @@ def logits_of(model: LanguageModel) -> LanguageModel:
 
 
 def untied_logits(pmfs: Any) -> Any:
-    """Return the same for pmfs ``[..., vocabulary]``."""
+    """Return finite logits of pmfs ``[..., vocabulary]``, with ties broken as in ``logits_of``."""
     wide, possible = pmfs.astype(np.float64), pmfs > 0
     apart = UNTIED * np.sqrt(1.0 + np.arange(pmfs.shape[-1]))
     logits = np.where(possible, np.log(np.where(possible, wide, 1.0)) + apart, FORBIDDEN)
@@ -155,9 +155,9 @@ def untied_logits(pmfs: Any) -> Any:
 
 
 def with_true_zeros(task: Task) -> Task:
-    """Return a ``processed`` task whose target gives -inf to a token that its table forbids; another task as it is.
+    """Return a ``processed`` task whose target gives -inf to a token that its table forbids; another task unchanged.
 
-    A logit of -2000 is a probability that only underflows: a verifier that compares logarithms tells it from 0.
+    A logit of -2000 is a probability that only underflows: a verifier that compares logarithms distinguishes it from 0.
     """
     target = task.target
     if not isinstance(target, Processed):
@@ -193,9 +193,10 @@ def build(
 
 
 def logits_rows(task: Task, prefix: Tokens, draft: Draft) -> tuple[Any, Any]:
-    """Return the logits after the prefix: ``[drafts + 1, vocabulary]`` of the target, one row fewer of the draft.
+    """Return the logits after the prefix and each draft.
 
-    ``task`` is a ``processed`` one.
+    They are ``[drafts + 1, vocabulary]`` of the target and ``[drafts, vocabulary]`` of the draft model. ``task`` is a
+    ``processed`` one.
     """
     prefixes = [prefix + draft.tokens[:i] for i in range(len(draft.tokens) + 1)]
     target, drafter = (np.stack([bare(model)(at) for at in prefixes]) for model in (task.target, task.draft))
@@ -203,7 +204,7 @@ def logits_rows(task: Task, prefix: Tokens, draft: Draft) -> tuple[Any, Any]:
 
 
 def passed(verify: BareVerifier, setting: Setting, vocabulary: int) -> dict[str, float]:
-    """Return all sampling parameters of the verifier: those of the setting, the others at their neutral value."""
+    """Return all sampling parameters for a call: those of the setting, the others at their neutral value."""
     values = {"temperature": 1.0, "top_k": vocabulary, "top_p": 1.0, "min_p": 0.0, **dict(setting)}
     return {parameter: values[parameter] for parameter in parameters_of(verify)}
 

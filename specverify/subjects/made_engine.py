@@ -151,7 +151,7 @@ class WithParameters(NamedTuple):
     """The parameters that every row has; each row its own if None."""
 
     def __call__(self, scenario: EngineScenario) -> Any:
-        """Make the engine; unchanged if it has no parameters."""
+        """Make the engine for a scenario; unchanged if it has no parameters."""
         made = self.make(scenario)
         if not isinstance(made, Made) or len(made.parameters) == 0:
             return made
@@ -169,7 +169,7 @@ class WithParameters(NamedTuple):
 
 
 def placed(make: Any, place: int) -> Any:
-    """Return ``make`` for an engine all of whose rows have the parameters of the row at ``place``."""
+    """Return ``make`` for an engine in which all batch rows have the parameters of the row at ``place``."""
     if isinstance(make, WithParameters):
         return make._replace(place=place)
     inner = getattr(make, "make", None)
@@ -177,7 +177,7 @@ def placed(make: Any, place: int) -> Any:
 
 
 class WithGamma(NamedTuple):
-    """A factory of an engine with this many drafts per round."""
+    """A factory of an engine with a fixed number of drafts per round."""
 
     make: Make
     gamma: int
@@ -188,7 +188,7 @@ class WithGamma(NamedTuple):
 
 
 def with_gamma(make: Make | WithVocabulary, gamma: int) -> Any:
-    """Return ``make`` for engines with this many drafts per round; ``make`` itself for 0."""
+    """Return ``make`` for engines with ``gamma`` drafts per round; ``make`` itself if ``gamma`` is 0."""
     if not gamma:
         return make
     if isinstance(make, WithVocabulary):
@@ -279,12 +279,12 @@ def _serving(make: Make, requests: Requests, like: Made) -> EngineProgram:
 
 
 def _place(requests: Requests, index: int) -> int:
-    """Return the position of a request in its batch."""
+    """Return the position of request ``index`` in its batch."""
     return index % (requests.rows or len(requests.each)) if requests.at_once else 0
 
 
 def _drafted(make: Make, scenario: Scenario, tokens: Tokens) -> Pmf:
-    """Return the pmf of a draft after ``tokens``, from the observer of that scenario."""
+    """Return the pmf of the draft after ``tokens``, from the observer of that scenario."""
     observer = _made_once(make, scenario).observer
     if observer is None or observer.draft is None:
         raise UnusableSubject(f"for {scenario.name} it was made without the pmf of its drafts, and with one before")
@@ -297,7 +297,7 @@ def _made_once(make: Make, scenario: Scenario) -> Made:
 
 
 def models_in(scenario: Scenario) -> EngineScenario:
-    """Return the argument of ``make`` in a scenario. Raises ``UnusableSubject`` without a draft model."""
+    """Return the argument of ``make`` for a scenario. Raises ``UnusableSubject`` if the scenario has no draft model."""
     task = handed_task(scenario, rational=False)
     if task.draft is None:
         raise UnusableSubject(f"the scenario {scenario.name} has no draft model")
@@ -308,7 +308,7 @@ def models_in(scenario: Scenario) -> EngineScenario:
 
 
 def made_in(make: Make, scenario: Scenario, queries: Queries | None = None) -> Made:
-    """Return the engine in a scenario with unchanged calls. Raises ``UnusableSubject`` if it is none.
+    """Return the engine that ``make`` makes in a scenario. Raises ``UnusableSubject`` if the result is no engine.
 
     Queries of its models are appended to ``queries``.
     """
@@ -333,14 +333,17 @@ def made_in(make: Make, scenario: Scenario, queries: Queries | None = None) -> M
 
 
 def _made(make: Make, scenario: Scenario) -> Made:
-    """Return the engine in a scenario, its calls without arguments. Raises ``UnusableSubject`` if it is none."""
+    """Return the engine in a scenario with calls that need no arguments.
+
+    Raises ``UnusableSubject`` if the result of ``make`` is no engine.
+    """
     made = made_in(make, scenario)
     plain = _asked(make, made, "plain", scenario) if made.plain else None
     return made._replace(speculative=_asked(make, made, "speculative", scenario), plain=plain)
 
 
 def _asked(make: Make, made: Made, which: str, scenario: Scenario) -> Decode:
-    """Return the call for one prompt, which returns its row of new tokens."""
+    """Return the call of ``made`` for one prompt; it returns the row of new tokens."""
     form = form_in(make, which)
 
     def decode() -> Any:
@@ -395,7 +398,7 @@ def _opened(
 def _opened_serving(
     make: Make, requests: Requests, which: str, forced_uniform: Forced = None
 ) -> Iterator[Callable[[Draws], Any]]:
-    """Yield an engine that serves several requests."""
+    """Yield an engine that serves several requests, as a program of draws."""
     form = form_in(make, which)
 
     def anew() -> Decode:
@@ -441,14 +444,14 @@ def _traced_with(make: Make, scenario: Scenario, draws: Draws) -> Trace:
 
 
 class _Counted:
-    """Answers draws by another interpreter and counts them."""
+    """Interpreter that passes draws on to another one and counts them."""
 
     def __init__(self, inner: Draws) -> None:
         self._inner = inner
         self.number = 0
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the outcome that the other interpreter returns."""
+        """Return the outcome of the inner interpreter."""
         outcome = self._inner.categorical(pmf, site)
         self.number += 1
         return outcome
@@ -468,7 +471,7 @@ class _Queries(Queries):
         self.moments.append(self._counted.number)
 
     def begin(self) -> None:
-        """Forget what was asked before the run."""
+        """Clear the queries of earlier runs."""
         self.clear()
         self.moments.clear()
 
@@ -482,12 +485,12 @@ class _Likeliest:
 
 
 def likeliest_trace(make: Any, scenario: Scenario) -> Trace:
-    """Return the tokens of the run with the most likely outcomes in a scenario, and the queries of its models."""
+    """Return the trace of the run in which every draw has its most likely outcome: its tokens and model queries."""
     return _traced_with(make, widened(make, scenario), _Likeliest())
 
 
 def _traced_serving(make: Make, requests: Requests, choices: tuple[int, ...]) -> Trace:
-    """Return the same for an engine that serves several requests."""
+    """Return the trace of one run of an engine that serves several requests."""
     queries: Queries = []
     texts: list[Tokens] = []
     form = form_in(make, "speculative")
@@ -511,7 +514,7 @@ def _traced_serving(make: Make, requests: Requests, choices: tuple[int, ...]) ->
 
 
 def _first(end: Any) -> Tokens:
-    """Return the outcome of a run, or the first of several possible ones."""
+    """Return the outcome of a run; the first possible one if the outcome is ``Undecided``."""
     tokens: Tokens = end.outcomes[0][0] if isinstance(end, Undecided) else end
     return tokens
 
@@ -584,11 +587,11 @@ def allowed_after(allowed: Callable[[Tokens], Any], new: Tokens) -> Any:
 
 
 class NothingAllowed(Exception):  # noqa: N818 - it is no error of the engine's
-    """A constraint leaves a row without probability, so the engine has no expected law."""
+    """A constraint forbids every token with probability after some text, so the engine has no expected law."""
 
 
 def _has_law(make: Make, scenario: Scenario) -> bool:
-    """Return whether the constraint of an engine leaves probability in every row of a scenario."""
+    """Return whether every pmf of a scenario keeps probability under the engine's constraint."""
     made = made_in(make, scenario)
     if made.allowed is None:
         return True
@@ -624,7 +627,7 @@ def _rows(scenario: Scenario, new: Tokens) -> Mapping[Tokens, Mapping[str, Pmf]]
 
 
 def _rows_of_requests(requests: Requests, new: Tokens) -> Mapping[Tokens, Mapping[str, Pmf]]:
-    """Return the same for each request, ``new`` being all their texts laid end to end."""
+    """Return p and q for each request, as ``_rows`` does; ``new`` is the concatenation of all texts."""
     result = dict[Tokens, Mapping[str, Pmf]]()
     for each, text in zip(requests.each, each_text(requests, new), strict=True):
         result |= _rows(each, text)
@@ -632,13 +635,13 @@ def _rows_of_requests(requests: Requests, new: Tokens) -> Mapping[Tokens, Mappin
 
 
 def _logits(scenario: Scenario, new: Tokens) -> Any:
-    """Return the logits ``[vocabulary]`` of the target after the prompt and these new tokens."""
+    """Return the logits ``[vocabulary]`` of the target after the prompt and the tokens ``new``."""
     with np.errstate(divide="ignore"):
         return np.log(models_in(scenario).target(scenario.prompt + new))
 
 
 def _counted(make: Make, number: int, seed: int) -> Counter[Tokens]:
-    """Count the new tokens of this many calls in the widest scenario, with the engine's own random numbers."""
+    """Count the texts of ``number`` calls in the widest scenario, with the engine's own random numbers."""
     widest = widened(make, SCENARIOS[-1])
     decode = _made(make, widest).speculative
     with seeded(seed), sample_seeds(seed):
@@ -646,7 +649,7 @@ def _counted(make: Make, number: int, seed: int) -> Counter[Tokens]:
 
 
 def _warm(make: Make) -> None:
-    """Call the first and the last, unanswered: whatever they raise, the checks will name."""
+    """Call the engine once in the first and once in the last scenario; ignore errors, which the checks report."""
     for scenario in map(partial(widened, make), (SCENARIOS[0], SCENARIOS[-1])):
         with seeded(0), run_seeds(), suppress(Exception):
             made = _made(make, scenario)
@@ -660,7 +663,7 @@ _SEEDS = 4
 
 
 def alphabet_hint(make: Make | WithVocabulary) -> str:
-    """Return what to say of an engine that fails for want of tokens, or nothing.
+    """Return a hint for an engine that fails because the vocabulary is too small; "" if it does not.
 
     It emits a token outside the vocabulary, or raises ``IndexError`` or ``KeyError``, in the smallest scenarios, and
     does neither with a larger vocabulary.
@@ -678,7 +681,10 @@ def alphabet_hint(make: Make | WithVocabulary) -> str:
 
 
 def _outside(make: WithVocabulary) -> str:
-    """Say what an engine does outside the vocabulary of the smallest scenarios; nothing if it does not."""
+    """Describe an engine's failure in the smallest scenarios: a token outside the vocabulary, or a look-up error.
+
+    Returns "" if there is none.
+    """
     called: Any = make
     for scenario, seed in product(map(make.widen, SCENARIOS[:2]), range(_SEEDS)):
         with seeded(seed), run_seeds():

@@ -28,7 +28,7 @@ the target, such as one that drafts. It must not keep what it is given."""
 
 
 class Observer:
-    """Notes what an engine does in one call; ``check_engine(..., observe=observer)`` reads it."""
+    """Record of an engine's forward passes during one call, for ``check_engine(..., observe=observer)``."""
 
     def __init__(
         self,
@@ -59,14 +59,14 @@ class Observer:
 
     @property
     def tells(self) -> frozenset[str]:
-        """What of an engine it notes."""
+        """The names of the events that the observer records."""
         return frozenset({"forwards", "rows"} if self.processors else {"forwards"})
 
     def forward(self, held: int, fed: Any, entries: tuple[Any, ...] = ()) -> None:
-        """Note that the target is about to be fed ``fed``, token ids, while its cache holds ``held`` entries.
+        """Record that the target is about to process the token ids ``fed`` while its cache holds ``held`` entries.
 
-        What is fed behind the last committed token are drafts. ``entries`` are the keys and values that are held, one
-        array ``[..., held, width]`` a layer and kind, which are compared with those of plain decoding.
+        Tokens fed after the last committed one are drafts. ``entries`` are the keys and values in the cache, one array
+        ``[..., held, width]`` for each layer and kind; they are compared with those of plain decoding.
         """
         if not isinstance(held, (int, np.integer)) or isinstance(held, bool) or held < 0:
             raise UnusableSubject(f"the observer was told that {held!r} entries are held, expected a whole number")
@@ -76,18 +76,18 @@ class Observer:
         self.shown.append([])
 
     def processed(self, tokens: Any) -> None:
-        """Note that a logits processor of the pass noted last is shown ``tokens``: all before the row it changes."""
+        """Record the input of a logits processor in the last recorded pass: all tokens before the row it changes."""
         if not self.shown:
             raise UnusableSubject("the observer was told of a processed row before any forward pass")
         self.shown[-1].append(_whole(tokens, "what a processor is shown"))
 
     def begin(self) -> None:
-        """Forget the call before."""
+        """Clear the record of the previous call."""
         self.forwards.clear()
         self.shown.clear()
 
     def hooked(self) -> AbstractContextManager[None]:
-        """Have the calls of the target noted inside the block, if there is one."""
+        """Record the calls of the target inside the ``with`` block, if a target is set."""
         return nullcontext() if self.target is None else self._hooked()
 
     @contextmanager
@@ -110,12 +110,12 @@ class Observer:
 
 
 def _plain(entry: Any) -> Any:
-    """Return an array that NumPy takes; bfloat16 has no counterpart there."""
+    """Return an array that NumPy accepts; a tensor is converted to float64, because NumPy lacks bfloat16."""
     return entry.detach().double().cpu().numpy() if hasattr(entry, "detach") else entry
 
 
 def _whole(tokens: Any, what: str) -> Tokens:
-    """Return token ids as integers, forced if symbolic. Raises ``UnusableSubject`` for anything else."""
+    """Return token ids as integers; symbolic ones are forced. Raises ``UnusableSubject`` for anything else."""
     given = tokens.tolist() if hasattr(tokens, "tolist") else tokens
     try:
         result = tuple(known(token) for token in given)

@@ -1,7 +1,8 @@
 """Real runs of an engine with chosen seeds, whose texts are compared in pairs.
 
-A call that takes a seed gets it, by an argument with a default too; the generators of ``random``, NumPy and torch are
-in another state in each call then, so a text that depends on them differs. A call that takes none is seeded by them.
+A call that takes a seed gets it, also by an argument with a default. The generators of ``random``, NumPy and torch are
+then in another state in each call, so a text that depends on them differs. A call without a seed argument is seeded by
+these generators.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class Served(NamedTuple):
 
 
 class Pairing(NamedTuple):
-    """An engine in one scenario, called for real."""
+    """An engine in one scenario that is run with its own random numbers."""
 
     name: str
     prompt: Tokens
@@ -58,7 +59,7 @@ class Pairing(NamedTuple):
 
 
 def paired_calls(speculative: Callable[[], Any], plain: Callable[[], Any] | None) -> tuple[Pairing, ...]:
-    """Return two calls of one prompt as one pairing."""
+    """Return one pairing of a speculative and a plain call of the same prompt."""
     seeds = takes_seed(speculative)
     fast, slow = (None if call is None else partial(_of_call, call) for call in (speculative, plain))
     assert fast is not None
@@ -78,7 +79,7 @@ def _of_call(call: Callable[[], Any]) -> Served:
 
 
 def paired_made(make: Make) -> tuple[Pairing, ...]:
-    """Return a made engine in the scenarios whose rows are open or greedy."""
+    """Return one pairing of a made engine for each scenario."""
     return tuple(_pairing(make, scenario) for scenario in map(partial(widened, make), SCENARIOS))
 
 

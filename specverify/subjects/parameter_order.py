@@ -1,7 +1,7 @@
 """The order of a verifier's parameters, as far as their names determine it.
 
-The arguments p, q and drafts are positional. A verifier that takes q first would be examined with p and q exchanged,
-and right code would be refuted without a visible reason.
+The arguments p, q and drafts are positional. If a verifier took q first, p and q would be exchanged, and right code
+would be refuted without a visible reason.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _TOKENS, _ROWS = {"token", "tokens", "id", "ids"}, {"p", "q", "prob", "probs", "
 
 
 def check_order(verify: Callable[..., Any], name: str) -> None:
-    """Raise ``UnusableSubject`` where the first three parameters are p, q and the drafts in another order."""
+    """Raise ``UnusableSubject`` if the names of the first three parameters are p, q and the drafts in another order."""
     try:
         signature = inspect.signature(verify)
     except (TypeError, ValueError):
@@ -33,7 +33,7 @@ def check_order(verify: Callable[..., Any], name: str) -> None:
 
 
 def _role(parameter: str) -> str:
-    """Return which one of p, q and the drafts a parameter is called like, or nothing."""
+    """Return the role (p, q or drafts) that a parameter's name indicates; "" if none."""
     words = set(re.split(r"_+", parameter.lower()))
     if words & _TOKENS:
         return "draft_tokens"

@@ -10,7 +10,7 @@ from specverify.reference import LanguageModel, Tokens
 
 
 class Proposed(NamedTuple):
-    """What a drafter said of one draft; it can be looked up."""
+    """A drafter's answer to one request, in a hashable form."""
 
     tokens: Tokens
     rows: tuple[tuple[float, ...], ...] | None
@@ -25,7 +25,7 @@ class DraftRequest(NamedTuple):
 
 
 def numbers_of(row: Any) -> list[float]:
-    """Return a row of q as floats, whatever kind of array it is."""
+    """Return a pmf of q as a list of floats, from any kind of array."""
     values = row.detach().double().cpu().numpy() if hasattr(row, "detach") else np.asarray(row, dtype=np.float64)
     if values.ndim != 1:
         raise ValueError("a row has one dimension")
@@ -33,5 +33,5 @@ def numbers_of(row: Any) -> list[float]:
 
 
 def reports(model: LanguageModel, asked: DraftRequest, draft: Tokens) -> list[list[float]]:
-    """Return the rows that the draft model itself gives on the way through a draft."""
+    """Return the pmf of the draft model before each token of ``draft``."""
     return [numbers_of(model(asked.tokens + draft[:place])) for place in range(len(draft))]

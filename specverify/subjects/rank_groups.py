@@ -1,12 +1,12 @@
-"""An engine that runs on several ranks, each a process of its own that is made for the same scenario.
+"""An engine that runs on several ranks, each a process that makes its own engine for the same scenario.
 
     def make(scenario):
         token = scenario.group.broadcast(token)      the value of rank 0, on every rank
         rows = scenario.group.all_gather(row)        one value of each rank, in their order
 
-The calls of a simulated group are answered by the process that started the ranks: it sees a rank that ends while
-another waits, and ranks that wait in unlike calls, without a clock. Under ``torch.distributed`` the group is one of
-gloo, and an engine may use ``torch.distributed`` itself.
+The process that started the ranks answers the calls of a simulated group. It detects, without a clock, a rank that ends
+while another waits, and ranks that wait in different calls. Under ``torch.distributed`` the group is one of gloo, and
+an engine may use ``torch.distributed`` itself.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ Job = Callable[[int, "Group"], Any]
 
 
 class Group(Protocol):
-    """The ranks of an engine, as one of them sees them."""
+    """The group of an engine's ranks, from the side of one rank."""
 
     @property
     def rank(self) -> int:
-        """The number of this rank, from 0 on."""
+        """The number of this rank, starting at 0."""
         ...
 
     @property
@@ -44,15 +44,15 @@ class Group(Protocol):
         ...
 
     def broadcast(self, value: Any, source: int = 0) -> Any:
-        """Return the value of the rank ``source``, on every rank."""
+        """Send ``value`` from rank ``source`` to all ranks and return it; every rank of the group must call this."""
         ...
 
     def all_gather(self, value: Any) -> list[Any]:
-        """Return the values of all ranks, in their order."""
+        """Return the values of all ranks, in the order of their ranks."""
         ...
 
     def barrier(self) -> None:
-        """Wait for all ranks."""
+        """Wait until all ranks have called this."""
         ...
 
 
@@ -63,15 +63,15 @@ class Alone(NamedTuple):
     size: int = 1
 
     def broadcast(self, value: Any, source: int = 0) -> Any:  # noqa: ARG002 - there is one rank
-        """Return the value."""
+        """Return ``value``."""
         return value
 
     def all_gather(self, value: Any) -> list[Any]:
-        """Return the one value."""
+        """Return a list with ``value`` alone."""
         return [value]
 
     def barrier(self) -> None:
-        """Return at once."""
+        """Do nothing: there is no other rank."""
 
 
 ALONE: Final = Alone()
@@ -122,13 +122,13 @@ class _OfGloo(NamedTuple):
 
 
 class Unlike(NamedTuple):
-    """Ranks whose calls do not fit together."""
+    """The result of a job whose ranks waited in different calls, or one of which ended while another waited."""
 
     said: str
 
 
 class Silent(NamedTuple):
-    """A rank that did not answer in time."""
+    """The result of a job in which a rank did not answer in time."""
 
     said: str
 
@@ -164,7 +164,7 @@ def ranks_of(size: int, job: Callable[[Any], Job], *, gloo: bool) -> Iterator[Ca
 
 
 def _serve(line: Connection, rank: int, size: int, job: Callable[[Any], Job], meeting: Path | None) -> None:
-    """Run jobs until the line closes; every one is answered by its result or its error."""
+    """Run the jobs received on ``line`` until it closes; answer each with its result or its error."""
     torch = sys.modules.get("torch")
     if torch is not None:
         torch.set_num_threads(1)  # the threads of the process that forked are not here

@@ -1,4 +1,4 @@
-"""One call of a verifier at the caller's own size: rows of p and q and drafts, recorded from a real model or made.
+"""One call of a verifier at the caller's own size: p, q and drafts, recorded from a real model or generated.
 
     Call(p, q, draft_tokens)
     LogitsCall(target_logits, draft_logits, draft_tokens, temperature=0.8, top_p=0.95)
@@ -27,7 +27,7 @@ TOLERANCES = {"float64": 1e-6, "float32": 1e-3, "float16": 2e-2, "bfloat16": 2e-
 
 
 class Call(NamedTuple):
-    """One round of one row."""
+    """One verification of one row: p, q and drafts."""
 
     p: Any
     """Probabilities ``[gamma + 1, vocabulary]``."""
@@ -39,7 +39,7 @@ class Call(NamedTuple):
 
 
 class LogitsCall(NamedTuple):
-    """One round of one row of logits, and the sampling parameters that the verifier is called with."""
+    """One verification of one row of logits, and the sampling parameters passed to the verifier."""
 
     target_logits: Any
     """``[gamma + 1, vocabulary]``; minus infinity forbids a token."""
@@ -55,7 +55,7 @@ class LogitsCall(NamedTuple):
 
 
 class BatchedCall(NamedTuple):
-    """One round of several rows."""
+    """One verification of several rows."""
 
     p: Any
     """Probabilities ``[rows, gamma + 1, vocabulary]``."""
@@ -72,7 +72,7 @@ AnyCall: TypeAlias = Call | LogitsCall | BatchedCall
 
 
 def rows_of(call: Call | LogitsCall) -> Rows:
-    """Return what a call of one row is about, in float64. Raises ``ValueError`` in one sentence if it is no call."""
+    """Return the p, q and drafts of a call of one row, in float64. Raises ``ValueError`` for an invalid call."""
     if isinstance(call, LogitsCall):
         p_name, q_name, p, q = "target_logits", "draft_logits", call.target_logits, call.draft_logits
     else:
@@ -96,7 +96,10 @@ def rows_of(call: Call | LogitsCall) -> Rows:
 
 
 def _of_shape(array: Any, name: str, dimensions: int) -> Any:
-    """Return an array of floats in float64."""
+    """Return ``array`` in float64.
+
+    Raises ``ValueError``, naming it ``name``, unless it has this number of dimensions.
+    """
     wanted = {2: "[rows, vocabulary]", 3: "[batch, rows, vocabulary]"}[dimensions]
     if not hasattr(array, "shape") or not hasattr(array, "dtype"):
         raise ValueError(f"{name} is a {type(array).__name__}, expected an array of NumPy or torch {wanted}")
@@ -111,7 +114,7 @@ def _of_shape(array: Any, name: str, dimensions: int) -> Any:
 
 
 def dtype_of(array: Any) -> str:
-    """Return the dtype of an array of NumPy or torch, by its name."""
+    """Return the name of the dtype of a NumPy array or torch tensor."""
     return str(array.dtype).removeprefix("torch.")
 
 
@@ -158,7 +161,10 @@ def _check_drafts(drafts: Tokens, q: tuple[PmfRow, ...], q_name: str) -> None:
 
 
 def batch_rows(call: BatchedCall) -> list[Call]:
-    """Return the rows of a batch, each with the drafts it has. Raises ``ValueError`` in one sentence if it is none."""
+    """Return each row of a batch as a call with its own number of drafts.
+
+    Raises ``ValueError`` for an invalid batch.
+    """
     p, q = _of_shape(call.p, "p", 3), _of_shape(call.q, "q", 3)
     drafts = call.draft_tokens
     if len(getattr(drafts, "shape", ())) != 2 or len({len(p), len(q), len(drafts)}) > 1:

@@ -1,7 +1,7 @@
-"""What a verifier emits for arguments that it was given before: its law is worked out once, and drawn from after that.
+"""Memoise a verifier's calls: compute the law of the answer to each call's arguments once, then sample from it.
 
-Scenarios, numbers of drafts and checks put the same rows and drafts to it again and again. A call is a function of its
-arguments and its draws (``program_is_its_draws`` looks whether it is), so one enumeration of it does for all of them.
+Scenarios, numbers of drafts and checks repeat the same pmfs and drafts many times. A call is a function of its
+arguments and its draws (``program_is_its_draws`` tests this), so one enumeration suffices for all repetitions.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _DTYPES = {rounding.FLOAT32: "float32", rounding.FLOAT16: "float16", rounding.BF
 
 
 class _Emitted(NamedTuple):
-    """One thing that a call may emit."""
+    """One possible answer of a call, with its probability and its rounding record."""
 
     answer: Any
     mass: float
@@ -37,7 +37,7 @@ class _Emitted(NamedTuple):
 
 
 class _EmissionLaw(NamedTuple):
-    """What a call may emit; nothing for one of too many paths."""
+    """The law of a call's answer; empty if the call has more than ``MOST_PATHS`` paths."""
 
     emitted: tuple[_Emitted, ...]
     masses: np.ndarray[Any, np.dtype[np.float64]]
@@ -45,14 +45,14 @@ class _EmissionLaw(NamedTuple):
 
 
 class _LawMemory:
-    """The laws of the calls of one verifier, the last one that was asked for."""
+    """The memoised laws of one verifier's calls; those of the verifier that was used last."""
 
     def __init__(self) -> None:
         self.verify: Any = None
         self.laws: dict[Any, _EmissionLaw] = {}
 
     def of(self, verify: Any) -> dict[Any, _EmissionLaw]:
-        """Return the laws of a verifier, those of another one forgotten."""
+        """Return the laws of ``verify``; discard those of another verifier."""
         if self.verify is not verify:
             self.verify, self.laws = verify, {}
         return self.laws
@@ -62,16 +62,16 @@ _MEMORY = _LawMemory()
 
 
 def remembered(draws: Draws) -> AbstractContextManager[None]:
-    """Answer the random calls of a verifier, and remember what comes of them: see ``answer_of``."""
+    """Answer the random calls of a verifier, with memoised laws: see ``answer_of``."""
     return answered_everywhere(draws)
 
 
 def answer_of(
     draws: Draws, answered: Context, verify: Any, given: Mapping[str, Any], call: Callable[[], Any], more: Any = ()
 ) -> Any:
-    """Return what ``call()`` returns inside ``answered(draws)``; if that is ``remembered``, it is drawn from its law.
+    """Return the result of ``call()`` inside ``answered(draws)``; with ``remembered``, sample it from its memoised law.
 
-    ``given`` are the arguments of ``verify`` by name, NumPy arrays, and ``more`` what else the call depends on.
+    ``given`` holds the NumPy arguments of ``verify`` by name; ``more`` is anything else that the call depends on.
     """
     if answered is remembered:
         return answers_of_law(verify, given, call, more)(draws)
@@ -82,7 +82,7 @@ def answer_of(
 def answers_of_law(
     verify: Any, given: Mapping[str, Any], call: Callable[[], Any], more: Any = ()
 ) -> Callable[[Draws], Any]:
-    """Return what draws the answer of a call from its law, which is worked out now unless it was before."""
+    """Return a function that draws the answer of a call from its law, which is computed now unless it is memoised."""
 
     def made(draws: Draws) -> Any:
         with remembered(draws):
@@ -97,14 +97,14 @@ def answers_of_law(
 
 
 def _drawn(law: _EmissionLaw, draws: Draws) -> Any:
-    """Return one thing that a call may emit, and note what the call computes with."""
+    """Draw one possible answer from ``law`` and record the rounding of the call."""
     result = law.emitted[draws.categorical(law.masses, ("verified", len(law.masses)))]
     _note(result.rounding)
     return result.answer
 
 
 def _worked_out(call: Callable[[Draws], Any]) -> _EmissionLaw:
-    """Return the law of a call."""
+    """Return the law of the answer of ``call``, by enumerating its paths."""
     with ends_left_open(), arrays_answer():  # once for all runs
         followed = list(islice(paths(call), MOST_PATHS + 1))
     if len(followed) > MOST_PATHS:
@@ -120,7 +120,7 @@ def _worked_out(call: Callable[[Draws], Any]) -> _EmissionLaw:
 
 
 def _note(seen: Rounding) -> None:
-    """Note what the call computes with, as if it were made; one draw stands for it already."""
+    """Record the rounding ``seen`` of a call as if it were made; its one draw is already recorded."""
     rounding.saw(_DTYPES.get(seen.epsilon, "float64"))
     for _ in range(seen.decisions - 1):
         rounding.drew(seen.support)

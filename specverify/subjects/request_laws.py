@@ -19,7 +19,10 @@ CLEAR: Final = 1e-4
 def law_of_texts(
     pmf: Callable[[Tokens], Any], prompt: Tokens, horizon: int, ends: Tokens, cut: Callable[[Tokens], Tokens]
 ) -> dict[Tokens, float]:
-    """Return the law of the new tokens, an end included, each text ``cut``; ``pmf`` takes the new tokens."""
+    """Return the law of the new tokens after ``prompt``, each text, its end token included, passed through ``cut``.
+
+    ``pmf`` takes the new tokens alone.
+    """
     task = Task(target=lambda tokens: pmf(tokens[len(prompt) :]), horizon=horizon, eos=ends)
     exact = target_law(task, prompt)
     total, result = sum(exact.values()), defaultdict[Tokens, float](float)
@@ -29,7 +32,7 @@ def law_of_texts(
 
 
 def up_to_stop(text: Tokens, letters: Sequence[str], stops: Sequence[str]) -> Tokens:
-    """Return a text up to the token that completes a stop string; ``letters`` are what each token writes."""
+    """Return a text up to the token that completes a stop string; ``letters[token]`` is the text of a token."""
     written = [letters[token] for token in text]
     for length in range(1, len(text) + 1):
         if any(stop in "".join(written[:length]) for stop in stops):
@@ -38,13 +41,13 @@ def up_to_stop(text: Tokens, letters: Sequence[str], stops: Sequence[str]) -> To
 
 
 def only(masses: Any, kept: Any) -> Any:
-    """Return a pmf on the tokens of a mask, scaled to sum to 1."""
+    """Return ``masses`` restricted to the tokens of the mask ``kept``, scaled to sum to 1."""
     masses = np.where(kept, masses, 0.0)
     return masses / masses.sum()
 
 
 def check_clear(distance: Any, what: str, prompt: Tokens) -> None:
-    """Raise ``UnusableSubject`` if a distance from a tie is below ``CLEAR``."""
+    """Raise ``UnusableSubject`` if a ``distance`` from a tie is below ``CLEAR``; ``what`` names the decision."""
     least = np.abs(distance).min(initial=np.inf)
     if least < CLEAR:
         raise UnusableSubject(

@@ -1,14 +1,14 @@
-"""Requests that one engine serves after each other, or at once: none may change what another one gets.
+"""Requests that one engine serves in turn or at once: none may change the answer to another one.
 
-An engine whose calls take the prompt, ``speculative(prompt)``, is made anew and asked for several texts in turn. What
-it returns is laid end to end, and held to the product of their laws. Prompts follow each other as those of users do:
-shorter and longer ones, the next turn of a conversation, others of the same beginning, length or end, the first one
-again. A cache that is not emptied, a prefix that is looked up by its length or by its blocks alone, and a state that a
-rejection leaves behind give other tokens then.
+An engine whose calls take the prompt, ``speculative(prompt)``, is made anew and called for several texts in turn. Its
+answers are concatenated and compared with the product of their laws. The prompts follow each other as those of users
+do: shorter and longer ones, the next turn of a conversation, others of the same beginning, length or end, the first one
+again. An engine then returns other tokens if it does not empty its cache, looks a prefix up by its length or its blocks
+alone, or keeps state after a rejection.
 
-One that takes several prompts, ``speculative(prompts)``, serves them in one batch too: rows of unlike lengths, of which
-some accept what others reject, and rows of one prompt, whose random numbers must not be the same. And one batch after
-another: what a row leaves in its slot is nothing to the row that gets the slot next.
+An engine that takes several prompts, ``speculative(prompts)``, also serves them in one batch: rows of different
+lengths, some of which accept what others reject, and rows of one prompt, whose random numbers must be independent. It
+also serves one batch after another: the state that a row leaves in its slot must not affect the next row in that slot.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from specverify.subjects.subject import UnusableSubject
 
 
 class Requests(NamedTuple):
-    """Texts that are asked for in turn, or at once."""
+    """Requests that are served in turn, or at once."""
 
     scenario: Scenario
     """The first of them; its models and its horizon are those of all."""
@@ -47,18 +47,18 @@ class Requests(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The prompts in words."""
+        """The prompts as text."""
         words = [self.scenario.name, *("".join(map(str, prompt)) for prompt in self.others)]
         return ", then ".join(" beside ".join(batch) for batch in self.batches(words))
 
     def batches(self, items: Sequence[Any]) -> list[Sequence[Any]]:
-        """Return what there is one of for each request, as it is served together."""
+        """Split ``items``, one for each request, into the groups that are served together."""
         size = (self.rows or len(items)) if self.at_once else 1
         return [items[start : start + size] for start in range(0, len(items), size)]
 
     @property
     def each(self) -> tuple[Scenario, ...]:
-        """Every request as a scenario of its own."""
+        """Each request as a scenario."""
         return (self.scenario, *(self.scenario._replace(prompt=prompt) for prompt in self.others))
 
 
@@ -67,9 +67,10 @@ _LONG: Final = (0, 1, 2, 3, 2, 1) * 6
 
 
 def _crossed(beginning: int, end: int) -> tuple[Tokens, tuple[Tokens, ...]]:
-    """Return a request, one that begins otherwise, and one that begins as the second and goes on as the first.
+    """Return a request with prompt ``beginning``, one that begins otherwise, and a mix of both.
 
-    All its blocks are known then, whose size divides that of the beginning, but never after each other.
+    The mix begins as the second and continues as the first: each of its blocks has been seen, but never in this
+    sequence.
     """
     first, second = _LONG[:beginning], ((3, 3, 1, 0) * beginning)[:beginning]
     return first + _LONG[beginning:end], ((*second, 1), second + _LONG[beginning:end])
@@ -97,10 +98,16 @@ What is left of a rejected draft there is in a block that the next turn of the c
 
 
 def _conversation(scenario: Scenario) -> Requests:
-    """Return a request and the next turn: its prompt, most of what was answered, and more."""
+    """Return a request and the next turn of the conversation: its prompt, most of its answer, and more."""
     (answer,) = target_law(handed_task(scenario, rational=False), scenario.prompt)
     last = scenario.prompt + answer
     return Requests(scenario, ((*last, 1), (*last[:-1], (last[-1] + 1) % scenario.vocabulary, 0)))
+
+
+def _continued(scenario: Scenario) -> Requests:
+    """Return a request, and its prompt with its answer as the next prompt: all that it needs may be in the cache."""
+    (answer,) = target_law(handed_task(scenario, rational=False), scenario.prompt)
+    return Requests(scenario, (scenario.prompt + answer,))
 
 
 IN_TURN: Final = (
@@ -114,6 +121,10 @@ IN_TURN: Final = (
     *(
         Requests(Scenario(open_after(len(first) + 1), 3, first, 3, seed=61), others)
         for first, others in (((0, 1, 2, 0), ((2,),)), ((1, 2), ((0, 1, 2, 0),)), ((0, 1, 2), ((0, 1, 2),)))
+    ),
+    *(
+        _continued(Scenario(CERTAIN, 4, prompt, _HORIZON, seed=62 + seed))
+        for seed, prompt in enumerate(((0,), (0, 1, 2, 3, 0)))
     ),
 )
 """Certain rows have one path each; where one row is open, the first text ends in a rejection, or does not."""
@@ -196,7 +207,10 @@ MANY_ROWS: Final = (
 
 
 def requests_for(decode: Callable[..., Any], *, batched: bool, stops: bool, rows: int = 0) -> tuple[Requests, ...]:
-    """Return the requests that an engine can serve, ending ones if it ``stops``, and a batch of ``rows`` requests."""
+    """Return the lists of requests that an engine can serve; with ``stops``, also texts that end.
+
+    A batched engine also gets a batch of ``rows`` requests, if that is more than one.
+    """
     in_turn = IN_TURN + ENDING_IN_TURN * stops
     if batched:
         more = (_of_rows(rows),) if rows > 1 else ()
@@ -213,10 +227,10 @@ def texts_of(
     horizon: int = 0,
     eos: Tokens = (),
 ) -> list[Any]:
-    """Return the row of new tokens that each prompt gets, as it was answered.
+    """Return the row of new tokens for each prompt, unconverted.
 
-    ``decode`` takes a prompt, or if ``batched`` a list of them, or nothing. Raises ``UnusableSubject`` for what are no
-    rows.
+    ``decode`` takes a prompt, or if ``batched`` a list of them, or nothing. Raises ``UnusableSubject`` if the answer
+    does not have one row for each prompt.
     """
     wanted = horizon + (max(map(len, prompts)) if form.in_front else 0)
     enough = partial(has_tokens, wanted) if horizon and not batched else _never
@@ -233,16 +247,17 @@ def _never(_: list[Any]) -> bool:
 
 
 def served(requests: Requests, decode: Callable[[Any], Any], *, batched: bool, form: EngineForm = PLAIN_FORM) -> Tokens:
-    """Return what the requests get, laid end to end; see ``served_each``."""
+    """Return the concatenated texts of the requests; see ``served_each``."""
     return tuple(token for text in served_each(requests, decode, batched=batched, form=form) for token in text)
 
 
 def served_each(
     requests: Requests, decode: Callable[[Any], Any], *, batched: bool, form: EngineForm = PLAIN_FORM
 ) -> tuple[Tokens, ...]:
-    """Return what each request gets; what is beyond its horizon is cut off.
+    """Return the text of each request, cut at its horizon.
 
-    ``decode`` takes a prompt, or if ``batched`` a list of them. Raises ``UnusableSubject`` for what are no new tokens.
+    ``decode`` takes a prompt, or if ``batched`` a list of them. Raises ``UnusableSubject`` if an answer is no new
+    tokens.
     """
     result, seeded = list[Tokens](), takes_seed(decode)
     horizon, eos = requests.scenario.horizon, requests.scenario.eos
@@ -255,7 +270,7 @@ def served_each(
 
 
 def _refuse_padding(rows: list[Tokens], eos: Tokens) -> None:
-    """Raise ``UnusableSubject`` where rows of one length go on behind an end with one token alone."""
+    """Raise ``UnusableSubject`` if rows of equal length repeat one token after an end token: it may be padding."""
     for place, row in enumerate(rows if len(set(map(len, rows))) == 1 else ()):
         behind = next((row[at:] for at, token in enumerate(row, 1) if token in eos), ())
         if len(set(behind)) == 1:
@@ -266,7 +281,7 @@ def _refuse_padding(rows: list[Tokens], eos: Tokens) -> None:
 
 
 def each_text(requests: Requests, new: Tokens) -> Iterator[Tokens]:
-    """Yield the text of each request, ``new`` being all of them laid end to end."""
+    """Split ``new``, the concatenated texts, into the text of each request."""
     for _ in requests.each:
         length = next((at for at, token in enumerate(new, 1) if token in requests.scenario.eos), len(new))
         length = min(length, requests.scenario.horizon)
@@ -275,7 +290,7 @@ def each_text(requests: Requests, new: Tokens) -> Iterator[Tokens]:
 
 
 def law_of_all(laws: Any) -> dict[Tokens, Any]:
-    """Return the law of texts laid end to end: the product of theirs."""
+    """Return the law of concatenated texts: the product of their laws."""
     joint: dict[Tokens, Any] = {(): 1}
     for law in laws:
         joint = {before + new: mass * share for (before, mass), (new, share) in product(joint.items(), law.items())}

@@ -22,7 +22,7 @@ MOST_ACCEPTED: Final = 100_000
 
 
 class Sampler(NamedTuple):
-    """What draws, under a name."""
+    """A sampling function and its name."""
 
     name: str
     sample: Callable[[int, int], Any]
@@ -30,7 +30,7 @@ class Sampler(NamedTuple):
 
 
 class SampledText(NamedTuple):
-    """The answer of one call."""
+    """The sampled texts of one call and the values reported with them."""
 
     tokens: Sequence[Tokens]
     accepted: Sequence[int] | None = None
@@ -38,12 +38,12 @@ class SampledText(NamedTuple):
 
 
 def drawn(sampler: Sampler, seed: int, number: int) -> Sequence[Tokens]:
-    """Return ``number`` sequences; raises as ``answered`` does."""
+    """Return ``number`` sampled sequences; raises as ``answered`` does."""
     return answered(sampler, seed, number).tokens
 
 
 def answered(sampler: Sampler, seed: int, number: int) -> SampledText:
-    """Return ``number`` sequences and the values reported with them.
+    """Return ``number`` sampled sequences and the values reported with them.
 
     Raises ``UnusableSubject`` for any other answer, and for errors of the sampler.
     """

@@ -63,7 +63,7 @@ class Method(StrEnum):
 
 
 class Cost(NamedTuple):
-    """Estimated seconds of one processor."""
+    """The estimated cost, in seconds of one processor."""
 
     once: float = 0.3
     """However many runs there are: all of a divided sample."""
@@ -98,7 +98,7 @@ class SampledSetting(NamedTuple):
 
 
 class SampledPair(NamedTuple):
-    """A call and the same call without speculation, which can only be sampled; neither law is known."""
+    """A speculative call and the same call without speculation; both can only be sampled, and neither law is known."""
 
     name: str
     sample: Callable[[int, int], Mapping[Tokens, int]]
@@ -226,7 +226,7 @@ class EngineProgram(NamedTuple):
 
 
 class OpenedCall(NamedTuple):
-    """A prepared call of a verifier that can be run repeatedly."""
+    """A call of a verifier that is prepared and can be run repeatedly."""
 
     run: Callable[..., Ending]
     """``run(draws)``, or ``run(draws, boundary)`` where random numbers are given values."""
@@ -239,14 +239,14 @@ class OpenedCall(NamedTuple):
 
 
 class GivenCall(NamedTuple):
-    """One call of a verifier that is not prepared yet."""
+    """One call of a verifier that is prepared on demand."""
 
     name: str
     open: Callable[[], OpenedCall]
 
 
 def emitted_by(call: OpenedCall, draws: Draws) -> Tokens:
-    """Return the tokens of a call; a last token that was never read is drawn here."""
+    """Return the tokens of a call; a last token that was never read is drawn by ``draws``."""
     ending = call.run(draws)
     if ending.values is None:
         return ending.tokens

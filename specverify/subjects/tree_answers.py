@@ -54,7 +54,7 @@ def read_answers(answer: Any, trees: Sequence[Tokens], vocabulary: int) -> tuple
 
 
 def _is_pair(answer: Any) -> bool:
-    """Return whether an answer is tokens and weights; a row of two tokens has a number in its second position."""
+    """Return whether an answer is a pair of tokens and weights, and not a row of two tokens."""
     return isinstance(answer, (tuple, list)) and len(answer) == 2 and _is_row(answer[1])
 
 

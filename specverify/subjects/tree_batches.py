@@ -81,7 +81,7 @@ def build(
     task: Task,
     answered: Context = answered_everywhere,
 ) -> Decoder:
-    """Return the decoder that draws trees of one shape from q and lets ``verify`` decide, among others or alone."""
+    """Return the decoder that draws trees of one shape from q and calls ``verify`` to decide, alone or in a batch."""
 
     def decide(draws: Draws, rows: TreeRows) -> TreeAnswer:
         batch = (*neighbours(rows, same_tree), rows) if company else (rows,)
@@ -101,7 +101,7 @@ def decided(
 
 
 def neighbours(rows: TreeRows, same_tree: bool) -> tuple[TreeRows, TreeRows]:
-    """Return two trees of this many nodes: one accepted along its last children, one rejected at once."""
+    """Return two neighbours for trees like ``rows``: one accepted along its last children, one rejected at once."""
     count = len(rows.parents)
     path, pairs = tuple(range(-1, count - 1)), tuple((node - 2) // 2 if node > 1 else -1 for node in range(count))
     shapes = (rows.parents, rows.parents) if same_tree else (path, pairs)
@@ -109,7 +109,7 @@ def neighbours(rows: TreeRows, same_tree: bool) -> tuple[TreeRows, TreeRows]:
 
 
 def certain_tree(parents: Tokens, like: Any, accepted: bool) -> TreeRows:
-    """Return a tree whose tokens are decided with certainty, with rows in the vocabulary and the type of ``like``.
+    """Return a tree that is accepted or rejected with certainty, in the vocabulary and array type of ``like``.
 
     To be accepted: the target wants the last token everywhere and the first token after a leaf, and the last child of
     every node is the wanted token. To be rejected: the target wants the first token, which no child has if other tokens

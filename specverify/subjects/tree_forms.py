@@ -24,7 +24,7 @@ FORMS = ("tree", "batched_tree")
 
 
 class TreeForm(NamedTuple):
-    """The input of a verifier of trees."""
+    """The form of a verifier's trees: how they are drawn, and whether one call decides one or several."""
 
     drafts: Drafts
     batched: bool = False
@@ -33,7 +33,7 @@ class TreeForm(NamedTuple):
 
     @property
     def word(self) -> str:
-        """Its name on the command line."""
+        """The name of the form on the command line."""
         words = ("batched" * self.batched, "same" * self.same_tree, "tree", self.drafts.replace("_", "-"))
         return "-".join(filter(None, words))
 
@@ -77,7 +77,7 @@ def checked_trees(trees: Any) -> tuple[Tokens, ...] | None:
 def tree_form_subject(
     verify: BareVerifier, name: str, form: TreeForm, trees: tuple[Tokens, ...] | None = None
 ) -> Subject:
-    """Return the subject of a verifier of trees in this form; its name can be parsed again."""
+    """Return the subject of a verifier of trees in this form; its name can be parsed again on the command line."""
     called, alone = f"{form.word}={name}", told_apart(keyed(verify))
     if form.batched:
         return tree_batch_subject(alone, called, form.drafts, trees, form.same_tree)

@@ -121,7 +121,10 @@ def _deep(verify: BareVerifier, drafts: Drafts) -> Cases:
 def subject_of(
     verify: BareVerifier, name: str, drafts: Drafts, shapes: Sequence[Tokens], variants: tuple[Variant, ...]
 ) -> Subject:
-    """Return the subject of a verifier of trees; the last variants are those of ``shapes``, the deepest is sampled."""
+    """Return the subject of a verifier of trees with these ``variants``.
+
+    The last of them are the variants of ``shapes``; the deepest shape is also sampled.
+    """
     deepest = max(range(-len(shapes), 0), key=lambda place: max(tree_depths(shapes[place])))
     levels, siblings = 1 + max(tree_depths(shapes[deepest])), max(Counter(shapes[deepest]).values())
     sampled = variants[deepest]
@@ -155,7 +158,7 @@ def drafter_decoder(task: Task, drafts: Drafts, shape: Tokens, verifier: Verifie
 
 
 def best_decoder(drafts: Drafts, shape: Tokens, task: Task) -> Decoder:
-    """Return the decoder with the best known rule for such drafts."""
+    """Return the decoder with the best known rule for trees drawn in this way."""
     return drafter_decoder(task, drafts, shape, DRAFTING[drafts].best)
 
 
@@ -177,7 +180,7 @@ def build(
 
 
 def verifier_of(task: Task, decide: Callable[[Draws, TreeRows], TreeAnswer]) -> Verifier:
-    """Return the verifier that emits the answer of ``decide``; a next token left open is drawn here."""
+    """Return the verifier that emits the answer of ``decide``; it draws the next token if the answer leaves it open."""
     q_of = draft_model(task)
 
     def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
@@ -190,7 +193,7 @@ def verifier_of(task: Task, decide: Callable[[Draws, TreeRows], TreeAnswer]) -> 
 
 
 def all_of(draws: Draws, answer: TreeAnswer) -> Tokens:
-    """Return the emitted tokens; the last one is drawn here if the answer leaves it open."""
+    """Return the emitted tokens of an answer; draw the last one here if the answer leaves it open."""
     if answer.weights is None:
         return answer.tokens
     weights = np.array(answer.weights, dtype=answer.kind)
@@ -198,7 +201,7 @@ def all_of(draws: Draws, answer: TreeAnswer) -> Tokens:
 
 
 def rows_of(target: LanguageModel, q_of: LanguageModel, prefix: Tokens, draft: Draft) -> TreeRows:
-    """Return the rows of p and q that decide ``draft``."""
+    """Return the pmfs p and q with which a verifier decides ``draft``."""
     texts = [prefix, *(prefix + path_tokens(draft, node) for node in range(len(draft.tokens)))]
     p = np.stack([np.asarray(target(text)) for text in texts])
     q = np.stack([np.asarray(q_of(texts[1 + parent])) for parent in draft.parents])
@@ -206,7 +209,7 @@ def rows_of(target: LanguageModel, q_of: LanguageModel, prefix: Tokens, draft: D
 
 
 def accepted_of(draft: Draft, emitted: Tokens) -> int:
-    """Return how many of the emitted tokens, without the last, lie on a path of the tree."""
+    """Return how many of the emitted tokens, except the last, lie on a path of the tree."""
     nodes: Tokens = (-1,)
     for place, token in enumerate(emitted[:-1]):
         nodes = tuple(node for node in children(draft.parents, nodes) if draft.tokens[node] == token)
@@ -225,7 +228,10 @@ def arrays_given(rows: tuple[TreeRows, ...], drafts: Drafts, batched: bool = Fal
 def answers_of(
     convert: Convert, given: Given, invoke: Callable[..., Any], read: Callable[[Any], tuple[TreeAnswer, ...]]
 ) -> tuple[TreeAnswer, ...]:
-    """Return the answers of a call. Its tokens are recorded with the call, its weights are not: see the module."""
+    """Call ``invoke`` on the converted arguments and return its answers, as ``read`` returns them.
+
+    The tokens of an answer are recorded with the call, its weights are not: see the module.
+    """
     result: list[tuple[TreeAnswer, ...]] = []
 
     def tokens(answer: Any) -> tuple[Tokens, ...]:
@@ -237,7 +243,7 @@ def answers_of(
 
 
 def invoked(verify: BareVerifier, drafts: Drafts, *arrays: Any) -> Any:
-    """Return the answer of a call to converted arrays."""
+    """Call ``verify`` on converted arrays and return its answer; None replaces q for top-k drafts."""
     return verify(arrays[0], None, *arrays[1:]) if drafts == "top_k" else verify(*arrays)
 
 

@@ -98,12 +98,12 @@ def setting_of_decoder(
     process: Callable[[Task], Task] | None = None,
     least: int = 2,
 ) -> SampledSetting:
-    """Return the decoder ``make(task, answered)`` as a setting with its own randomness, for sizes beyond enumeration.
+    """Return the decoder ``make(task, answered)`` as a setting that is sampled with its own random numbers.
 
-    The horizon is one more than the largest number of ``drafts`` per round, so that a first round drafts all of them:
-    fewer are drafted near the end of a text, and a verifier may treat many drafts differently. ``least`` is the
-    smallest vocabulary. ``process`` turns the models into those the verifier must follow; the law is that of its
-    target.
+    It covers sizes beyond enumeration. The horizon is one more than the largest number of ``drafts`` per round, so that
+    a first round drafts all of them: fewer are drafted near the end of a text, and a verifier may treat many drafts
+    differently. ``least`` is the smallest vocabulary. ``process`` turns the models into those the verifier must follow;
+    the law is that of its target.
     """
     horizon = max(3, drafts + 1)
     vocabulary = max(least, *(size for size in range(1, 9) if size**horizon <= MOST_TEXTS))
@@ -196,7 +196,7 @@ def rounds(task: Task, gamma: int, decide: Decide) -> Decoder:
 
 
 def pmf_rows(task: Task, prefix: Tokens, draft: Draft) -> tuple[Any, Any]:
-    """Return p ``[drafts + 1, vocabulary]`` after the prefix and the drafts, and q ``[drafts, vocabulary]``."""
+    """Return p ``[drafts + 1, vocabulary]`` after the prefix and after each draft, and q ``[drafts, vocabulary]``."""
     p = np.array([np.asarray(task.target(prefix + draft.tokens[:i])) for i in range(len(draft.tokens) + 1)])
     return p, np.array([np.asarray(pmf) for pmf in draft.pmfs]).reshape(len(draft.pmfs), p.shape[1])
 

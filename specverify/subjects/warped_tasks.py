@@ -1,4 +1,4 @@
-"""Models under sampling parameters that keep what they were made of, for a subject that processes on its own."""
+"""Models under sampling parameters that keep their unprocessed model, for a subject that processes logits itself."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from specverify.reference import LanguageModel, Pmf, Tokens
 
 
 class Processed(NamedTuple):
-    """A model under sampling parameters or a penalty: called, it returns the processed pmf ``[vocabulary]``."""
+    """A model under sampling parameters or a penalty: a call returns the processed pmf ``[vocabulary]``."""
 
     bare: Callable[[Tokens], Any]
     """What is processed, after the same tokens: logits or a pmf ``[vocabulary]``. The subject is given this."""
@@ -22,7 +22,7 @@ class Processed(NamedTuple):
 
 
 def bare(model: LanguageModel | None) -> Callable[[Tokens], Any]:
-    """Return what a processed model was made of. Raises ``TypeError`` for one that nothing processed."""
+    """Return the unprocessed model of a ``Processed`` one. Raises ``TypeError`` for any other model."""
     if not isinstance(model, Processed):
         raise TypeError("the model is not processed, expected one that keeps what it was made of")
     return model.bare

@@ -1,4 +1,4 @@
-"""Caches: they store the entries of tokens, and remove those of rejected drafts."""
+"""Checks of caches: the user's cache must store the entries of tokens, and remove those of rejected drafts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from specverify.testing.plans import CheckOptions, checks_plan, name_of
 
 
 class CacheOperations(NamedTuple):
-    """Functions that operate a cache that has no methods of these names.
+    """Functions that operate a cache without methods named ``append``, ``crop`` and so on.
 
     A function may change the cache, or return another one of its type.
 
@@ -116,7 +116,7 @@ def check_cache(
 
 
 def _method(make: Callable[[], Any], name: str) -> Callable[..., Any]:
-    """Return the method of a cache, looked up when it is called."""
+    """Return a function that calls the method ``name`` of a cache, looked up at each call."""
     if isinstance(make, type) and not callable(getattr(make, name, None)):
         said = f"{make.__name__} has no method {name!r}, expected one, or CacheOperations({name}=...)"
         raise ValueError(said)  # noqa: TRY004 - what is missing is an argument

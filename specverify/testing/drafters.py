@@ -1,4 +1,4 @@
-"""Drafters: they propose tokens, and report the pmf that each was drawn from."""
+"""Checks of drafters: each proposed token must be drawn from the pmf that the drafter reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Engines: calls that decode."""
+"""Checks of engines: calls that decode a whole text."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def check_engine(
 
 
 def _check_not_of_made(sizes: Any, promises: Collection[str]) -> None:
-    """Raise ``ValueError`` for an option of two calls that only an engine factory supports."""
+    """Raise ``ValueError`` if two calls are given with an option that only an engine factory supports."""
     if sizes is not None:
         raise argument_error("sizes", sizes, "it to be left out with two calls: it is for make(scenario)")
     for promise in (DRAFTS, *RANKS):
@@ -152,14 +152,14 @@ def _check_not_of_made(sizes: Any, promises: Collection[str]) -> None:
 
 
 class Stated(NamedTuple):
-    """The promises of an engine beside its law."""
+    """The promises of an engine beside the law of its tokens."""
 
     values: Mapping[str, Kind]
     pairs: frozenset[str]
 
 
 def _checks_of_made(make: Any, engine: Any, stated: Stated, ranks: int) -> tuple[Check, ...]:
-    """Return the checks of the promises of an engine factory; ``engine`` is ``make`` for tokens alone."""
+    """Return the checks of the promises of an engine factory ``make``; ``engine`` is the factory for tokens alone."""
     names, result = tuple(stated.values), list[Check]()
     if stated.values:
         result += checks_of_returns(answering_made(make, names), stated.values)
@@ -176,7 +176,7 @@ def _checks_of_made(make: Any, engine: Any, stated: Stated, ranks: int) -> tuple
 def _checks_of_calls(
     fast: Callable[..., Any], slow: Callable[[], Any] | Mapping[Tokens, float], stated: Stated
 ) -> tuple[Callable[..., Any], Callable[[], Any] | Mapping[Tokens, float], tuple[Check, ...]]:
-    """Return the two calls reduced to tokens, and the checks of their promises."""
+    """Return both calls with tokens as their only results, and the checks of their promises."""
     names, result = tuple(stated.values), list[Check]()
     if stated.values:
         result += checks_of_returns(answering_calls(fast, slow, names), stated.values)
@@ -202,7 +202,7 @@ def _alphabet_hint(make: Any) -> str:
 
 
 def _check_call(call: Any, what: str) -> None:
-    """Raise ``ValueError`` unless the value is a call without arguments, or with seeds as arguments."""
+    """Raise ``ValueError`` unless ``call`` can be called without arguments, or with seeds as its only arguments."""
     if not callable(call):
         raise argument_error(what, call, "something to call without arguments")
     try:
@@ -212,7 +212,10 @@ def _check_call(call: Any, what: str) -> None:
 
 
 def greedy_logits(row: Any, rounding: Any) -> Logits | None:
-    """Return the logits of next tokens for greedy calls. Raises ``ValueError`` for an invalid function or rounding."""
+    """Return the logits of next tokens for greedy calls; None without ``row``.
+
+    Raises ``ValueError`` for an invalid function or rounding.
+    """
     check_rounding(rounding, "rounding")
     if row is None:
         return None
@@ -228,7 +231,7 @@ def _made_to_be_read(make: Callable[[EngineScenario], Any], scenario: EngineScen
 
 
 def _to_be_read(observe: Any) -> Observer | None:
-    """Return the observer, completed by the data that a supported engine has about its target."""
+    """Return the observer, completed by the data that a supported engine has about its target; None if None."""
     if observe is None:
         return None
     if not isinstance(observe, Observer):
@@ -240,7 +243,7 @@ def _to_be_read(observe: Any) -> Observer | None:
 
 
 def _models(models: Any) -> ModelsWithPasses:
-    """Return the models whose forward passes may be cached, each with the inputs of its passes."""
+    """Return the models whose forward passes may be cached, each with a function that returns the inputs of a pass."""
     engines = [engine for engine in found_engines().engines.values() if engine.passes is not no_passes]
     known = " or ".join(engine.name for engine in engines) or "an engine"
     if not isinstance(models, (tuple, list)):

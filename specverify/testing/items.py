@@ -41,7 +41,7 @@ GROUND = "program_is_its_draws"
 
 
 class Examinee(NamedTuple):
-    """A subject whose checks run one at a time, and their verdicts."""
+    """A subject whose checks are run one at a time, with the verdicts so far."""
 
     label: str
     make: Callable[..., Plan]
@@ -51,23 +51,23 @@ class Examinee(NamedTuple):
 
 
 class CheckOfSubject(NamedTuple):
-    """The argument of a test: calling it runs one check on one subject, and raises if the check does not hold."""
+    """The argument of a test. Calling it runs one check on one subject, and raises unless the check holds."""
 
     examinee: Examinee
     check: str
 
     @property
     def label(self) -> str:
-        """The text in the brackets of the test's name."""
+        """The label of the test: the text in the brackets of its name."""
         return f"{self.examinee.label}-{self.check}"
 
     @property
     def statistical(self) -> bool:
-        """Whether the check samples, and so uses a share of the alarm."""
+        """Whether the check draws samples, and so uses a share of the alarm."""
         return self.check in self.examinee.plan.statistical
 
     def __call__(self, **more: Unpack[CheckOptions]) -> Verdict | None:
-        """Run the check. ``more`` are common options that replace those of its subject."""
+        """Run the check and return its verdict. The options ``more`` replace those of the subject."""
         __tracebackhide__ = True
         more = {**offered.get(), **more}
         plan = self.examinee.make(**more) if more else self.examinee.plan
@@ -164,7 +164,7 @@ def _plan_of(
 
 
 def _label(item: Any) -> str:
-    """Return the last word of a subject's name."""
+    """Return the last component of a subject's name."""
     named = item.args[0] if isinstance(item, partial) and item.args and planned_by(item.func) else item
     if isinstance(named, (Algorithm, Subject)):
         return named.name
@@ -186,7 +186,7 @@ def _items(examinee: Examinee) -> Iterator[CheckOfSubject]:
 
 
 def _verdict(examinee: Examinee, plan: Plan, check: str) -> Verdict | None:
-    """Return the verdict of one check, and store the other verdicts that its run produced."""
+    """Return the verdict of one check, and store the other verdicts that its run produced in ``examinee``."""
     needed = [GROUND, check] if GROUND in plan.applicable and check not in plan.statistical else [check]
     together = plan.applicable if plan.refuted_alone else tuple(dict.fromkeys(needed))
     if check not in examinee.known:

@@ -1,4 +1,4 @@
-"""The last step of every check function: run the plan, and raise for verdicts that do not hold."""
+"""The last step of every check function: run the plan, and raise an error for verdicts that do not hold."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ offered: ContextVar[CheckOptions] = ContextVar("offered", default=NOTHING)
 
 
 class SpeculationRefuted(AssertionError):  # noqa: N818 - reads as the sentence it is
-    """A claim does not hold; the message is the report."""
+    """A check refutes the subject; the message is the report."""
 
     __module__ = "specverify.testing"
 
@@ -50,13 +50,13 @@ class SpeculationUndecided(AssertionError):  # noqa: N818 - as above
 
 
 class SpeculationWarning(UserWarning):
-    """The error as a warning, with ``on_fail="warn"``."""
+    """The warning with ``on_fail="warn"``; its message is that of the error."""
 
     __module__ = "specverify.testing"
 
 
 def judged(*taken: str) -> Callable[[Callable[Parameters, Verdicts]], Callable[Parameters, Verdicts]]:
-    """Return the decorator of a check function that ends in ``judge``.
+    """Return the decorator of a check function, which passes the plan it returns to ``judge``.
 
     The decorated function validates the shared options first and shows them in its signature. Its attribute ``plan`` is
     a function of the same arguments that returns the plan and runs nothing. ``taken`` are the options of
@@ -80,7 +80,7 @@ def judged(*taken: str) -> Callable[[Callable[Parameters, Verdicts]], Callable[P
 
 
 def plan_of(check: Callable[..., Verdicts], *args: Any, **kwargs: Any) -> Plan:
-    """Return the plan of a call of a check function without running it."""
+    """Call ``check`` and return the plan of that call without running it."""
     plans: list[Plan] = []
     token = _plans.set(plans)
     try:
@@ -91,7 +91,7 @@ def plan_of(check: Callable[..., Verdicts], *args: Any, **kwargs: Any) -> Plan:
 
 
 def judge(plan: Plan) -> Verdicts:
-    """Run a plan and return its verdicts, or raise or warn, according to its options.
+    """Run a plan and return its verdicts; raise or warn for those that do not hold, as its options state.
 
     Inside ``plan_of`` the plan is stored and not run. Raises ``SpeculationRefuted`` if a check refutes,
     ``UnusableSubject`` if none does and one cannot be run, ``SpeculationUndecided`` if one is UNKNOWN or none applies,
@@ -125,7 +125,10 @@ def _certify(plan: Plan, file: Path) -> None:
 
 
 def examined(plan: Plan, names: Sequence[str], known: Mapping[str, Verdict]) -> Iterator[Verdict]:
-    """Yield the verdicts of the applicable checks of a plan, each when it ends."""
+    """Yield the verdicts of the checks of a plan that apply, as each check ends.
+
+    ``names`` are the selected checks; verdicts in ``known`` are not computed again.
+    """
     given = seconds_of(plan.options)
     seconds = min(given, offered.get().get("timeout", given))
     for verdict in plan.examine(names, seconds, known):
@@ -141,7 +144,7 @@ def tell(plan: Plan, verdict: Verdict) -> None:
 
 
 def settle(plan: Plan, fault: Exception | None) -> None:
-    """Raise or warn for failed verdicts, or do neither, according to ``on_fail``."""
+    """Raise the error ``fault``, issue it as a warning, or do neither, according to the option ``on_fail``."""
     __tracebackhide__ = True
     on_fail = plan.options.get("on_fail", DEFAULTS["on_fail"])
     if fault is not None and on_fail == "raise":
@@ -151,7 +154,7 @@ def settle(plan: Plan, fault: Exception | None) -> None:
 
 
 def fault_of(plan: Plan, verdicts: Sequence[Verdict]) -> Exception | None:
-    """Return the error for these verdicts, or None."""
+    """Return the error that these verdicts require, or None."""
     expected = plan.options.get("expected_failures") or {}
     wrong = [verdict for verdict in verdicts if _is_wrong(plan, verdict, verdicts)]
     right = {verdict.check for verdict in verdicts} - {verdict.check for verdict in wrong}

@@ -1,4 +1,4 @@
-"""Kernels that verify batches on a device."""
+"""Checks of kernels that verify batches on a device."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def check_kernel(
 
 
 def _library_of(kernel: Any) -> Library:
-    """Return the library of a kernel's arrays if the convention does not name it: see ``check_kernel``."""
+    """Return the library of a kernel's arrays, if its convention does not name one: see ``check_kernel``."""
     if not callable(kernel):
         return "numpy"
     if any(names_library(each, "torch") for each in (kernel, *named_functions(kernel))):
@@ -97,7 +97,7 @@ def _library_of(kernel: Any) -> Library:
 
 
 def _vocabularies(sizes: Any) -> tuple[int, ...]:
-    """Return the larger vocabularies of a kernel, as they were given."""
+    """Return the validated vocabularies of a kernel beside those of the exact tables."""
     if not isinstance(sizes, Sequence) or isinstance(sizes, (str, bytes)):
         raise argument_error("vocabularies", sizes, "a sequence of numbers of tokens, such as (129, 1025)")
     for size in sizes:

@@ -19,7 +19,7 @@ SECONDS_BETWEEN_LINES = 5.0
 
 
 class LogLines:
-    """The lines of one subject."""
+    """Logs the progress of one subject."""
 
     def __init__(self, name: str, seconds: float = SECONDS_BETWEEN_LINES) -> None:
         """Log at most one line about cases per ``seconds``."""
@@ -28,7 +28,7 @@ class LogLines:
         self._refuted: list[str] = []
 
     def progress(self, check: str, examined: int, cases: int) -> None:
-        """Log how many cases of a check were examined; ``cases`` is 0 where their number is not known."""
+        """Log how many cases of a check were examined; ``cases`` is their total number, or 0 if it is not known."""
         now = time.monotonic()
         if examined and now - self._logged_at >= self._seconds:
             self._logged_at = now
@@ -36,7 +36,7 @@ class LogLines:
             LOGGER.info("%s: %s, %s examined%s", self._name, check, number, self._so_far())
 
     def verdict(self, verdict: Verdict) -> None:
-        """Log a verdict; a check that does not apply is left out."""
+        """Log a verdict, unless the check does not apply."""
         if verdict.status is Status.NOT_APPLICABLE:
             return
         LOGGER.info(
@@ -56,7 +56,7 @@ class LogLines:
 
 
 def logged(name: str, examine: Callable[[CheckTold], Iterable[Verdict]]) -> Iterator[Verdict]:
-    """Yield the verdicts of ``examine(progress)`` for the subject ``name``, and log them and the progress."""
+    """Yield the verdicts of ``examine(progress)`` for the subject ``name``; log them and the progress."""
     lines = LogLines(name)
     for verdict in examine(lines.progress):
         lines.verdict(verdict)

@@ -39,7 +39,7 @@ Parameters = ParamSpec("Parameters")
 
 
 class CheckOptions(TypedDict, total=False):
-    """The keywords that check functions share. A function takes those that its signature shows."""
+    """The options that check functions share. The signature of a function shows which of them it takes."""
 
     checks: Collection[str] | None
     """Names of the checks to run; every check that applies to the subject if left out."""
@@ -78,7 +78,7 @@ class CheckOptions(TypedDict, total=False):
 
 
 class Plan(NamedTuple):
-    """What would be run."""
+    """The plan of a call: the subject, its checks, and the options."""
 
     name: str
     checks: tuple[str, ...]
@@ -103,12 +103,12 @@ class Plan(NamedTuple):
 
 
 def planned_by(check: Any) -> Callable[..., Plan] | None:
-    """Return what makes the plan of a check function, or None if it is none."""
+    """Return the function that makes the plan of a check function; None if ``check`` is no check function."""
     return getattr(check, "plan", None)
 
 
 def check_options(function: str, known: Collection[str], given: Mapping[str, Any]) -> None:
-    """Raise ``ValueError`` for the first keyword that a check function does not take, or a value that cannot be."""
+    """Raise ``ValueError`` for the first option that a check function does not take, or that has an invalid value."""
     for name in given:
         if name not in known:
             new = RENAMED.get(function, {}).get(name)
@@ -118,12 +118,12 @@ def check_options(function: str, known: Collection[str], given: Mapping[str, Any
 
 
 def options_of(taken: Collection[str]) -> Mapping[str, Any]:
-    """Return option -> default of the common options, and of those of ``taken``."""
+    """Return the defaults of the common options, and of those in ``taken``, by name."""
     return {**DEFAULTS, **{name: value for name, value in SOME_DEFAULTS.items() if name in taken}}
 
 
 def full_signature(function: Callable[..., Any], taken: Collection[str]) -> inspect.Signature:
-    """Return the signature of a check function with its shared options in it, as ``help`` shows it."""
+    """Return the signature of a check function, with the shared options in it, as ``help`` shows it."""
     signature, hints, defaults = inspect.signature(function), get_type_hints(CheckOptions), options_of(taken)
     own = [item for item in signature.parameters.values() if item.name != "options"]
     shared_ones = [
@@ -176,7 +176,7 @@ SOME_DEFAULTS: Mapping[str, Any] = {"claims": None, "sampled": False, "tv": None
 
 
 def check_common(options: Mapping[str, Any]) -> None:
-    """Raise ``ValueError`` in one sentence for a common option that cannot be."""
+    """Raise ``ValueError`` in one sentence for a common option with an invalid value."""
     given = {**DEFAULTS, **SOME_DEFAULTS, **options}
     check_choice(given["on_fail"], "on_fail", ("raise", "warn", None))
     check_flag(given["fail_fast"], "fail_fast")
@@ -201,7 +201,7 @@ def check_common(options: Mapping[str, Any]) -> None:
 
 
 def check_names(names: Any, what: str, known: Sequence[str]) -> None:
-    """Raise ``ValueError`` unless ``names`` is None or at least one name of a check."""
+    """Raise ``ValueError`` unless ``names`` is None or consists of names of checks, at least one."""
     if names is None or (what == "expected_failures" and not names):
         return
     if isinstance(names, str) or not isinstance(names, Collection) or not names:
@@ -218,7 +218,7 @@ def subject_plan(
     hint: Callable[[], str] = lambda: "",
     promises: tuple[Check, ...] = (),
 ) -> Plan:
-    """Return the plan of a subject: its exact checks, those of its ``promises``, if ``sampled`` those that sample."""
+    """Return the plan of a subject: its exact checks, those of its ``promises``, and sampling ones if ``sampled``."""
     sampled = options.get("sampled", False)
     subject = _seeing(claiming(subject, options.get("claims")), options.get("tv"))
     checks = (*EXACT_CHECKS, *promises, *(CHECKS[len(EXACT_CHECKS) :] if sampled else ()))
@@ -229,7 +229,7 @@ def subject_plan(
 
 
 def _seeing(subject: Subject, tv: float | None) -> Subject:
-    """Return the subject whose samples see a total variation of ``tv``, where the caller gives one."""
+    """Return the subject with ``tv`` as the total variation that its samples detect; unchanged if ``tv`` is None."""
     if tv is None:
         return subject
     return subject._replace(
@@ -239,7 +239,7 @@ def _seeing(subject: Subject, tv: float | None) -> Subject:
 
 
 def checks_plan(subject: Subject, checks: tuple[Check, ...], conditions: Conditions, options: CheckOptions) -> Plan:
-    """Return the plan of these checks of a subject."""
+    """Return the plan that runs ``checks`` on a subject."""
     conditions = conditions._replace(edge=options.get("edge", EDGE))
 
     def examine(names: Collection[str], seconds: float, known: Mapping[str, Verdict]) -> Iterable[Verdict]:
@@ -260,19 +260,19 @@ def checks_plan(subject: Subject, checks: tuple[Check, ...], conditions: Conditi
 
 
 def seconds_of(options: CheckOptions) -> float:
-    """Return the seconds that all checks have together."""
+    """Return the time limit of all checks together, in seconds."""
     return options.get("timeout", SECONDS)
 
 
 def shared(given: Mapping[str, Any], more: CheckOptions) -> dict[str, Any]:
-    """Return ``given`` keywords with ``more``, which are a share: of the alarm or the time no more than was given."""
+    """Return the options ``given``, updated by ``more``; of two alarms or timeouts the smaller one is kept."""
     merged = {**given, **more}
     both = {name: min(given[name], more[name]) for name in ("alarm", "timeout") if name in given and name in more}
     return merged | both
 
 
 def claiming(subject: Subject, claims: Collection[Claim] | None) -> Subject:
-    """Return the subject held to ``claims``, where there are any."""
+    """Return the subject with ``claims`` in place of its own; unchanged if ``claims`` is None."""
     if claims is None:
         return subject
     if isinstance(claims, str) or not isinstance(claims, Collection) or not claims:
@@ -284,7 +284,7 @@ def claiming(subject: Subject, claims: Collection[Claim] | None) -> Subject:
 
 
 def name_of(function: Any) -> str:
-    """Return where a function is from, as the command line names it; of a partial, what is given in it too."""
+    """Return the name of a function as ``module:name``; for a partial, with the arguments given in it."""
     if isinstance(function, functools.partial):
         given = [*map(_told, function.args), *(f"{name}={_told(value)}" for name, value in function.keywords.items())]
         return f"{name_of(function.func)}({', '.join(given)})"
@@ -292,12 +292,12 @@ def name_of(function: Any) -> str:
 
 
 def _told(value: Any) -> str:
-    """Return a value as Python writes it, on one line, without its place in memory: that is another in every run."""
+    """Return the ``repr`` of a value on one line without its memory address, which differs in every run."""
     return re.sub(r" at 0x[0-9a-fA-F]+", "", " ".join(repr(value).split()))
 
 
 def checked_gammas(gammas: Any) -> tuple[int, ...]:
-    """Return the numbers of drafts to examine a verifier at, as they were given."""
+    """Return the validated numbers of drafts at which a verifier is examined."""
     if not isinstance(gammas, Sequence) or isinstance(gammas, (str, bytes)) or not gammas:
         raise argument_error("gammas", gammas, "a sequence of at least one number of drafts, such as (1, 2)")
     for gamma in gammas:

@@ -15,7 +15,10 @@ Returns = Collection[str] | Mapping[str, str | Callable[..., Any]]
 
 
 def promised_values(returns: Any) -> Mapping[str, Kind]:
-    """Return name -> what is promised of it, None where that is left out. Raises ``ValueError`` for anything else."""
+    """Return the promise for each name in ``returns``, None if it is left out.
+
+    Raises ``ValueError`` for anything else.
+    """
     if returns is None:
         return {}
     if isinstance(returns, str) or not isinstance(returns, Collection) or not returns:
@@ -34,7 +37,10 @@ def promised_values(returns: Any) -> Mapping[str, Kind]:
 
 
 def promised_pairs(promises: Any, known: Collection[str]) -> frozenset[str]:
-    """Return the names of the promises that pairs of runs decide. Raises ``ValueError`` for any other name."""
+    """Return the validated names of the promises that pairs of runs decide.
+
+    Raises ``ValueError`` for any other name.
+    """
     if promises is None:
         return frozenset()
     if isinstance(promises, str) or not isinstance(promises, Collection):
@@ -49,7 +55,7 @@ MOST_SIZE = 1 << 20
 
 
 def checked_sizes(sizes: Any) -> Sizes:
-    """Return the requested sizes. Raises ``ValueError`` for what are none."""
+    """Return the validated sizes. Raises ``ValueError`` for anything that is not ``Sizes``."""
     if sizes is None:
         return Sizes()
     if not isinstance(sizes, Sizes):

@@ -155,7 +155,7 @@ def check_sampler(
 
 
 class GivenLaw(NamedTuple):
-    """What samples are judged by: one of the three."""
+    """The law by which samples are judged: known probabilities, a reference sampler, or laws by prefix."""
 
     known: Any = None
     reference: SampleCall | None = None
@@ -163,7 +163,7 @@ class GivenLaw(NamedTuple):
 
 
 def _law_of(law: Any) -> GivenLaw:
-    """Return which kind of law was given. Raises ``ValueError`` for what is none."""
+    """Return the given law with its kind. Raises ``ValueError`` if it has none of the accepted forms."""
     if law is None:
         raise argument_error("law", law, "a pmf, probabilities by token sequence, laws by prefix, or another sampler")
     if callable(law):
@@ -180,19 +180,19 @@ def _law_of(law: Any) -> GivenLaw:
 
 
 def _is_law(value: Any) -> bool:
-    """Return whether a value of a mapping is a law, and not a probability."""
+    """Return whether a value of a mapping is a law by itself, and not a probability."""
     return isinstance(value, (Mapping, list, tuple)) or getattr(value, "ndim", 0) > 0
 
 
 def _acceptance_in(returns: Any) -> tuple[Any, Any]:
-    """Return ``returns`` without the law of accepted drafts, and that law; None where none is given."""
+    """Return ``returns`` without the law of the number of accepted drafts, and that law, None if it is not given."""
     if not isinstance(returns, Mapping) or not _is_law(returns.get("accepted")):
         return returns, None
     return {name: kind for name, kind in returns.items() if name != "accepted"} or None, returns["accepted"]
 
 
 def _after_each(sampler: Sampler, laws: Mapping[Any, Any], plan: SamplingPlan, acceptance: Any) -> Sequence[Verdict]:
-    """Return the verdicts on what follows each prefix; the prefixes share the alarm."""
+    """Return the verdicts on the sampler after each prefix of ``laws``; the prefixes share the alarm."""
     shared = plan._replace(alarm=plan.alarm / len(laws))
 
     def after(prefix: Any) -> Sampler:
@@ -212,14 +212,17 @@ def _some_verdicts(
     seconds: float,
     known: Mapping[str, Verdict],
 ) -> Iterable[Verdict]:
-    """Return the verdicts of these names: all come of the same samples."""
+    """Return the verdicts of the checks ``names``, which all use the same samples."""
     if set(names) <= set(known):
         return [known[check] for check in names]
     return [verdict for verdict in _verdicts(name, work, seconds, next(iter(names))) if verdict.check in names]
 
 
 def _verdicts(name: str, work: Callable[[], Sequence[Verdict]], seconds: float, first: str) -> Sequence[Verdict]:
-    """Return what came of the samples; where nothing did, the first check that was asked for says why."""
+    """Run ``work`` within the time limit and return its verdicts.
+
+    If it fails, return a verdict with the reason under ``first``, the first requested check.
+    """
     try:
         result = guarded(work, seconds)
     except UnusableSubject as error:

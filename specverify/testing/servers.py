@@ -1,4 +1,4 @@
-"""A server of completions as a sampler whose answers hold values beside the tokens."""
+"""Use a server of completions as a sampler whose answers have values beside the tokens."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def _values(choice: Mapping[str, Any], row: Sequence[Any]) -> dict[str, Any]:
 
 
 def _pairs(entry: Any) -> Iterator[tuple[int, float]]:
-    """Yield (token, logarithm) of a list of the likeliest tokens."""
+    """Yield (token, logarithm) of each entry in a list of the likeliest tokens."""
     for item in entry.items() if isinstance(entry, Mapping) else entry:
         if isinstance(item, Mapping):
             token = item["id"] if "id" in item else id_or_text(item["token"])
@@ -150,7 +150,7 @@ def _number(token: Any) -> int:
 
 
 def _streamed(url: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return one completion of a stream of events, with its chunks."""
+    """Request one completion as a stream of events; return it with its chunks."""
     result: dict[str, Any] = {"tokens": [], "logprobs": [], "top_logprobs": [], "chunks": []}
     with _opened(url, fields) as body:
         for line in body:
@@ -169,7 +169,7 @@ def _streamed(url: str, fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _add(found: dict[str, Any], choice: Mapping[str, Any]) -> None:
-    """Add one event of a stream."""
+    """Add one event of a stream to the completion ``found``."""
     delta = value_at(choice, "delta.content")
     chunk = delta if delta is not None else value_at(choice, "text")
     if isinstance(chunk, str) and chunk:

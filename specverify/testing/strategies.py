@@ -54,21 +54,24 @@ _EXACT_OR = (None, *_DTYPES)
 
 
 def pmfs(vocabulary: int, kind: str | None = None, dtype: str | None = None) -> st.SearchStrategy[Pmf]:
-    """Pmfs ``[vocabulary]``, of one of ``KINDS`` or of all; exact, or of a dtype."""
+    """Return a strategy for pmfs ``[vocabulary]`` of one of ``KINDS``, or of all; exact, or of a dtype."""
     check_choice(dtype, "the dtype", _EXACT_OR)
     kinds = KINDS if kind is None else (kind,)
     return st.one_of([laws.pmfs_of(vocabulary, name) for name in kinds]).map(lambda pmf: _typed(pmf, dtype))
 
 
 def pmf_pairs(vocabulary: int, dtype: str | None = None) -> st.SearchStrategy[tuple[Pmf, Pmf]]:
-    """Pairs (p, q), both ``[vocabulary]``: independent, equal, of disjoint supports, one support inside the other."""
+    """Return a strategy for pairs (p, q) of pmfs ``[vocabulary]``.
+
+    The two are independent, equal, of disjoint supports, or one support is inside the other.
+    """
     check_choice(dtype, "the dtype", _EXACT_OR)
     check_integer(vocabulary, "the vocabulary")
     return laws.pmf_pairs(vocabulary).map(lambda pair: (_typed(pair[0], dtype), _typed(pair[1], dtype)))
 
 
 def logits(vocabulary: int, dtype: str = "float64") -> st.SearchStrategy[NDArray[Any]]:
-    """Logits ``[vocabulary]``: ties, large ones, tokens forbidden by minus infinity; at least one is finite."""
+    """Return a strategy for logits ``[vocabulary]``: ties, large values, minus infinity; at least one is finite."""
     check_integer(vocabulary, "the vocabulary")
     check_choice(dtype, "the dtype", _DTYPES)
     finite = st.one_of(st.integers(-32, 32).map(lambda n: n / 4), st.sampled_from([-1e4, 0.0, 88.0, 1e4]))
@@ -77,7 +80,7 @@ def logits(vocabulary: int, dtype: str = "float64") -> st.SearchStrategy[NDArray
 
 
 def uniforms(number: int, dtype: str = "float64") -> st.SearchStrategy[NDArray[Any]]:
-    """Uniforms ``[number]`` of [0, 1): often 0, the smallest step, 1/2, and the largest number below 1."""
+    """Return a strategy for uniforms ``[number]`` in [0, 1): often 0, the smallest step, 1/2, or the largest one."""
     check_integer(number, "the number of uniforms")
     check_choice(dtype, "the dtype", _DTYPES)
     step = float(np.finfo(dtype).epsneg)
@@ -87,13 +90,13 @@ def uniforms(number: int, dtype: str = "float64") -> st.SearchStrategy[NDArray[A
 
 
 def parents(nodes: int) -> st.SearchStrategy[Tokens]:
-    """Parents of a tree of ``nodes`` nodes: each that of an earlier node, or -1 for a child of the text."""
+    """Return a strategy for the parents of the nodes of a tree: each is an earlier node, or -1 for the root."""
     check_integer(nodes, "the number of nodes")
     return st.tuples(*[st.integers(-1, node - 1) for node in range(nodes)])
 
 
 def drafts(vocabulary: int, gamma: int, dtype: str | None = None) -> st.SearchStrategy[Draft]:
-    """Chains of ``gamma`` drafts with the rows they were drawn from: each token is possible in its row."""
+    """Return a strategy for chains of ``gamma`` drafts with their pmfs; each draft has positive probability."""
     check_integer(gamma, "gamma")
     return trees(vocabulary, gamma, dtype=dtype, shapes=st.just(tuple(range(-1, gamma - 1)))).map(_as_chain)
 
@@ -106,10 +109,11 @@ def trees(
     dtype: str | None = None,
     shapes: st.SearchStrategy[Tokens] | None = None,
 ) -> st.SearchStrategy[Draft]:
-    """Trees of ``nodes`` drafts, their parents from ``shapes`` or any, each token possible in its row.
+    """Return a strategy for trees of ``nodes`` drafts with parents from ``shapes``, or with any parents.
 
-    Siblings are drawn from one row, independently. Without ``replacement`` the row of a sibling lacks the earlier ones,
-    renormalised, and one for which nothing is left becomes a child of the node before it.
+    Each token has positive probability under its pmf. Siblings are drawn from one pmf, independently. Without
+    ``replacement`` the pmf of a sibling lacks the earlier siblings, renormalised; if nothing is left of it, the token
+    becomes a child of the node before it.
     """
     check_choice(dtype, "the dtype", _EXACT_OR)
     check_integer(nodes, "the number of nodes")
@@ -117,14 +121,17 @@ def trees(
 
 
 def calls(vocabulary: int, gamma: int, dtype: str = "float64") -> st.SearchStrategy[Call]:
-    """Calls of a verifier: p ``[gamma + 1, vocabulary]``, q ``[gamma, vocabulary]``, int64 draft_tokens ``[gamma]``."""
+    """Return a strategy for calls of a verifier: p ``[gamma + 1, vocabulary]``, q ``[gamma, vocabulary]``, drafts.
+
+    The drafts are int64 ``[gamma]``.
+    """
     check_choice(dtype, "the dtype", _DTYPES)
     check_integer(gamma, "gamma")
     return _calls(vocabulary, gamma, dtype)
 
 
 def batches(vocabulary: int, gamma: int, rows: int, dtype: str = "float64") -> st.SearchStrategy[BatchedCall]:
-    """Calls of a verifier of ``rows`` rows: the arrays of ``calls``, each with a first axis ``rows``."""
+    """Return a strategy for calls of a verifier of batches: the arrays of ``calls`` with a first axis ``rows``."""
     check_integer(rows, "the number of rows")
     return st.lists(calls(vocabulary, gamma, dtype), min_size=rows, max_size=rows).map(_stacked)
 
@@ -151,7 +158,7 @@ def _trees(
 
 
 def _left(first: dict[int, Pmf], tokens: list[int], found: list[int], parent: int, replacement: bool) -> Pmf | None:
-    """Return the row of the next child of ``parent``, None if there is no such row or no mass is left in it."""
+    """Return the pmf of the next child of ``parent``; None if there is no pmf yet or no mass is left in it."""
     if parent not in first or replacement:
         return first.get(parent)
     siblings = tuple(token for token, above in zip(tokens, found, strict=True) if above == parent)

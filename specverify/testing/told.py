@@ -17,7 +17,7 @@ _ANSWER = re.compile(r"(returned \w+) .*(?=, expected )", re.DOTALL)
 
 
 def told(group: Sequence[Verdict]) -> str:
-    """Return the message about failed verdicts with one cause."""
+    """Return the message about a group of failed verdicts with one cause."""
     verdict, *others = group
     if verdict.status is not Status.REFUTED:
         return f"{verdict.subject}: {verdict.check} is {verdict.status}: {verdict.statement}"
@@ -25,7 +25,7 @@ def told(group: Sequence[Verdict]) -> str:
 
 
 def grouped(wrong: Sequence[Verdict]) -> list[list[Verdict]]:
-    """Return the verdicts in groups of one cause each, in their order; refutations, which tell a cause, come first."""
+    """Group failed verdicts by their cause, in the order of the checks, refutations before other verdicts."""
     groups = by_cause(wrong) + [[v] for v in each_said_once(wrong) if v.status is not Status.REFUTED]
     order = [verdict.check for verdict in wrong]
 
@@ -36,7 +36,7 @@ def grouped(wrong: Sequence[Verdict]) -> list[list[Verdict]]:
 
 
 def each_said_once(wrong: Sequence[Verdict]) -> list[Verdict]:
-    """Return the verdicts; unusable ones with equal reasons are joined into one."""
+    """Return the verdicts, with UNUSABLE or UNKNOWN ones of equal reasons joined into one."""
     told: dict[tuple[Status, str], list[Verdict]] = {}
     for index, verdict in enumerate(wrong):
         reason = _ANSWER.sub(r"\1", verdict.statement.partition(GIVEN)[0])  # checks begin with different calls
@@ -50,7 +50,10 @@ def _others(number: int) -> str:
 
 
 def without_false_replay(verdict: Verdict, *, replays: bool) -> Verdict:
-    """Return the verdict without an identifier whose case the command line cannot find."""
+    """Return the verdict without its replay identifier if ``specverify replay`` could not find the case.
+
+    ``replays`` is False for a plan whose cases the command line never finds.
+    """
     example = verdict.counterexample
     if example is None or (replays and _replays(verdict)):
         return verdict
@@ -58,7 +61,7 @@ def without_false_replay(verdict: Verdict, *, replays: bool) -> Verdict:
 
 
 def _replays(verdict: Verdict) -> bool:
-    """Return whether the command line can replay a failure: not for a lambda, a call, or a custom gamma."""
+    """Return whether the command line can replay a failure: not that of a lambda, a call, or custom gammas."""
     example = verdict.counterexample
     if example is None or not is_external(verdict.subject):
         return True

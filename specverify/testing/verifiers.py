@@ -1,4 +1,4 @@
-"""Verifiers and decoders."""
+"""Checks of verifiers and decoders."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def check_verifier(
 
 @judged("claims", "sampled", "tv", "seed", "certificate")
 def check_decoder(decode: Callable[..., Any] | Algorithm, **options: Unpack[CheckOptions]) -> Sequence[Verdict]:
-    """Examine a registry row, one round, or a whole decode (see ``subjects.external``).
+    """Examine a registry algorithm, one round, or a whole decode (see ``subjects.external``).
 
     Args:
         decode: ``one_round(draws, target, draft, tokens) -> new tokens``, the same with ``*, horizon`` for a whole
@@ -132,7 +132,7 @@ def _batch_hint(verify: Callable[..., Any], seconds: float) -> str:
 
 
 def _takes_batches(verify: Callable[..., Any], seconds: float) -> bool:
-    """Return whether a verifier fails on a row of NumPy arrays and answers a batch of one such row."""
+    """Return whether a verifier fails on one row of NumPy arrays and answers a batch of one such row."""
     row = (np.array([[2, 1], [1, 2]]) / 3, np.array([[1, 2]]) / 3, np.array([1]))
     as_tensors = [sys.modules["torch"].from_numpy] if "torch" in sys.modules else []
 
@@ -150,7 +150,7 @@ def _takes_batches(verify: Callable[..., Any], seconds: float) -> bool:
 
 
 def _check_unsaid(form: str | None, **options: Any) -> None:
-    """Raise ``ValueError`` for the first given option that does not belong to the form."""
+    """Raise ``ValueError`` for the first given option that does not belong to ``form``."""
     for name, value in options.items():
         if value is not None:
             raise argument_error(name, value, f"it to be left out with form={form!r}")

@@ -1,1 +1,1 @@
-"""Evidence about the suite itself: planted bugs killed, other projects' tests for comparison, false alarms counted."""
+"""Evidence about the suite itself: planted bugs refuted, other projects' tests compared, false alarms counted."""

@@ -1,4 +1,4 @@
-"""Bugs of real engines in one small vectorised decoder, visible as a black box by samples alone.
+"""Bugs of real engines in one small vectorised decoder, which only samples show.
 
 Seventeen change the law of the texts, or their independence. Three leave both right and change the reported acceptance.
 
@@ -30,7 +30,7 @@ def _ratio(token: Array) -> Array:
 
 
 class BlackBoxBug(NamedTuple):
-    """One decoder; the default fields are right."""
+    """A decoder with one bug; without arguments it is the right decoder."""
 
     drafted: Array = Q
     """The pmf that drafts are drawn from; the verifier takes it to be Q."""
@@ -108,7 +108,7 @@ def decode(bug: BlackBoxBug, seed: int, number: int) -> Array:
 
 
 def told(bug: BlackBoxBug, seed: int, number: int) -> Mapping[str, Array]:
-    """Return the texts with ``accepted``, int64 ``[number]``: the number of accepted drafts of each text."""
+    """Return the texts and ``accepted``, int64 ``[number]``: the number of accepted drafts of each text."""
     rows = (number + 1) // 2 if bug.rows_alike else number
     rng = np.random.default_rng(seed)
     text, filled = np.zeros((rows, TOKENS), dtype=np.int64), np.zeros(rows, dtype=np.int64)
@@ -129,13 +129,13 @@ def told(bug: BlackBoxBug, seed: int, number: int) -> Mapping[str, Array]:
 
 
 def counts(bug: BlackBoxBug, seed: int, number: int) -> Array:
-    """Return the counts of the 16 texts, ``[16]``."""
+    """Return how often each of the 16 possible texts occurs in ``number`` samples, ``[16]``."""
     text = decode(bug, seed, number)
     return np.bincount(text[:, 0] * len(P) + text[:, 1], minlength=len(P) ** 2)
 
 
 def _round(bug: BlackBoxBug, rng: np.random.Generator, rows: int) -> tuple[Array, Array, Array]:
-    """Return one round: tokens ``[rows, gamma + 1]``, their number, and the number of accepted drafts."""
+    """Decode one round; return tokens ``[rows, gamma + 1]``, their number, and the number of accepted drafts."""
     noise = rng.exponential(size=(rows, bug.gamma + 1, len(P)))
     coins, fresh = rng.random((rows, bug.gamma)), rng.exponential(size=(rows, bug.gamma, len(P)))
     drafts = _raced(bug.drafted, noise[:, :-1])
@@ -164,7 +164,7 @@ def _replacements(bug: BlackBoxBug, coins: Array, noise: Array, fresh: Array) ->
 
 
 def _raced(weights: Array, noise: Array) -> Array:
-    """Return the winners of races: a draw from the weights if the noise ``[..., V]`` is fresh."""
+    """Return the winning token of each race: a draw from ``weights`` if the noise ``[..., V]`` is fresh."""
     times = np.full(noise.shape, np.inf)
     np.divide(noise, weights, out=times, where=weights > 0)
     winners: Any = times.argmin(axis=-1)

@@ -1,4 +1,4 @@
-"""Writes the tables of ``docs/black-boxes.md``: ``python -m specverify.trust.black_box_page``."""
+"""Write the tables of ``docs/black-boxes.md``: ``python -m specverify.trust.black_box_page``."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ BEGIN, END = "<!-- computed: {} -->", "<!-- end -->"
 
 
 class BugResult(NamedTuple):
-    """The result for one bug."""
+    """The results of the tests on one bug."""
 
     name: str
     tv: float
@@ -44,12 +44,12 @@ class BugResult(NamedTuple):
 
 
 def law() -> Mapping[tuple[int, int], float]:
-    """Return the target's law of two tokens."""
+    """Return the target's law of two-token texts."""
     return {(a, b): float(P[a] * P[b]) for a in range(len(P)) for b in range(len(P))}
 
 
 def found(name: str, bug: BlackBoxBug) -> BugResult:
-    """Sample one bug until it is refuted, by the e-process of its law and by ``check_sampler``."""
+    """Sample one bug until it is refuted; return the results of the e-process of its law and of ``check_sampler``."""
     share = counts(bug, 0, LARGE) / LARGE
     tv = float(np.abs(share - np.outer(P, P).ravel()).sum() / 2)
     ours, theirs = (
@@ -60,7 +60,10 @@ def found(name: str, bug: BlackBoxBug) -> BugResult:
 
 
 def until_refuted(bug: BlackBoxBug, seed: int, concentrations: Sequence[float] = CONCENTRATIONS) -> int | None:
-    """Return the number of texts, in batches of 250, that refute the law at an alarm of 1e-6; None beyond 60 000."""
+    """Return the number of texts after which the law is refuted at an alarm of 1e-6; None if 60 000 are not enough.
+
+    The texts are drawn in batches of 250.
+    """
     total, masses = np.zeros(len(P) ** 2), np.outer(P, P).ravel()
     for batch in range(MOST // EVERY):
         total += counts(bug, seed * 10_000 + batch, EVERY)
@@ -81,7 +84,7 @@ def _by_checks(bug: BlackBoxBug, acceptance: Array | None = None) -> str:
 
 
 def mutant_table() -> str:
-    """Return the table of the bugs."""
+    """Return the Markdown table of the bugs."""
     heads = (
         "bug | TV | texts until refuted | by the survey's e-process | the survey's figure | `check_sampler` refutes by"
     )
@@ -95,7 +98,7 @@ def mutant_table() -> str:
 
 
 def _spread(numbers: Sequence[int | None]) -> str:
-    """Return the median of several runs, with the least and the most."""
+    """Return the median, the minimum and the maximum of several runs as text."""
     if None in numbers:
         return "never" if set(numbers) == {None} else f"not in {numbers.count(None)} of {len(numbers)} runs"
     ordered = sorted(number for number in numbers if number is not None)
@@ -104,7 +107,7 @@ def _spread(numbers: Sequence[int | None]) -> str:
 
 
 def acceptance_table() -> str:
-    """Return the table of the bugs that leave the texts right."""
+    """Return the Markdown table of the bugs that leave the law of the texts right."""
     lines = ["| bug | TV of texts | TV of accepted | `check_sampler` refutes by |", "|---|---|---|---|"]
     for name, bug in OF_ACCEPTANCE.items():
         said = told(bug, 0, LARGE)
@@ -121,7 +124,7 @@ def acceptance_table() -> str:
 
 
 def calibration_table() -> str:
-    """Return the false-alarm rates and the power of two tests of other projects."""
+    """Return the Markdown table of the false-alarm rates and the power of two tests of other projects."""
     rows = [("PyTorch, two samples of 10 000, declared 1e-3", pytorch_two_samples())]
     cosine = "FlashInfer, cosine at 5 000 000 draws"
     rows += [(f"{cosine} (logits {seed})", flashinfer_cosine(seed=seed)) for seed in (0, 1)]
@@ -145,7 +148,7 @@ TABLES: Final = {
 
 
 def with_tables(page: str) -> str:
-    """Return the page with its tables computed anew. Raises ``ValueError`` for a table without a place in it."""
+    """Return the page with its tables recomputed. Raises ``ValueError`` for a table without a place in the page."""
     return "".join(_parts(page))
 
 

@@ -1,7 +1,7 @@
-"""The false-alarm rate and the power of a user's own test of a sampler.
+"""Measure the false-alarm rate and the power of a user's own test of a sampler.
 
 A threshold chosen by feel has some false-alarm rate and some blind spot. Both are measured: the test runs on samples of
-the very law it tests, and on laws at a growing distance from it.
+the law it tests, and on laws at a growing distance from it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Takes = Literal["samples", "counts"]
 
 
 class ErrorDetection(NamedTuple):
-    """The results of the test on laws with one kind of error, of growing size."""
+    """The results of a test on laws with one kind of error, of growing size."""
 
     way: str
     largest: float
@@ -64,11 +64,11 @@ class Calibration(NamedTuple):
 
     @property
     def as_declared(self) -> bool | None:
-        """Whether the count is compatible with the declared rate; None if none was declared."""
+        """Whether the false-alarm count is compatible with the declared rate; None if none was declared."""
         return None if self.declared is None else self.low <= self.declared
 
     def __str__(self) -> str:
-        """Return it in prose."""
+        """Return the calibration in prose."""
         said = {None: "", True: f", declared {self.declared}", False: f", NOT the declared {self.declared}"}
         interval = f"99 % interval {self.low:.2g} to {self.high:.2g}"
         lines = [
@@ -157,7 +157,7 @@ def calibrate(
 
 
 def _alarms(found: Any, threshold: float | None) -> bool:
-    """Return whether the value of a statistic is an alarm; raises ``ValueError`` for an incomparable value."""
+    """Return whether a statistic's value is above the threshold; raises ``ValueError`` for an incomparable value."""
     value = found.item() if getattr(found, "shape", None) == () else found
     if threshold is not None:
         check_number(value, "what the statistic returned", "a number, to compare with the threshold", lambda _: True)
@@ -168,7 +168,7 @@ def _alarms(found: Any, threshold: float | None) -> bool:
 
 
 def most_wrong(masses: Array) -> Mapping[str, Array]:
-    """Return the extreme laws of each kind of error; a law is made wrong by mixing it with one of them."""
+    """Return the most wrong law of each kind of error; smaller errors are mixtures of it with the right law."""
     law, uniform = {i: float(mass) for i, mass in enumerate(masses)}, np.full(len(masses), 1 / len(masses))
     garbage = {} if np.allclose(masses, uniform, rtol=1e-9, atol=0) else {"uniform garbage": uniform}
     if (masses > 0).sum() == 1:
@@ -186,7 +186,10 @@ def _seen(way: str, right: Array, wrong: Array, alarmed: Callable[[Array], float
 
 
 def _edge(below: Callable[[float], bool]) -> tuple[float, float | None]:
-    """Return the last share below the limit and the first above it, if the largest is above."""
+    """Find by bisection the largest share at which ``below`` holds and the next share at which it does not.
+
+    The second is None if ``below(1.0)`` holds.
+    """
     if below(1.0):
         return 1.0, None
     low, high = 0.0, 1.0

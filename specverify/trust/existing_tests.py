@@ -34,7 +34,7 @@ def balanced_bins(sample: Array, other: Array) -> float:
 
 
 def cosine_of(masses: Array) -> Any:
-    """Return FlashInfer's test: the cosine of counts and pmf is above 0.99, and no impossible token was drawn."""
+    """Return FlashInfer's test: the cosine of counts and pmf must exceed 0.99, and no impossible token be drawn."""
 
     def passes(counts: Array) -> bool:
         cosine = counts @ masses / (np.linalg.norm(counts) * np.linalg.norm(masses))
@@ -59,7 +59,10 @@ def pytorch_two_samples(runs: int = 2000, seed: int = 0) -> Calibration:
 
 
 def flashinfer_cosine(runs: int = 50, seed: int = 0) -> Calibration:
-    """Return the calibration of FlashInfer's comparison of 5 000 000 draws of 32 000 tokens, logits of deviation 5."""
+    """Return the calibration of FlashInfer's comparison of 5 000 000 draws with a law of 32 000 tokens.
+
+    The logits have a standard deviation of 5.
+    """
     masses = softmax(5.0 * np.random.default_rng(seed).standard_normal(32_000))
     return calibrate(
         cosine_of(masses), masses, samples=5_000_000, takes="counts", runs=runs, runs_of_wrong=10, seed=seed

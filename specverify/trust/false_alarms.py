@@ -1,4 +1,4 @@
-"""The rate at which the suite refutes a right subject: counted, and compared with the declared rate.
+"""Measure the rate at which the suite refutes right subjects, and compare it with the declared rate.
 
 The statistical layer judges samples of right laws at an inflated budget, so that alarms occur often enough to be
 counted; the exact layer examines random right configurations and must refute none.
@@ -33,7 +33,7 @@ ACCUSATIONS = frozenset({Status.REFUTED, Status.UNUSABLE})
 
 
 class CountedAlarms(NamedTuple):
-    """The number of right subjects that were refuted, of ``runs``, with the declared probability."""
+    """The number of refuted right subjects among ``runs``, with the declared probability."""
 
     what: str
     runs: int
@@ -46,7 +46,7 @@ class CountedAlarms(NamedTuple):
 
     @property
     def as_declared(self) -> bool:
-        """Whether the rate can be as low as declared: the interval does not lie above it."""
+        """Whether the count is compatible with the declared rate: the interval does not lie above that rate."""
         return self.low <= self.declared
 
 
@@ -59,10 +59,10 @@ class _AlarmTally(NamedTuple):
 def statistical_alarms(
     runs: int, false_alarm: float = 1e-2, seed: int = 0, jobs: int = 1, done: Callable[[int], None] = lambda index: None
 ) -> list[CountedAlarms]:
-    """Judge ``runs`` right subjects at ``false_alarm`` each; return the rate of each stage and of refutations.
+    """Judge ``runs`` right subjects at ``false_alarm`` each; return the rate of first-stage alarms and of refutations.
 
-    The subjects are the registry rows, sampled by dividing counts and judged against their own output laws, enumerated
-    in float64, at several planned sample sizes.
+    The subjects are the registry algorithms, sampled by dividing counts and judged against their own output laws,
+    enumerated in float64, at several planned sample sizes.
     """
     works = [partial(_tally, share, false_alarm, seed) for share in _shares(runs)]
     tallies: list[_AlarmTally] = list(in_parallel(works, jobs, done))
@@ -76,14 +76,14 @@ def statistical_alarms(
 def exact_alarms(
     configurations: int, seed: int = 0, jobs: int = 1, done: Callable[[int], None] = lambda index: None
 ) -> CountedAlarms:
-    """Examine random right configurations by every exact check that applies; none may be refuted."""
+    """Examine random right configurations by every exact check that applies; return the number of refutations."""
     works = [partial(_accusations, share, seed) for share in _shares(configurations)]
     result = [line for lines in in_parallel(works, jobs, done) for line in lines]
     return _counted("an exact check refutes", configurations, 0.0, len(result))._replace(examples=tuple(result))
 
 
 def _shares(number: int) -> list[tuple[int, ...]]:
-    """Return 0 .. number - 1 in at most ``SHARES`` parts, each with a callback for its end."""
+    """Split the indices 0 .. number - 1 into at most ``SHARES`` parts."""
     return [tuple(map(int, share)) for share in np.array_split(np.arange(number), min(number, SHARES))]
 
 
@@ -116,7 +116,10 @@ def _tally(indices: Sequence[int], false_alarm: float, seed: int) -> _AlarmTally
 
 @lru_cache(maxsize=1024)
 def _correct(row: int, size: int) -> tuple[Decoder, Mapping[Tokens, float]]:
-    """Return a registry row on float64 tables with its output law of few, more or many outcomes."""
+    """Return a right decoder and its output law: algorithm number ``row`` of the registry on float64 models.
+
+    ``size`` 0, 1 or 2 selects a law of few, more or many outcomes.
+    """
     algorithm: Algorithm = ALGORITHMS[row]
     vocabulary, horizon = ((2, 1), (4, 2), (5, 3))[size]
     decoder = algorithm.build(float_task(vocabulary, 1.0, horizon), **algorithm.examples[0])
@@ -139,7 +142,7 @@ def _accusations(indices: Sequence[int], seed: int) -> list[str]:
 
 
 def random_configuration(seed: int, index: int) -> Subject:
-    """Return a registry row at one of its examples, in one random scenario."""
+    """Return a random registry algorithm with one of its examples' options, in one random scenario."""
     rng = np.random.default_rng([seed, index])
     subject = algorithm_subject(ALGORITHMS[int(rng.integers(len(ALGORITHMS)))])
     vocabulary = int(rng.integers(2, 5))

@@ -66,7 +66,7 @@ bug hides are answered as draws.
 
 
 def kill_page(matrix: KillMatrix, not_expressed: Mapping[str, str]) -> str:
-    """Return the whole page. It contains no timings, so it changes only with a verdict."""
+    """Return the whole page, which contains no timings, so that it changes only if a verdict does."""
     parts = [INTRODUCTION, _summary(matrix)]
     for letter, group in groupby(matrix.mutants, key=lambda row: row.category):
         rows = list(group)
@@ -83,7 +83,7 @@ def kill_page(matrix: KillMatrix, not_expressed: Mapping[str, str]) -> str:
 
 
 def kill_table(matrix: KillMatrix, width: int = 0) -> Table:
-    """Return one line per mutant for a terminal of this width; a narrow terminal gets the essential columns."""
+    """Return a table with one line per mutant for a terminal of this width; a narrow one gets the essential columns."""
     headings = COLUMNS[: 4 if 0 < width < WIDE else len(COLUMNS)]
     table = Table(box=None, pad_edge=False, padding=(0, 2 if len(headings) > 4 else 1, 0, 0))
     for heading in headings:
@@ -147,7 +147,7 @@ def _row(row: MutantRow) -> str:
 
 
 def peer_heads() -> list[str]:
-    """Return the column heads of other projects' statistics."""
+    """Return the column heads of the statistics of other projects."""
     return [f"{peer.name}: {peer.described} (V={peer.vocabulary}, N={peer.samples:,})" for peer in PEERS]
 
 

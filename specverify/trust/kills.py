@@ -1,4 +1,4 @@
-"""The kill matrix: every planted bug under every check, every suspicious-looking right subject, and the peers' tests.
+"""The kill matrix: every planted bug, and every right subject that looks wrong, under every check and peer test.
 
 A check kills a mutant by refuting it. The named check examines every scenario, the others every third, and sampling is
 thinned; so checks that do not apply to a mutant, or hold on it, are recorded as well. The subject without the bug is
@@ -38,7 +38,7 @@ _USUAL = Conditions()
 
 
 class MatrixCell(NamedTuple):
-    """One mutant under one check."""
+    """The result of one check on one mutant."""
 
     check: str
     status: str
@@ -63,17 +63,17 @@ class MutantRow(NamedTuple):
 
     @property
     def as_expected(self) -> bool:
-        """Whether the named check refutes the bug, and only the bug."""
+        """Whether the named check refutes the mutant and not its control."""
         return self.killed_by in self.killers and self.control in {Status.HOLDS, Status.DECLARED_BIAS}
 
     @property
     def killers(self) -> tuple[str, ...]:
-        """The checks that refute it."""
+        """The names of the checks that refute the mutant."""
         return tuple(cell.check for cell in self.cells if cell.status == KILLED)
 
 
 class ControlRow(NamedTuple):
-    """A right subject that looks wrong, and the checks that refuted it: there must be none."""
+    """A right subject that looks wrong, and the checks that refute it: there must be none."""
 
     name: str
     summary: str
@@ -85,12 +85,12 @@ class ControlRow(NamedTuple):
 
     @property
     def as_expected(self) -> bool:
-        """Whether no check refutes it, and a check holds on it if any applies."""
+        """Whether no check refutes the subject, and at least one holds on it if any applies."""
         return not self.accused_by and (bool(self.held) or not self.applied)
 
 
 class KillMatrix(NamedTuple):
-    """All rows of one run."""
+    """The results of all mutants and controls of one run."""
 
     mutants: tuple[MutantRow, ...]
     controls: tuple[ControlRow, ...]
@@ -125,7 +125,7 @@ def kill_matrix(
 
 
 def number_of_works(chosen: Sequence[str]) -> int:
-    """Return how many times ``kill_matrix`` calls ``progress``."""
+    """Return how many times ``kill_matrix`` calls ``progress`` for the mutants ``chosen``."""
     return len(chosen) + len(suspects()) + len(set(_sharing(tuple(chosen))))
 
 
@@ -142,7 +142,7 @@ def _and_forgotten(work: Callable[[], Any]) -> Any:
 
 
 def _without_control(name: str, checks: Sequence[str], conditions: Conditions, peers: bool) -> MutantRow:
-    """Return the row of a mutant, without its control unless that had to be judged in all scenarios."""
+    """Return the results of a mutant, and of its control only if that had to be judged in all scenarios."""
     mutant = _mutant(name)
     subject, checklist = _thinned(mutant.open()), _checklist(checks, conditions)
     killer = check_named(mutant.killed_by)
@@ -161,7 +161,7 @@ def _without_control(name: str, checks: Sequence[str], conditions: Conditions, p
 
 
 def _control_status(name: str, checks: Sequence[str], conditions: Conditions, every: bool = False) -> str:
-    """Return the result of the named check on the subject without the bug, in every scenario or some."""
+    """Return the result of the named check on the mutant's control, in every scenario or in some."""
     mutant = _mutant(name)
     killer, subject = check_named(mutant.killed_by), _thinned(mutant.control())
     checklist = _checklist(checks, conditions, (killer,))
@@ -170,7 +170,7 @@ def _control_status(name: str, checks: Sequence[str], conditions: Conditions, ev
 
 @lru_cache(maxsize=1)
 def _sharing(chosen: tuple[str, ...]) -> list[str]:
-    """Return, for each mutant, the first mutant with an equal control and the same check."""
+    """Return, for each mutant of ``chosen``, the first mutant with an equal control and the same named check."""
     first: dict[Hashable, str] = {}
     return [first.setdefault(_made_of((_mutant(name).control(), _mutant(name).killed_by)), name) for name in chosen]
 
@@ -180,7 +180,7 @@ def _mutant(name: str) -> Mutant:
 
 
 def _made_of(value: Any) -> Hashable:
-    """Return a comparable description of a value.
+    """Return a hashable description of a value, equal for equally built values.
 
     A function is compared by identity; other opaque values equal nothing.
     """
@@ -194,7 +194,7 @@ def _made_of(value: Any) -> Hashable:
 
 
 def control_row(name: str, checks: Sequence[str], conditions: Conditions) -> ControlRow:
-    """Return the checks that refute a right subject."""
+    """Run the checks on a right subject; return those that refute it."""
     control = next(item for item in suspects() if item.name == name)
     verdicts = list(verify_subject(_thinned(control.open()), _checklist(checks, conditions)))
     return ControlRow(
@@ -208,7 +208,7 @@ def control_row(name: str, checks: Sequence[str], conditions: Conditions) -> Con
 
 
 def lonely_killers(matrix: KillMatrix) -> dict[str, tuple[str, ...]]:
-    """Return, for each check, the mutants that only it kills; a check with none is covered by the others."""
+    """Return, for each check, the mutants that only it kills; a check without any is covered by the others."""
     alone: dict[str, list[str]] = {check.name: [] for check in CHECKS}
     for row in matrix.mutants:
         if len(row.killers) == 1:

@@ -1,4 +1,4 @@
-"""Thirty of 128 256 tokens with wrong probabilities, and which statistics detect it.
+"""Test which statistics detect wrong probabilities of thirty tokens among 128 256.
 
 The total variation is 0.01, on tokens of probability one in four thousand: too many for a count of each.
 ``check_sampler`` compares them in partitions fixed before the data; for comparison, the statistics by which vLLM tests
@@ -33,7 +33,7 @@ MORE: Final = 10
 
 
 def moved(tokens: Array, *, more: bool) -> Array:
-    """Return P with ``TV`` more, or less, mass on the tokens, taken from the others in proportion."""
+    """Return P with ``TV`` more mass on ``tokens`` (less, unless ``more``), balanced by the others in proportion."""
     law: Array = P.copy()
     here = P[tokens].sum()
     law[tokens] = P[tokens] + TV / len(tokens) if more else P[tokens] * (1 - TV / here)
@@ -54,14 +54,14 @@ RIGHT: Final = "the law itself"
 
 
 def sampler_of(law: Array) -> Callable[[int, int], Array]:
-    """Return the sampler ``(seed, number)`` -> tokens ``[number]`` of a law ``[vocabulary]``."""
+    """Return the sampler ``(seed, number)`` -> tokens ``[number]`` of ``law`` ``[vocabulary]``."""
     edges = np.cumsum(law)
     edges /= edges[-1]
     return lambda seed, number: np.searchsorted(edges, np.random.default_rng(seed).random(number), side="right")
 
 
 def table() -> str:
-    """Return the verdict of ``check_sampler`` on each law, and vLLM's statistics on as many samples and more."""
+    """Return the Markdown table: ``check_sampler`` on each law, and vLLM's statistics on as many samples and more."""
     heads = [f"{name}, {times}" for name in STATISTICS for times in ("as many", f"{MORE} times")]
     lines = [f"| law | `samples_fit_law` | samples | {' | '.join(heads)} |", f"|{'---|' * (3 + len(heads))}"]
     for name, law in {RIGHT: P, **PLANTED}.items():
@@ -79,14 +79,14 @@ def judged(law: Array) -> tuple[Status, int]:
 
 
 def told(peer: str, law: Array, samples: int) -> str:
-    """Return the result of another project's statistic on samples of ``law``, and on as many samples of P."""
+    """Return in words whether another project's statistic accepts samples of ``law``, and as many samples of P."""
     if accepted(peer, law, samples):
         return "accepts"
     return "alarms" if accepted(peer, P, samples) else "alarms, and on the law itself"
 
 
 def accepted(peer: str, law: Array, samples: int) -> bool:
-    """Return whether another project's statistic accepts this many samples of ``law`` as samples of P."""
+    """Return whether another project's statistic accepts ``samples`` samples of ``law`` as samples of P."""
     statistic = next(item for item in PEERS if item.name == peer)
     rounds = PeerRounds(lambda number, settled=None, /: _blocks(law, 1, number), independent=True)
     return statistic.accepts(rounds, P, samples, np.random.default_rng(3))

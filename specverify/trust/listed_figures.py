@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 
 class TestOfOthers(NamedTuple):
-    """A project's test as run by the survey."""
+    """A project's test, as the survey ran it."""
 
     name: str
     samples: int
@@ -77,7 +77,7 @@ CONCENTRATIONS: Final = (50.0, 500.0, 5000.0)
 
 
 def alarms_table() -> str:
-    """Return the bugs that the tests of other projects detect, at their own sizes."""
+    """Return the Markdown table of the bugs that the tests of other projects detect, at their own sizes."""
     heads = " | ".join(f"{test.name}, {test.samples} samples" for test in TESTS)
     lines = [f"| bug | {heads} |", f"|{'---|' * (1 + len(TESTS))}"]
     for name, result in ALARMS.items():

@@ -1,4 +1,4 @@
-"""Successive rounds of one decoder, as input of the statistics by which other projects test theirs.
+"""Draw successive rounds of one decoder for the statistics by which other projects test their decoders.
 
 If the rounds are a function of their draws, many are drawn at once by ``laws.divided``. Random numbers from other
 sources are answered by draws, as those of foreign code are. A round that depends on more, such as a count of calls,
@@ -41,15 +41,15 @@ class RoundDrawer(Protocol):
     """Draws fresh rounds."""
 
     def __call__(self, number: int, settled: Callable[[Blocks], bool] = ..., /) -> Blocks:
-        """Return the tokens of ``number`` rounds, or of part of them if ``settled`` accepts the part as sufficient.
+        """Return how often each text occurs in ``number`` rounds, or in fewer if ``settled`` accepts them.
 
-        A part is in no particular order: it is no sample, but a lower bound of the counts.
+        The fewer rounds are in no particular order: they are no sample, but a lower bound of the counts.
         """
         ...
 
 
 class PeerRounds(NamedTuple):
-    """One way to draw rounds of a decoder."""
+    """One method of drawing rounds of a decoder."""
 
     draw: RoundDrawer
     independent: bool
@@ -57,7 +57,7 @@ class PeerRounds(NamedTuple):
 
 
 def rounds_of(decoder: Decoder, rng: np.random.Generator, intercepted: bool = False) -> Iterator[PeerRounds]:
-    """Yield ways to draw a decoder's rounds after ``PROMPT``. If one raises ``CANNOT_BE_DRAWN``, take the next.
+    """Yield methods of drawing a decoder's rounds after ``PROMPT``; if one raises ``CANNOT_BE_DRAWN``, use the next.
 
     ``intercepted`` states that its random calls are already answered. Drawing raises ``TimeoutError`` if it would take
     more than ``MOST_SECONDS``, or if one round takes more than ``PROBE_SECONDS``, and ``ValueError`` if a round emits
@@ -79,7 +79,10 @@ def rounds_of(decoder: Decoder, rng: np.random.Generator, intercepted: bool = Fa
 
 
 def _repeats_itself(program: Callable[[Draws], Tokens]) -> bool:
-    """Return whether runs with equal answers to their draws are equal; dividing few paths may not show it."""
+    """Return whether a program returns the same if all of its draws have the same outcomes again.
+
+    Dividing counts among paths may not show a difference, if there are few paths.
+    """
     begun = time.process_time()
     for seed in range(REPEATED):
         first = Narrated(Sampled(seed))

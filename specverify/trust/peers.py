@@ -28,7 +28,7 @@ TURNED = 1e-9
 
 
 class PeerStatistic(NamedTuple):
-    """One statistic of another project: its sizes, and its decision on a sample of blocks."""
+    """One statistic of another project: its sizes, and its decision on a sample of rounds."""
 
     name: str
     described: str
@@ -104,14 +104,17 @@ def _top_hundred(rng: np.random.Generator, vocabulary: int) -> tuple[Array, Arra
 
 
 def _ordered(_: np.random.Generator, vocabulary: int) -> tuple[Array, Array]:
-    """Order p as 1 > 8 > 3 > 7 > the rest; the draft is a fixed token."""
+    """Return p and q: p is ordered 1 > 8 > 3 > 7 > the rest, q is one-hot on a fixed token."""
     logits = np.full(vocabulary, -4.0)
     logits[[1, 8, 3, 7]] = 3.0, 2.0, 1.0, 0.0
     return softmax(logits), np.eye(vocabulary)[8]
 
 
 def _distance_shrinks(rounds: PeerRounds, p: Array, samples: int, rng: np.random.Generator) -> bool:
-    """The L2 distance to p shrinks 20 times as much as that to 100 random references, from 10 samples to all."""
+    """Return whether the L2 distance to p shrinks 20 times as much as that to 100 random references.
+
+    It is compared at 10 samples and at all samples.
+    """
     references = np.array([softmax(logits) for logits in rng.random((100, len(p)))])
     gamma = range(max(map(len, rounds.draw(10))) - 1 or 1)
 
@@ -125,10 +128,10 @@ def _distance_shrinks(rounds: PeerRounds, p: Array, samples: int, rng: np.random
 
 
 def _chi_square(rounds: PeerRounds, p: Array, samples: int, _: np.random.Generator) -> bool:
-    """At every position reached, chi-square is below df + 10 sqrt(2 df); bins with an expectation below 5 are merged.
+    """Return whether chi-square is below df + 10 sqrt(2 df) at every position that a round reaches.
 
-    Every round has a first position, so the final expectation of each token is known from the beginning. Once an excess
-    makes chi-square too large, later rounds cannot reduce it.
+    Bins with an expectation below 5 are merged. Every round has a first position, so the final expectation of each
+    token is known from the beginning. Once an excess makes chi-square too large, later rounds cannot reduce it.
     """
 
     def refused(found: Blocks, position: int, number: float, so_far: bool = False) -> bool:
@@ -150,7 +153,7 @@ def _chi_square(rounds: PeerRounds, p: Array, samples: int, _: np.random.Generat
 
 
 def _kl_alike(rounds: PeerRounds, p: Array, samples: int, rng: np.random.Generator) -> bool:
-    """KL from p to the histogram differs by less than 0.01 nats from that of samples drawn from p itself."""
+    """Return whether KL from p to the histogram is within 0.01 nats of that of samples drawn from p itself."""
 
     def divergence(counts: Array) -> float:
         share = counts / counts.sum()
@@ -162,7 +165,7 @@ def _kl_alike(rounds: PeerRounds, p: Array, samples: int, rng: np.random.Generat
 
 
 def _cosine(rounds: PeerRounds, p: Array, samples: int, _: np.random.Generator) -> bool:
-    """The cosine of the histogram and p is above 0.99, and no token of probability 0 occurs.
+    """Return whether the cosine of the histogram and p is above 0.99, and no token of probability 0 occurs.
 
     Independent rounds are drawn in two parts, the second only if it can matter: the first part determines the final
     angle up to a bound on the error of both parts.
@@ -182,10 +185,10 @@ def _cosine(rounds: PeerRounds, p: Array, samples: int, _: np.random.Generator) 
 
 
 def _off(number: int, chance: float) -> float:
-    """Return the distance of token shares from their law that is exceeded with probability ``chance``.
+    """Return a distance of token shares from their law that is exceeded with probability at most ``chance``.
 
-    The distance is the length of a vector. The bound is McDiarmid's inequality: one round moves the shares by ``2 **
-    0.5 / number``.
+    The distance is the Euclidean length of the difference, for ``number`` rounds. The bound is McDiarmid's inequality:
+    one round moves the shares by ``2 ** 0.5 / number``.
     """
     return (1 + math.sqrt(-math.log(chance))) / math.sqrt(number)
 
@@ -195,7 +198,7 @@ def _cosine_between(counts: Array, p: Array) -> float:
 
 
 def _order_kept(rounds: PeerRounds, p: Array, samples: int, _: np.random.Generator) -> bool:
-    """The counts of four tokens are in the order of their probabilities."""
+    """Return whether the counts of four tokens are in the order of their probabilities."""
     counts = _counts(rounds.draw(samples), len(p), range(1))
     return bool(counts[1] > counts[3] > counts[7] > 0 and counts[8] > counts[3])
 

@@ -1,12 +1,13 @@
-"""The construction and the power of the quick plan, measured on planted bugs, twins of idioms and wrong engines.
+"""Construct the quick plan and measure its power, on planted bugs, twins of idioms and wrong engines.
 
     python -m specverify.trust.quick_power kills FILE [--kind K] [--part I/N]
     python -m specverify.trust.quick_power plan FILE [--kind K]
     python -m specverify.trust.quick_power compare FILE [--kind K] [--part I/N] [--no-full]
     python -m specverify.trust.quick_power page FILE
 
-``kills`` records which case refutes which bug, a line a bug; ``plan`` computes specverify/run/quick.toml from them.
-``compare`` records what the plan and all cases refute, a line a bug. ``page`` writes docs/quick.md from those lines.
+``kills`` records which case refutes which bug, one line per bug; ``plan`` computes specverify/run/quick.toml from them.
+``compare`` records which bugs the plan and all cases refute, one line per bug. ``page`` writes docs/quick.md from those
+lines.
 
 ``--idioms FOLDER`` adds the twins of the idioms in a folder of tables. ``--check NAME`` tries one check alone on every
 bug, and replaces its cases in the plan. Lines are appended to a file: bugs that it contains are not run again. Only
@@ -97,7 +98,7 @@ Pool = Mapping[str, Mapping[CaseName, int]]
 
 
 class Bug(NamedTuple):
-    """A subject that must be refuted."""
+    """A wrong subject, which must be refuted."""
 
     name: str
     kind: str
@@ -105,7 +106,7 @@ class Bug(NamedTuple):
 
 
 class Kill(NamedTuple):
-    """One case of a check, tried on a bug."""
+    """The result of one case of a check on a bug."""
 
     check: str
     case: CaseName
@@ -114,7 +115,7 @@ class Kill(NamedTuple):
 
 
 def bugs(idioms: Path | None) -> Iterator[Bug]:
-    """Yield every bug; the twins of idioms are read from the tables of a folder."""
+    """Yield every bug; the twins of idioms are read from the tables in the folder ``idioms``."""
     for mutant in mutants():
         subject = mutant.open()
         if subject.kind:
@@ -134,7 +135,7 @@ def bugs(idioms: Path | None) -> Iterator[Bug]:
 
 
 def _as_a_user_gives_it(mutant: Mutant) -> Subject:
-    """Return the subject of a planted bug with all variants of its form."""
+    """Return the subject of a planted bug, with all variants of its form, as a user's code would be examined."""
     subject = mutant.open()
     verify = next((given for given in getattr(mutant.open, "args", ()) if callable(given)), None)
     make = AS_A_USER.get(subject.kind)
@@ -142,7 +143,10 @@ def _as_a_user_gives_it(mutant: Mutant) -> Subject:
 
 
 def kills_of(bug: Bug, only: str = "") -> Iterator[Kill]:
-    """Yield the results of the candidate cases on a bug, up to the first check that refutes it."""
+    """Yield the results of the candidate cases on a bug, up to the first check that refutes it.
+
+    With ``only``, cases of that check alone are tried.
+    """
     subject = warmed_up(bug.open())
     for check in _most_telling_first():
         if only not in {"", check.name} or not_applicable(subject, check) is not None:
@@ -160,7 +164,7 @@ def kills_of(bug: Bug, only: str = "") -> Iterator[Kill]:
 
 
 def _tried_of(of_kind: Pool, check: Check) -> Mapping[CaseName, int]:
-    """Return the cases of a check to try; a right subject without a biased law provides cases of its own."""
+    """Return the cases of a check to try, with their runs; a law check without its own has those of law_is_target."""
     return of_kind.get(check.name) or (of_kind.get("law_is_target", {}) if check.name in LAWS else {})
 
 
@@ -170,7 +174,7 @@ def _most_telling_first() -> list[Check]:
 
 @cache
 def pool(kind: str, only: str = "") -> Pool:
-    """Return check -> candidate cases of a plan -> their runs, measured on a right subject of this kind.
+    """Return the candidate cases of each check with their runs, measured on a right subject of this kind.
 
     Each family has one case: of one variant, and equal except for the prompt and the seed.
     """
@@ -196,7 +200,7 @@ def pool(kind: str, only: str = "") -> Pool:
 
 
 def _examination(case: Case, subject: Subject) -> Examination | None:
-    """Return the result of a check on a case within ``POOL_RUNS`` runs, or None if it raises."""
+    """Return the result of a case with ``subject``, within ``POOL_RUNS`` runs; None if it raises."""
     conditions = in_quick(Conditions(edge=0.0))._replace(runs=POOL_RUNS)
 
     def examined() -> Examination:
@@ -210,9 +214,10 @@ def _examination(case: Case, subject: Subject) -> Examination | None:
 
 
 def plan_of(lines: Iterable[Mapping[str, Any]], pool_of: Callable[[str], Pool]) -> dict[str, dict[str, list[CaseName]]]:
-    """Return kind -> check -> cases, the most effective first, until every bug is refuted that can be.
+    """Return the plan: for each kind and check the cases, the most effective first.
 
-    ``pool_of(kind)`` provides the cases of checks that were tried on no bug.
+    Cases are added until every bug is refuted that can be. ``pool_of(kind)`` provides the cases of checks that were
+    tried on no bug.
     """
     refuted: dict[str, dict[str, dict[CaseName, set[str]]]] = defaultdict(lambda: defaultdict(lambda: defaultdict(set)))
     tried: dict[str, dict[str, dict[CaseName, int]]] = defaultdict(lambda: defaultdict(dict))
@@ -239,7 +244,7 @@ def _least(kind: str, check: str) -> int:
 
 
 def _ordered(least: int, runs: Mapping[CaseName, int], refuted: Mapping[CaseName, set[str]]) -> list[CaseName]:
-    """Return cases that refute each bug ``CASES_OF_A_BUG`` times if possible, in the order of refutations per run.
+    """Return cases that refute each bug ``CASES_OF_A_BUG`` times if possible, ordered by refutations per run.
 
     Several cases per bug also refute similar bugs outside the list.
     """
@@ -266,7 +271,7 @@ def _ordered(least: int, runs: Mapping[CaseName, int], refuted: Mapping[CaseName
 
 
 def as_toml(plan: Mapping[str, Mapping[str, Sequence[CaseName]]]) -> str:
-    """Return a plan as the file read by ``specverify.run.quick``."""
+    """Return a plan as the TOML file that ``specverify.run.quick`` reads."""
     parts = ["# Written by: python -m specverify.trust.quick_power plan\n"]
     for kind, by_check in plan.items():
         parts.append(f"\n[{json.dumps(kind)}]\n")
@@ -277,10 +282,10 @@ def as_toml(plan: Mapping[str, Mapping[str, Sequence[CaseName]]]) -> str:
 
 
 def compared(bug: Bug, *, full: bool = True) -> dict[str, Any]:
-    """Return the results of quick and full on a bug; each stops at the first refutation.
+    """Return the results of the quick and the full plan on a bug; each stops at its first refutation.
 
     A refutation by quick implies one by full, because its cases are cases of the full plan. So the full plan runs only
-    on bugs that quick does not refute, and only on request: otherwise its result is None.
+    on bugs that quick does not refute, and only if ``full`` is set: otherwise its result is None.
     """
     by_quick = first_refuting(bug.open(), quick=True)
     by_full = by_quick or (first_refuting(bug.open(), quick=False) if full else None)
@@ -297,7 +302,7 @@ def first_refuting(subject: Subject, *, quick: bool) -> str:
 
 
 def page_of(lines: Sequence[Mapping[str, Any]]) -> str:
-    """Return the page: for each kind of subject, the bugs refuted by full and by quick, and those that quick misses."""
+    """Return the page: for each kind of subject, the bugs that full and quick refute, and those that quick misses."""
     plans, by_kind = quick_plans(), defaultdict(list)
     for line in lines:
         by_kind[line["kind"]].append(line)
@@ -308,8 +313,8 @@ def page_of(lines: Sequence[Mapping[str, Any]]) -> str:
         rows.append(f"| {kind} | {len(mine)} | {full} | {quick} | {unknown} | {planned} |")
     full, quick, unknown = _counted(lines)
     together = (
-        f"Of {len(lines)} bugs, {full + unknown} are refuted in full or full was not run on them. "
-        f"Quick refutes {quick}: at least {quick / (full + unknown):.1%} of what full refutes."
+        f"The full plan refutes {full} of {len(lines)} bugs and was not run on {unknown} others. "
+        f"Quick refutes {quick}: at least {1000 * quick // (full + unknown) / 10}% of what the full plan refutes."
     )
     missed = [line for line in lines if line["full"] and not line["quick"]]
     listed = [f"* {line['bug']} ({line['kind']}), by {line['full'].replace('_', ' ')}" for line in missed]
@@ -317,13 +322,13 @@ def page_of(lines: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(
         [
             HEAD,
-            "| kind of subject | bugs | refuted in full | of these by quick | not by quick, full not run | cases |",
+            "| kind of subject | bugs | refuted by full | of these by quick | not by quick, full not run | cases |",
             "|---|---|---|---|---|---|",
             *rows,
             "",
             together,
             "",
-            "Refuted in full and not by quick:",
+            "Refuted by full and not by quick:",
             "",
             *(listed or ["* none"]),
             "",
@@ -336,7 +341,7 @@ def page_of(lines: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _counted(lines: Sequence[Mapping[str, Any]]) -> tuple[int, int, int]:
-    """Return the number refuted by full, how many of them by quick, and for how many full is unknown."""
+    """Return how many bugs full refutes, how many of these quick refutes, and for how many full was not run."""
     full = [line for line in lines if line["full"]]
     return len(full), sum(bool(line["quick"]) for line in full), sum(line["full"] is None for line in lines)
 
@@ -344,18 +349,19 @@ def _counted(lines: Sequence[Mapping[str, Any]]) -> tuple[int, int, int]:
 HEAD = """# The quick plan
 
 `quick=True` and `specverify verify --quick` examine a fixed list of cases for each kind of subject and each check. The
-list is the same on every machine, and no clock decides about it: `specverify/run/quick.toml`. A case that has more than
+list is the same on every machine, and does not depend on time: `specverify/run/quick.toml`. A case that has more than
 20 000 runs is left out, and the verdict says so.
 
-The cases are those that refute most. Each is tried on planted bugs, on the wrong twins of idioms and on engines with
-one fault each; the case that refutes most of what is left, for its runs, comes next, until two cases refute each bug,
-where two do. Where no case of the list can be followed, others are tried until one can. A kind of subject that is not
-listed here has a third of its cases, at even distances, and sixteen of each check at most.
+The cases are chosen greedily from those of the full plan. The next case is always the one that refutes the most
+remaining bugs per run, until two cases refute each bug (or one, where no second case does). The bugs are planted bugs
+(`planted:` below), engines with one fault (`engine:`), bare verifiers (`bare:`) and wrong versions of common idioms.
+If no case of the list can be enumerated for a subject, other cases are tried until one can. A kind of subject that is
+not in the table below gets a third of its cases, at even distances, and at most sixteen of each check.
 
-`python -m specverify.trust.quick_power` computes the list and this page (`kills`, `plan`, `compare`, `page`).
+The subcommands `kills`, `plan`, `compare` and `page` of `python -m specverify.trust.quick_power` compute the list and
+this page.
 
 ## What it refutes
-
 """
 
 
@@ -364,7 +370,7 @@ def _lines(file: Path) -> list[dict[str, Any]]:
 
 
 def _run(work: Callable[[Bug], Mapping[str, Any]], asked: argparse.Namespace) -> None:
-    """Append a line for every selected bug that the file does not contain."""
+    """Append a line of ``work`` for every selected bug that the file does not contain."""
     known, tries_all = {line["bug"] for line in _lines(asked.file)}, asked.what == "compare"
     part, parts = map(int, asked.part.split("/"))
     wanted = [bug for bug in bugs(asked.idioms) if asked.kind in {"", bug.kind} and (tries_all or bug.kind in RIGHT)]

@@ -1,4 +1,4 @@
-"""Planted bugs as programs that answer test vectors.
+"""Let planted bugs answer test vectors.
 
 A decoder is enumerated with the models of a vector; or its drafts are forced, and its other draws answered by the
 vector's uniforms. An engine decodes texts, and an observer reads the lengths of its cache.
@@ -39,7 +39,7 @@ SEEDS = range(8)
 
 
 class QuestionedSide(NamedTuple):
-    """One side, the bug or the control: its subject, its texts, and the algorithm it should implement."""
+    """A bug or its control as a program that answers vectors: its subject, its texts, and its algorithm."""
 
     subject: Subject
     text: TextAsked | None
@@ -48,7 +48,7 @@ class QuestionedSide(NamedTuple):
 
 
 def sides(mutant: Mutant) -> tuple[QuestionedSide, QuestionedSide]:
-    """Return the bug and its control."""
+    """Return a mutant's bug and its control as programs that answer vectors."""
     bug, control = mutant.open(), mutant.control()
     name = control.name.removeprefix("reference:")
     known = {vector.inputs.get("algorithm") for vector in all_vectors().values()}
@@ -60,7 +60,7 @@ def sides(mutant: Mutant) -> tuple[QuestionedSide, QuestionedSide]:
 
 
 def questions(asked: QuestionedSide) -> Iterator[tuple[Vector, Callable[[QuestionedSide], Answer]]]:
-    """Yield every vector that applies to a side with a function that answers it, kind after kind."""
+    """Yield every vector that applies to ``asked``, with a function that answers it, kind after kind."""
     for vector in all_vectors().values():
         for answer in _ways(asked, vector):
             yield vector, answer
@@ -102,7 +102,7 @@ def _task(asked: QuestionedSide, task: Task) -> Task:
 
 
 def _law_answer(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
-    """Answer by the law of a round, or of a text, of a variant at the vector's models."""
+    """Return the law of a round or a text of a variant, under the vector's models."""
     inputs, variant = vector.inputs, _variant(asked, place)
     if inputs.get("options") is not None and inputs["options"] != _options(variant):
         raise NotAsked("another option")
@@ -117,7 +117,7 @@ def _law_answer(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
 
 
 def _options(variant: Variant) -> dict[str, Any]:
-    """Return the options of a variant as vectors write them; for a verifier, those of its label."""
+    """Return the options of a variant in the form of a vector's inputs; for a verifier, those stated in its label."""
     keywords = getattr(variant.build, "keywords", {})
     if keywords:
         return {name: options_data(value) for name, value in keywords.items()}
@@ -147,7 +147,7 @@ def _text_answer(vector: Vector, asked: QuestionedSide) -> Answer:
 
 
 def _spelt(inputs: Mapping[str, Any]) -> tuple[LanguageModel, Tokens, int]:
-    """Return the model that emits the text of a ``stop`` vector with certainty, the prompt, and the vocabulary."""
+    """Return for a ``stop`` vector the model that emits its text with certainty, the prompt, and the vocabulary."""
     text = tuple(token for tokens in inputs["rounds"] for token in tokens)
     size, prompt = max(*text, *inputs["eos"], 3) + 1, (0, 0)
     if inputs["max_new"] > len(text):
@@ -161,7 +161,7 @@ def _spelt(inputs: Mapping[str, Any]) -> tuple[LanguageModel, Tokens, int]:
 
 
 def _stopped(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
-    """Answer by decoding a text on which target and draft agree: every draft is accepted, whatever the rounds are."""
+    """Return the text decoded for a ``stop`` vector; target and draft agree, so every draft is accepted."""
     model, prompt, _ = _spelt(vector.inputs)
     task = Task(model, model, eos=tuple(vector.inputs["eos"]), horizon=vector.inputs["max_new"])
     decoder = _variant(asked, place).build(_task(asked, task))
@@ -190,14 +190,14 @@ def _first_round(decoder: Decoder, draws: Draws, gamma: int) -> Answer:
 
 
 def _by_rows(p: Sequence[Pmf], q: Sequence[Pmf]) -> Task:
-    """Return the task whose first round has these rows, after a prompt of one token."""
+    """Return a task whose first round, after a prompt of one token, has the pmfs ``p`` and ``q``."""
     rows = [[*side, *[side[-1]] * 2] for side in (p, q)]
     models = [lambda tokens, side=side: side[min(len(tokens) - 1, len(side) - 1)] for side in rows]
     return Task(models[0], models[1], horizon=len(q) + 1)
 
 
 def _given_rows(inputs: Mapping[str, Any]) -> tuple[list[Pmf], list[Pmf]]:
-    """Return p and q of a vector of ``verify_chain`` or ``boundary``."""
+    """Return p and q of a ``verify_chain`` or ``boundary`` vector."""
     if None in inputs["q"] or "keys" in inputs or "nan" in str(inputs):
         raise NotAsked("it draws its drafts, from rows of numbers")
     if "vocabulary" not in inputs:
@@ -210,20 +210,23 @@ def _given_rows(inputs: Mapping[str, Any]) -> tuple[list[Pmf], list[Pmf]]:
 
 
 def _check_coins(inputs: Mapping[str, Any], p: Sequence[Pmf], q: Sequence[Pmf]) -> None:
-    """Raise ``NotAsked`` unless every coin is open: the first draw of foreign code is then a coin."""
+    """Raise ``NotAsked`` unless every coin is random: only then is the first draw of foreign code a coin."""
     for i, token in enumerate(inputs["draft"]):
         if not 0 < p[i][token] < q[i][token]:
             raise NotAsked("a coin that is not asked for")
 
 
 def _end_of(inputs: Mapping[str, Any]) -> float | None:
-    """Return the end at which all uniforms of the inputs are, None if they are not."""
+    """Return 0.0 or 1.0 if all uniforms of the inputs are the smallest or the largest; else None."""
     numbers = {*inputs.get("coins", ()), inputs.get("final")}
     return {ZERO: 0.0, LARGEST: 1.0}.get(numbers.pop()) if len(numbers) == 1 else None
 
 
 def _round_answer(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
-    """Answer by a decoder's first round: drafts forced, other draws by the uniforms, or all of them at one end."""
+    """Return the tokens of a decoder's first round for a vector.
+
+    Its drafts are forced; other draws are answered by the vector's uniforms, or all of them at one end of their range.
+    """
     inputs, variant = vector.inputs, _variant(asked, place)
     gamma = len(inputs["draft"])
     if gamma > _options(variant).get("gamma", 0) or inputs.get("vocabulary", 0) > SMALL:
@@ -239,7 +242,7 @@ def _round_answer(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
 
 
 def _bare_answer(vector: Vector, asked: QuestionedSide) -> Answer:
-    """Answer by one call of a verifier."""
+    """Return the tokens of one call of a verifier for a vector."""
     inputs = vector.inputs
     rows = [np.array(side, dtype=np.float64) for side in _given_rows(inputs)]
     end = _end_of(inputs) if vector.kind == "boundary" else None
@@ -252,7 +255,7 @@ def _bare_answer(vector: Vector, asked: QuestionedSide) -> Answer:
 
 
 def _cache_answer(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
-    """Answer by the cache lengths in an engine's passes, if one of its rounds is the vector's."""
+    """Return the cache lengths in an engine's forward passes, if one of its rounds is the vector's."""
     program = asked.subject.programs[place]
     wanted = tuple(vector.inputs[name] for name in ("known", "gamma", "accepted"))
     for seed in SEEDS:

@@ -1,4 +1,4 @@
-"""Draws answered by a test vector, for programs that name their draws and for foreign code."""
+"""Interpreters that answer draws by a test vector, for programs that name their draws and for foreign code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Forced:
     """
 
     def __init__(self, inputs: Mapping[str, Any]) -> None:
-        """``inputs`` are those of ``verify_chain``."""
+        """``inputs`` are the inputs of a ``verify_chain`` vector."""
         self._drafts = tuple(inputs["draft"])
         self._coins = [Fraction(coin) for coin in inputs.get("coins", ())]
         self._uniforms = [Fraction(uniform) for uniform in inputs.get("uniforms", ())]

@@ -1,4 +1,4 @@
-"""The planted bugs that test vectors refute: every vector that applies to a bug, up to the first failure of each kind.
+"""Find the planted bugs that test vectors refute: every applicable vector, up to the first failure of each kind.
 
 A vector counts against a bug only if the same program without the bug answers it correctly. So a vector made for
 another form kills nothing, and a vector that the control fails does not count.
@@ -21,7 +21,7 @@ ENOUGH = 3
 
 
 class VectorRow(NamedTuple):
-    """One planted bug: the first vector of each kind that refutes it, and the number of vectors tried."""
+    """The result for one planted bug: the first vector of each kind that refutes it, and how many were tried."""
 
     name: str
     summary: str
@@ -69,7 +69,7 @@ def vector_row(name: str) -> VectorRow:
 
 
 def _outcome(vector: Vector, answer: Callable[[QuestionedSide], Answer], side: QuestionedSide) -> Outcome | None:
-    """Return the grade of an answer; an error is a failure, and None means that the vector does not apply."""
+    """Return the grade of a side's answer; an error is a failure, None means that the vector does not apply."""
     try:
         said = answer(side)
     except UNABLE:
@@ -90,7 +90,7 @@ def shape_of(mutant: Mutant, bug: QuestionedSide) -> str:
 
 
 def vector_rows(jobs: int, progress: Callable[[str], None] = lambda name: None) -> Iterator[VectorRow]:
-    """Yield the rows of all mutants, on ``jobs`` processes; ``progress`` is called with each finished one."""
+    """Yield the results of all mutants, on ``jobs`` processes; ``progress`` is called with each finished one."""
     names = [mutant.name for mutant in mutants()]
     works = [partial(vector_row, name) for name in names]
     yield from in_parallel(works, jobs, lambda index: progress(names[index]))

@@ -97,7 +97,7 @@ def vector_page(rows: Sequence[VectorRow]) -> str:
 
 
 def _kinds() -> list[str]:
-    """Return the table of kinds and groups."""
+    """Return the lines of the table of kinds and groups."""
     counts = Counter(vector.kind for vector in all_vectors().values())
     lines = ["\n## Kinds\n", "| kind | what it asks | fields of an answer | vectors |", "|---|---|---|---:|"]
     for kind in KINDS:
@@ -154,7 +154,7 @@ def _left_out(rows: Sequence[VectorRow]) -> list[str]:
 
 
 def line_of(row: VectorRow) -> str:
-    """Return the line of one planted bug."""
+    """Return the table line of one planted bug."""
     start = f"| {row.name} | {_safe(row.summary)} |"
     if row.killers:
         return f"{start} {_ids(row)} |"

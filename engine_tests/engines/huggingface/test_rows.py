@@ -132,6 +132,7 @@ def test_a_cache_cropped_by_one_token_too_few_or_too_many_is_named(planted, crop
     assert "before forward pass 2" in found.statement
 
 
+@pytest.mark.thorough
 def test_a_lossless_rule_that_always_rejects_passes_the_law_and_nothing_else_sees_it(planted):
     planted(*PLANTED["every draft rejected, which is lossless"][2:])
     assert verdict_of("law_is_target").status is Status.HOLDS

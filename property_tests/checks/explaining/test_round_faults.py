@@ -9,7 +9,7 @@ import pytest
 
 from specverify.checks.check import law_in
 from specverify.checks.explaining.counterexamples import law_counterexample, outcome_counterexample
-from specverify.checks.explaining.engine_paths import draws_of, with_pmfs
+from specverify.checks.explaining.engine_paths import KeptPaths, draws_of, with_pmfs
 from specverify.checks.explaining.one_number_rules import Replaced, replace_rule
 from specverify.checks.explaining.round_faults import fault_of_rounds
 from specverify.checks.explaining.tree_readings import tree_reading
@@ -313,7 +313,7 @@ def test_an_engine_is_refuted_with_the_fault_in_the_first_line():
 def test_the_comparisons_of_a_lookup_tell_the_pmf_that_it_looked_in():
     with engine_subject(resamples_from_p, plain, "it").programs[0].open() as run:
         path = next(iter(paths(run)))
-        first = with_pmfs(run, draws_of(path.decisions), 3, {})[0]
+        first = with_pmfs(KeptPaths(run), draws_of(path.decisions), 3, {})[0]
     assert (first.outcome, first.pmf) == (0, pytest.approx(DRAFT[0]))
 
 

@@ -19,6 +19,7 @@ from test_support.laws.rational import distance
 from test_support.reference.edge_cloud_processes import Running, http_draft, http_session, http_target
 
 
+@pytest.mark.thorough
 def test_over_http_the_sample_fits_and_a_wrong_mode_is_rejected():
     """False alarm 1e-6, every law at TV 0.15 refuted but for 1e-3; the clamped residual is at least that far away."""
     law = target_law(Task(http_target, http_draft, horizon=2), (0,))
@@ -48,6 +49,7 @@ def test_over_http_the_sample_fits_and_a_wrong_mode_is_rejected():
     assert running.starts == 1
 
 
+@pytest.mark.thorough(keep=3)
 @pytest.mark.parametrize(("fault", "at"), [("model", 5), ("before", 3), ("after", 3)])
 def test_over_http_a_server_killed_in_mid_round_goes_on(tmp_path, fault, at):
     """It dies while it verifies, before its reply is written down, or with the reply written down and unsent."""

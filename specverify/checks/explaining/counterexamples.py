@@ -1,4 +1,4 @@
-"""Counterexamples in prose: the fault, the texts that tell it, and the heaviest paths that lead to the worst one."""
+"""Build counterexamples in prose: the fault, the texts that show it, the most probable paths to the worst text."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 from specverify.base.verdict import Counterexample
 from specverify.checks.explaining.drawn_trees import trees_of_run
 from specverify.checks.explaining.engine_paths import (
+    SEARCHED_PATHS,
+    KeptPaths,
     PathDraw,
     drawn_together,
     draws_of,
@@ -52,8 +54,6 @@ SEARCHED_TREES, MOST_TREE_PATHS = 40, 400
 PATHS_ALONE = 2000
 """How many paths of one request alone are followed."""
 NEAR, NEAR_LAW = 1e-9, 1e-6
-MOST_PATHS = 20_000
-"""How many paths are searched for the heaviest ones."""
 
 _PHRASES: dict[object, Callable[[Decision], str]] = {
     "draft": lambda d: f"draft {d.outcome}",
@@ -65,7 +65,10 @@ _PHRASES: dict[object, Callable[[Decision], str]] = {
 
 
 def law_counterexample(here: InScenario, law: Mapping[Any, Any], expected: Mapping[Any, Any]) -> Counterexample:
-    """Explain where ``law`` puts most probability beyond ``expected``, and what in the rounds does it."""
+    """Return a counterexample for a decoder whose ``law`` differs from ``expected``.
+
+    It shows the outcome with the largest excess of probability, paths that lead to it, and the fault of the rounds.
+    """
     worst, then = _most_beyond(law, expected)
     readings: list[Reading] = []
     example = outcome_counterexample(here, lambda outcome: outcome == worst, then, readings)
@@ -83,19 +86,19 @@ def law_counterexample(here: InScenario, law: Mapping[Any, Any], expected: Mappi
 
 
 def _fault_of_path(here: InScenario, outcome: Tokens) -> RoundFault | None:
-    """Return the fault of later rounds, those on the heaviest paths to an outcome."""
+    """Return the fault of the rounds on the most probable paths to ``outcome``; None if no fault is recognised."""
     program = whole_run(here.variant.build(here.task), here.prompt)
-    heaviest = heaviest_paths(program, lambda other: other == outcome, SHOWN, MOST_PATHS)
+    heaviest = heaviest_paths(program, lambda other: other == outcome, SHOWN, SEARCHED_PATHS)
     later = [given for _, path in heaviest for given in given_of_path(here, path.choices)]
     return fault_of_rounds(here, later)
 
 
 def _fault_of_named_draws(here: InScenario) -> RoundFault | None:
-    """Return the fault of a decoder that names its draws, but does not show its drafting step."""
+    """Return the fault of a decoder that labels its draws (draft, accept, ...) but has no separate ``propose`` step."""
     read = []
     for place in (here, *(here._replace(scenario=scenario) for scenario in GENERIC)):
         program = whole_run(place.variant.build(place.task), place.prompt)
-        for _, path in heaviest_paths(program, lambda _: 1, EVIDENCE, MOST_PATHS):
+        for _, path in heaviest_paths(program, lambda _: 1, EVIDENCE, SEARCHED_PATHS):
             models = _models_of_decoder(place, path)
             if models is None:
                 return None
@@ -107,13 +110,17 @@ def _fault_of_named_draws(here: InScenario) -> RoundFault | None:
 def program_counterexample(
     program: EngineProgram, run: Callable[[Draws], Any], law: Mapping[Any, Any], expected: Mapping[Any, Any]
 ) -> Counterexample:
-    """Explain the same for an engine: the calls of its library are the decisions."""
+    """Return a counterexample for an engine whose ``law`` differs from ``expected``.
+
+    Its decisions are the random calls of its library.
+    """
     worst, then = _most_beyond(law, expected)
 
     def share(end: Any) -> Any:
         return sum(part for outcome, part in outcomes_of(end) if outcome == worst)
 
-    heaviest = heaviest_paths(run, share, SEARCHED, MOST_PATHS)
+    engine = KeptPaths(run)
+    heaviest = engine.heaviest(share, SEARCHED)
     trace = _trace_of(program, heaviest[0][1]) if heaviest else None
     (wanted, most), *others = sorted(expected.items(), key=lambda item: -item[1])
     if trace is not None and not others and most >= CERTAIN:
@@ -122,8 +129,10 @@ def program_counterexample(
             return result
     difference = first_difference(law, expected, program.split, program.each)
     size, cells = _vocabulary(expected), dict[tuple[int, ...], Any]()
-    more = [path for _, path in heaviest_paths(run, lambda _: 1, EVIDENCE, MOST_PATHS)]
-    drawn = [with_pmfs(run, draws_of(path.decisions), size, cells) for path in (*(path for _, path in heaviest), *more)]
+    more = [path for _, path in engine.heaviest(lambda _: 1, EVIDENCE)]
+    drawn = [
+        with_pmfs(engine, draws_of(path.decisions), size, cells) for path in (*(path for _, path in heaviest), *more)
+    ]
     traces = [trace, *(_trace_of(program, path) for path in (*(path for _, path in heaviest[1:]), *more))][: len(drawn)]
     texts = [*[worst] * len(heaviest), *(max(outcomes_of(path.outcome), key=lambda end: end[1])[0] for path in more)]
     rounds = or_none(_rounds_of, program, drawn, traces, texts, expected)
@@ -142,7 +151,7 @@ def program_counterexample(
         return example._replace(fault=f"{alone}: {difference.sentence}", rows=difference.rows)
     named = rounds.fault if rounds else ""
     if not named:
-        paths_drawn = _Paths(run, [path.decisions for _, path in heaviest], drawn[: len(heaviest)], cells)
+        paths_drawn = _Paths(engine, [path.decisions for _, path in heaviest], drawn[: len(heaviest)], cells)
         read = next((reading.fault for reading in shown if reading.fault), "") if trace else ""
         named = _token_named(difference, program.rows(worst), paths_drawn, size, read)
     if not named:
@@ -157,7 +166,11 @@ def _rounds_of(
     texts: Sequence[Any],
     expected: Mapping[Any, Any],
 ) -> EngineRounds | None:
-    """Return paths of an engine that serves one request as rounds: with its models, or else with the law promised."""
+    """Read paths of an engine as rounds.
+
+    The models are those recorded in ``traces``; without traces, p is computed from ``expected``. Returns None for an
+    engine that serves several requests, and if a trace lacks the target.
+    """
     horizon, size = max((len(text) for text in expected), default=0), _vocabulary(expected)
     if program.split or not size:
         return None
@@ -177,14 +190,18 @@ def _models_of(trace: Trace, horizon: int) -> Models | None:
 
 
 def _trace_of(program: EngineProgram, path: Path[Any]) -> Trace | None:
-    """Return what a path of an engine asks of its models, where those are known."""
+    """Return the model queries on a path of an engine; None if the engine does not record them."""
     return or_none(program.trace, path.choices) if program.trace else None
 
 
 def _stories_of(
     heaviest: Sequence[tuple[Any, Path[Any]]], drawn: Sequence[Sequence[PathDraw]], readings: Sequence[Reading | None]
 ) -> tuple[tuple[str, ...], list[Reading]]:
-    """Return the lines about the heaviest paths, those that deviate from the rule first, equal ones as one."""
+    """Return one line for each shown path, and the readings of these paths.
+
+    Paths that deviate from the rule come first, and paths with the same text are merged. If any path deviates, only the
+    first such path is shown.
+    """
     weights: dict[str, Any] = {}
     faulty, shown = dict[str, bool](), dict[str, Reading]()
     for (weight, _), items, reading in zip(heaviest, drawn, readings, strict=True):
@@ -200,7 +217,7 @@ def _stories_of(
 
 
 def _in_rounds(reading: Reading) -> str:
-    """Return the words of a path, its rounds numbered where there are several, up to the first that deviates."""
+    """Return the text of a path round by round, up to the first round that deviates from the rule."""
     words = list(reading.words)
     number = next((i for i, one in enumerate(reading.rounds) if one.fault), None)
     if number is not None and reading.rounds[number].fault == reading.fault:
@@ -211,7 +228,7 @@ def _in_rounds(reading: Reading) -> str:
 
 
 def _rows_used(trace: Trace | None, readings: Sequence[Reading]) -> dict[Tokens, dict[str, Pmf]]:
-    """Return the rows that decide the shown paths."""
+    """Return the rows of p and q that decide the paths in ``readings``, by text; empty if a model is unknown."""
     if trace is None or trace.target is None or trace.draft is None:
         return {}
     words = " ".join(word for reading in readings for word in (*reading.words, reading.fault))
@@ -222,7 +239,7 @@ def _rows_used(trace: Trace | None, readings: Sequence[Reading]) -> dict[Tokens,
 
 
 def right_alone(program: EngineProgram, index: int) -> str:
-    """Return that one of several requests is right where it is served alone, or nothing where it is not."""
+    """Return the sentence that request ``index`` has the right law if it is served alone; "" if it does not."""
     if program.alone is None:
         return ""
     alone = program.alone(index)
@@ -246,9 +263,9 @@ def _where_in_calls(name: str, index: int) -> str:
 
 
 class _Paths(NamedTuple):
-    """The heaviest paths of an engine."""
+    """The most probable paths of an engine, with their decisions and draws."""
 
-    run: Callable[[Draws], Any]
+    engine: KeptPaths
     decisions: Sequence[Sequence[Decision]]
     drawn: Sequence[Sequence[PathDraw]]
     cells: dict[tuple[int, ...], Any]
@@ -280,7 +297,10 @@ def _token_named(
 
 
 def _row_of_token(heaviest: _Paths, before: Tokens, seen: Sequence[Any], p: Sequence[Any]) -> str:
-    """Return the row that the token behind ``before`` is drawn from, where a draw of a path has it, or nothing."""
+    """Return the sentence about the row from which the token after ``before`` is drawn.
+
+    Returns "" if no draw of a path has the row ``seen``.
+    """
     number = len(before) + 1
     for items in heaviest.drawn:
         at = next((item.place for item in items if same_row(item.pmf, seen, NEAR)), "")
@@ -298,7 +318,10 @@ def _row_of_token(heaviest: _Paths, before: Tokens, seen: Sequence[Any], p: Sequ
 
 
 def _other_in_one_token(seen: Sequence[Any], p: Sequence[Any]) -> int | None:
-    """Return the only token whose odds differ between two rows of three tokens or more, or None."""
+    """Return the only token whose odds differ between the rows ``seen`` and ``p``.
+
+    Returns None if there is not exactly one, or if ``p`` has fewer than three tokens.
+    """
     inside = [token for token, mass in enumerate(p) if mass > 0]
     if len(inside) < 3 or any((mass > 0) != (token in inside) for token, mass in enumerate(seen)):
         return None
@@ -311,15 +334,15 @@ def _other_in_one_token(seen: Sequence[Any], p: Sequence[Any]) -> int | None:
 
 
 def _is_from_q(heaviest: _Paths, seen: Sequence[Any], p: Sequence[Any]) -> bool:
-    return bool(or_none(is_drawn_from_q, heaviest.run, seen, p, heaviest.cells))
+    return bool(or_none(is_drawn_from_q, heaviest.engine, seen, p, heaviest.cells))
 
 
 def _too_few_draws(heaviest: _Paths, number: int, p: Sequence[Any]) -> str:
-    """Return the sentence that the first new tokens come from fewer draws than tokens, or an empty string."""
+    """Return the sentence that the first ``number`` new tokens come from fewer draws than tokens; "" if they do not."""
     for decisions in heaviest.decisions[:1] if max(p) < CERTAIN else ():
-        items = or_none(drawn_together, heaviest.run, decisions, number)
+        items = or_none(drawn_together, heaviest.engine, decisions, number)
         if items:
-            with_rows = with_pmfs(heaviest.run, items, len(p), heaviest.cells)
+            with_rows = with_pmfs(heaviest.engine, items, len(p), heaviest.cells)
             count = sum(item.is_lookup for item in items)
             draws = f"{count} token{'s' * (count > 1)}"
             return f"{number} new tokens come from the draws of {draws} ({told(with_rows)}), expected a draw for each"
@@ -327,13 +350,19 @@ def _too_few_draws(heaviest: _Paths, number: int, p: Sequence[Any]) -> str:
 
 
 def _vocabulary(law: Mapping[Any, Any]) -> int:
-    """Return how many tokens the texts of a law are made of; 0 for pairs of texts."""
+    """Return the vocabulary size of the texts of ``law`` (largest token plus 1).
+
+    0 if an outcome is not a text of integers.
+    """
     tokens = {token for text in law for token in text}
     return max(tokens) + 1 if tokens and all(isinstance(token, int) for token in tokens) else 0
 
 
 def certain_counterexample(program: EngineProgram, trace: Trace, wanted: Tokens) -> Counterexample | None:
-    """Explain a wrong text where every token is certain: the two texts, the first token that differs, its round."""
+    """Return a counterexample for a greedy engine: both texts, the first wrong token and its round.
+
+    Returns None if no text differs.
+    """
     texts = program.split(wanted) if program.split else (wanted,)
     for index, (should, (prompt, does)) in enumerate(zip(texts, trace.texts, strict=True)):
         if should != does:
@@ -363,7 +392,7 @@ def certain_counterexample(program: EngineProgram, trace: Trace, wanted: Tokens)
 
 
 def _most_beyond(law: Mapping[Any, Any], expected: Mapping[Any, Any]) -> tuple[Any, str]:
-    """Return the outcome that ``law`` makes likelier than ``expected`` by most, and the sentence about it."""
+    """Return the outcome whose probability exceeds ``expected`` by most, and a sentence with both numbers."""
     worst = max(law.keys() | expected.keys(), key=lambda key: (law.get(key, 0) - expected.get(key, 0), key))
     does, should = apart(law.get(worst, 0), expected.get(worst, 0))
     return worst, f"the new tokens should be {worst} with probability {should}, but are with {does}"
@@ -372,13 +401,15 @@ def _most_beyond(law: Mapping[Any, Any], expected: Mapping[Any, Any]) -> tuple[A
 def outcome_counterexample(
     here: InScenario, offends: Callable[[Tokens], bool], then: str, readings: list[Reading] | None = None
 ) -> Counterexample:
-    """Explain ``then`` by the heaviest paths to an outcome that ``offends``: one that deviates, if any does.
+    """Return a counterexample with the conclusion ``then`` and the most probable paths to a forbidden outcome.
 
-    Readings of the paths that are shown draw by draw are appended to ``readings``.
+    A path that deviates from the rule is shown alone; without one the three most probable paths are shown.
+
+    ``offends`` is true for a forbidden outcome. The readings of paths shown draw by draw are appended to ``readings``.
     """
     seen: dict[Tokens, dict[str, Pmf]] = {}
     program = whole_run(here.variant.build(_recording(here.task, seen)), here.prompt)
-    heaviest = [path for _, path in heaviest_paths(program, offends, SEARCHED, MOST_PATHS)]
+    heaviest = [path for _, path in heaviest_paths(program, offends, SEARCHED, SEARCHED_PATHS)]
     if heaviest and or_none(tree_reading, here, heaviest[0].choices) is not None:
         return _tree_counterexample(here, offends, then, readings)
     weights: dict[str, Any] = {}
@@ -399,22 +430,22 @@ def outcome_counterexample(
 def impossible_token(here: InScenario, outcome: Tokens) -> str:
     """Return the step that emits a token to which p gives 0, on the heaviest path to an outcome, or nothing."""
     program = whole_run(here.variant.build(here.task), here.prompt)
-    heaviest = heaviest_paths(program, lambda other: other == outcome, 1, MOST_PATHS)
+    heaviest = heaviest_paths(program, lambda other: other == outcome, 1, SEARCHED_PATHS)
     return (or_none(impossible_step, here, heaviest[0][1].choices) if heaviest else "") or ""
 
 
 def _told_with(lines: Sequence[str], weights: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return paths as lines, each round on its own, each path with its probability before it."""
+    """Format paths as lines, one line per round; the probability ``weights[path]`` precedes each path."""
     return tuple(part for line in lines for part in (f"with probability {short(weights[line])}:", *line.split("\n")))
 
 
 def _tree_counterexample(
     here: InScenario, offends: Callable[[Tokens], bool], then: str, readings: list[Reading] | None
 ) -> Counterexample:
-    """Explain ``then`` by paths with trees, those first that deviate from the rule."""
+    """Return a counterexample with the conclusion ``then`` and paths with draft trees; deviating paths come first."""
     seen: dict[Tokens, dict[str, Pmf]] = {}
     program = whole_run(here.variant.build(_recording(here.task, seen)), here.prompt)
-    heaviest = heaviest_paths(program, offends, SEARCHED_TREES, MOST_PATHS)
+    heaviest = heaviest_paths(program, offends, SEARCHED_TREES, SEARCHED_PATHS)
     weights: dict[str, Any] = {}
     paths_of, faults = dict[str, Path[Any]](), dict[str, str]()
     rounds, deviation = list[TreeRound](), ""
@@ -441,7 +472,10 @@ def _tree_counterexample(
 
 
 def _rule_of_trees(here: InScenario, rounds: Sequence[TreeRound]) -> str:
-    """Return the rule that these rounds follow, and others of the decoder, here and with a vocabulary of three."""
+    """Return the name of the wrong rule that ``rounds`` and further rounds of the decoder follow; "" if none fits.
+
+    The further rounds come from this scenario and from one with a vocabulary of three.
+    """
     more: list[TreeRound] = []
     for place in (here, *(here._replace(scenario=scenario) for scenario in GENERIC)):
         program = whole_run(place.variant.build(place.task), place.prompt)
@@ -452,7 +486,7 @@ def _rule_of_trees(here: InScenario, rounds: Sequence[TreeRound]) -> str:
 
 
 def _told(here: InScenario, path: Path[Any], readings: list[Reading] | None) -> str:
-    """Return a path round by round, or where that cannot be, its trees and its decisions."""
+    """Return the text of a path round by round; if it cannot be read as rounds, its trees and its decisions."""
     trees = trees_of_run(here.decoder, here.prompt, path.choices)
     rounds = None if trees else or_none(rounds_of_path, here, path.choices)
     if rounds or trees:
@@ -466,7 +500,7 @@ def _told(here: InScenario, path: Path[Any], readings: list[Reading] | None) -> 
 
 
 def _read_decoder(here: InScenario, path: Path[Any]) -> Reading | None:
-    """Return a path of a decoder that names its draws as rounds."""
+    """Read a path of a decoder that labels its draws as rounds; None if that fails."""
     models = _models_of_decoder(here, path)
     return None if models is None else reading_of(items_of_decisions(path.decisions), models, path.outcome)
 
@@ -480,7 +514,7 @@ def _models_of_decoder(here: InScenario, path: Path[Any]) -> Models | None:
 
 
 def or_none(explain: Callable[Given, Found], *given: Given.args, **named: Given.kwargs) -> Found | None:
-    """Return what ``explain`` finds, or None where the program does not go through it: the refutation stands anyway."""
+    """Return ``explain(*given, **named)``, or None if it raises: a failed explanation must not lose the refutation."""
     try:
         return explain(*given, **named)
     except Exception:  # noqa: BLE001 - an explanation runs the program once more, and that may raise anything
@@ -488,7 +522,10 @@ def or_none(explain: Callable[Given, Found], *given: Given.args, **named: Given.
 
 
 def described(here: InScenario | EngineProgram) -> str:
-    """Return the examined case in one line: vocabulary, options, prompt, limits; or the name of a setting."""
+    """Return one line about the examined case.
+
+    For a decoder: vocabulary, options, prompt and limits. For an engine: the name of its setting.
+    """
     if isinstance(here, EngineProgram):
         return f"setting {here.name}"
     scenario = here.scenario
@@ -498,17 +535,17 @@ def described(here: InScenario | EngineProgram) -> str:
 
 
 def readable(value: Any) -> str:
-    """Return a probability for a reader: a rational as it is, a float to six digits."""
+    """Format a probability: a rational unchanged, a float with six digits."""
     return str(value) if isinstance(value, (Fraction, int)) else f"{value:.6g}"
 
 
 def shown_pmf(pmf: Pmf) -> str:
-    """Return a pmf as ``(1/2, 1/2)``."""
+    """Format a pmf as ``(1/2, 1/2)``."""
     return short_row(pmf.tolist())
 
 
 def _story(decisions: tuple[Decision, ...]) -> str:
-    """Return the decisions of a path: those of our own decoder by their names, others as draws and coins."""
+    """Return the decisions of a path in words: labelled draws by their labels, other draws as draws and coins."""
     parts, rest = [], list[Decision]()
 
     def told_rest() -> list[str]:
@@ -528,7 +565,7 @@ def _story(decisions: tuple[Decision, ...]) -> str:
 
 
 def _rows(seen: Mapping[Tokens, Mapping[str, Pmf]], shown: Sequence[Reading] = ()) -> list[str]:
-    """Return the rows of p and q in lines; of paths that were read, those up to the round that deviates."""
+    """Return the rows of p and q as lines; for paths read as rounds, only the rows up to the round that deviates."""
     decide = {
         one.text + one.drafts[:i]
         for reading in shown

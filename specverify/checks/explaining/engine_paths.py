@@ -1,30 +1,67 @@
-"""A path of an engine: the draws of its library, each with the pmf that it was made from, and its coins.
+"""The draws on a path of an engine: coins, and tokens with the pmf of each draw.
 
-An engine draws by itself, so a draft and a bonus cannot be distinguished. A lookup of one uniform is several
-comparisons; they
-are put together again, and the same lookup on the other paths gives the pmf that it looked in.
+The draws of an engine carry no roles, so a draft and a bonus cannot be distinguished. Looking up one uniform in
+cumulative sums makes several comparisons. They are merged into one draw, and the intervals on the other paths give the
+pmf of that draw.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import accumulate, islice, pairwise
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 from specverify.checks.explaining.given_drafts import place_of
 from specverify.checks.explaining.round_rules import Row, same_row
 from specverify.checks.explaining.wording import short, short_row
 from specverify.laws.draws import AMONG, BELOW, TOGETHER, Decision
-from specverify.laws.paths import outcomes_of, paths
+from specverify.laws.paths import Path, heaviest_paths, outcomes_of, paths
 from specverify.reference import Draws, Site
 
 MOST_PATHS = 5000
+SEARCHED_PATHS = 20_000
+"""How many paths are searched for the heaviest ones."""
 LOOKUPS = frozenset({"choice", "choices", "multinomial", "categorical", "sample", "searchsorted", "shuffle"})
 """Last words of calls that draw a token, not a coin."""
 LONGEST_PMF = 8
 OF_A_COIN = 2
 """Intervals of a coin's uniform."""
 NEAR = 1e-9
+
+
+class KeptPaths:
+    """At most ``MOST_PATHS`` paths of an engine, each run once however often they are iterated over."""
+
+    def __init__(self, run: Callable[[Draws], Any]) -> None:
+        """Run nothing yet."""
+        self._run, self._more, self._kept = run, paths(run), list[Path[Any]]()
+        self._failure: Exception | None = None
+
+    def __iter__(self) -> Iterator[Path[Any]]:
+        """Yield the paths depth first."""
+        at = 0
+        while at < MOST_PATHS and (at < len(self._kept) or self._runs_another()):
+            yield self._kept[at]
+            at += 1
+
+    def heaviest(self, share: Callable[[Any], Any], number: int) -> list[tuple[Any, Path[Any]]]:
+        """Return the paths that ``heaviest_paths`` returns for the engine."""
+        if sum(1 for _ in self) == MOST_PATHS:
+            return heaviest_paths(self._run, share, number, SEARCHED_PATHS)
+        weighed = [(path.weight * part, path) for path in self._kept if (part := share(path.outcome))]
+        return sorted(weighed, key=lambda item: -item[0])[:number]
+
+    def _runs_another(self) -> bool:
+        if self._failure is not None:
+            raise self._failure
+        try:
+            path = next(self._more, None)
+        except Exception as failure:
+            self._failure = failure
+            raise
+        if path is not None:
+            self._kept.append(path)
+        return path is not None
 
 
 class PathDraw(NamedTuple):
@@ -50,9 +87,9 @@ class PathDraw(NamedTuple):
     """Which of them it ends in here."""
 
     def token_from(self, row: Row, near: float = NEAR) -> int | None:
-        """Return the token that is drawn here if it is drawn from ``row``, or None where that cannot be.
+        """Return the token of this draw on the assumption that its pmf is ``row``; None if it cannot be.
 
-        A lookup in a row with zeros ends in fewer intervals than the row has tokens.
+        A lookup in a row with zeros has fewer intervals than the row has tokens.
         """
         if self.outcome is not None:
             return self.outcome if same_row(self.pmf, row, near) else None
@@ -63,12 +100,12 @@ class PathDraw(NamedTuple):
 
     @property
     def is_lookup(self) -> bool:
-        """Whether it draws a token."""
+        """Whether this draw selects a token (and is not a coin)."""
         return self.outcome is not None or self.call.rpartition(".")[2].partition(" ")[0] in LOOKUPS
 
 
 def draws_of(decisions: Sequence[Decision]) -> list[PathDraw]:
-    """Return the draws of a path, the comparisons of one uniform as one."""
+    """Return the draws of a path; all comparisons of one uniform are merged into one draw."""
     result: list[PathDraw] = []
     of_uniform: dict[Site, int] = {}
     choices = tuple(decision.outcome for decision in decisions)
@@ -91,14 +128,14 @@ def draws_of(decisions: Sequence[Decision]) -> list[PathDraw]:
 
 
 def with_pmfs(
-    run: Callable[[Draws], Any], drawn: Sequence[PathDraw], vocabulary: int, known: dict[tuple[int, ...], Any]
+    engine: Iterable[Path[Any]], drawn: Sequence[PathDraw], vocabulary: int, known: dict[tuple[int, ...], Any]
 ) -> list[PathDraw]:
-    """Return the draws with the pmf of each lookup, as the other paths that come to it show its intervals.
+    """Return the draws with the pmf of each lookup, computed from the intervals of its uniform on all paths.
 
-    ``known`` keeps those intervals from one call to the next.
+    ``known`` caches these intervals between calls; the first call fills it.
     """
     if not known:
-        known.update(_cells(run))
+        known.update(_cells(engine))
     result = []
     for item in drawn:
         cells = sorted(known.get(item.before, ()))
@@ -117,21 +154,21 @@ def with_pmfs(
     return result
 
 
-def _cells(run: Callable[[Draws], Any]) -> dict[tuple[int, ...], set[tuple[float, float]]]:
-    """Return choices before a draw -> the intervals in which its uniform ends on any path."""
+def _cells(engine: Iterable[Path[Any]]) -> dict[tuple[int, ...], set[tuple[float, float]]]:
+    """Return, for each sequence of choices before a draw, the intervals of its uniform on all paths."""
     result: dict[tuple[int, ...], set[tuple[float, float]]] = {}
-    for path in islice(paths(run), MOST_PATHS):
+    for path in engine:
         for item in draws_of(path.decisions):
             result.setdefault(item.before, set()).add((round(item.low, 12), round(item.high, 12)))
     return result
 
 
 def is_drawn_from_q(
-    run: Callable[[Draws], Any], seen: Sequence[float], p: Sequence[float], known: dict[tuple[int, ...], Any]
+    engine: Iterable[Path[Any]], seen: Sequence[float], p: Sequence[float], known: dict[tuple[int, ...], Any]
 ) -> bool:
-    """Return whether drafts are drawn from the pmf ``seen``: a token x of it is tested with min(1, p(x)/seen(x))."""
-    for path in islice(paths(run), MOST_PATHS):
-        drawn = with_pmfs(run, draws_of(path.decisions), len(seen), known)
+    """Return whether drafts are drawn from ``seen``: a drawn token x is then tested with min(1, p(x)/seen(x))."""
+    for path in engine:
+        drawn = with_pmfs(engine, draws_of(path.decisions), len(seen), known)
         for item, test in pairwise(drawn):
             if test.is_lookup or item.outcome is None or not same_row(item.pmf, seen, NEAR):
                 continue
@@ -141,13 +178,15 @@ def is_drawn_from_q(
     return False
 
 
-def drawn_together(run: Callable[[Draws], Any], decisions: Sequence[Decision], number: int) -> list[PathDraw]:
-    """Return the draws of a path that fix its first tokens, where they are fewer draws than tokens.
+def drawn_together(engine: Iterable[Path[Any]], decisions: Sequence[Decision], number: int) -> list[PathDraw]:
+    """Return the draws of a path that determine its first ``number`` tokens, if they are fewer than ``number``.
 
-    A draft is one draw and one test, so each new token has a draw of its own. Nothing is returned where they suffice.
+    Else [].
+
+    A draft is one draw and one test, so each new token needs a draw of its own.
     """
     choices = tuple(decision.outcome for decision in decisions)
-    ends = [(path.choices, path.outcome) for path in islice(paths(run), MOST_PATHS)]
+    ends = [(path.choices, path.outcome) for path in engine]
     for length in range(len(choices) + 1):
         same = [outcome for other, outcome in ends if other[:length] == choices[:length]]
         begun = {tuple(text[:number]) for outcome in same for text, share in outcomes_of(outcome) if share}
@@ -160,7 +199,7 @@ def drawn_together(run: Callable[[Draws], Any], decisions: Sequence[Decision], n
 
 
 def told(drawn: Sequence[PathDraw]) -> str:
-    """Return the draws in a line; those that are certain are left out."""
+    """Format draws as one line; draws with a certain outcome are omitted."""
     return ", ".join(_told(item) for item in drawn if item.high - item.low < 1 - NEAR) or "without any draw"
 
 

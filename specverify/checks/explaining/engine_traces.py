@@ -1,4 +1,4 @@
-"""The round of an engine in which a text goes wrong, read off what the engine asked of its models."""
+"""Find the round in which a text of an engine goes wrong, from the queries to its models."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ LEAST_SHOWN = 3
 
 
 def listed_tokens(tokens: Tokens) -> str:
-    """Return tokens as they are printed: ``0 1 2``."""
+    """Format tokens as ``0 1 2``."""
     return " ".join(map(str, tokens)) or "nothing"
 
 
 def round_around(trace: Trace, index: int, wanted: Tokens) -> str:
-    """Return what was drafted in the round that makes the first wrong token of a request, and how much was accepted.
+    """Describe the round that emits the first wrong token of request ``index``: its drafts and how many were accepted.
 
-    Rounds are inferred: a round begins where the draft model is asked about the text as it is, and goes on while each
-    question is one draft longer. The result is empty where that shows no round, or two requests have one prompt.
+    Rounds are inferred. A round begins where the draft model is queried with the committed text, and continues while
+    each query is one draft longer. Returns "" if no round can be inferred, or if two requests have the same prompt.
     """
     prompt, new = trace.texts[index]
     if sum(other == prompt for other, _ in trace.texts) > 1:
@@ -55,9 +55,9 @@ def round_around(trace: Trace, index: int, wanted: Tokens) -> str:
 
 
 def wrong_row(trace: Trace, index: int, wanted: Tokens) -> str:
-    """Return which row of p has the first wrong token of a request as its certain one, or nothing.
+    """Name the row of p whose most probable token is the first wrong token of request ``index``; "" if there is none.
 
-    A row of another request counts where that row was asked for while this one was served.
+    Rows of another request are considered if they were queried while this request was served.
     """
     prompt, new = trace.texts[index]
     wrong = next((i for i, pair in enumerate(zip(wanted, new, strict=False)) if pair[0] != pair[1]), None)
@@ -91,7 +91,10 @@ def wrong_row(trace: Trace, index: int, wanted: Tokens) -> str:
 
 
 def _end_of_request(trace: Trace, index: int, start: int) -> int:
-    """Return where the queries of a request end: with its own last one, or where a later one begins."""
+    """Return the index at which the queries of request ``index`` end.
+
+    It follows its last query, or is that of the first query of a later request if that is larger.
+    """
     prompt = trace.texts[index][0]
     own, end = start, len(trace.queries)
     for number in range(start + 1, len(trace.queries)):
@@ -106,9 +109,11 @@ def _end_of_request(trace: Trace, index: int, start: int) -> int:
 def _draft_or_cache(
     trace: Trace, later: Sequence[tuple[str, Tokens]], text: Tokens, tokens: tuple[int, int], prompt: int
 ) -> str:
-    """Return that a wrong token is the draft, or p's choice after a text that keeps rejected drafts, or nothing.
+    """Explain a wrong token as the draft itself, or as p's choice after a text with rejected drafts.
 
-    ``tokens`` are the one that is expected and the one that came.
+    "" if neither fits.
+
+    ``tokens`` is the pair of the expected token and the emitted one.
     """
     wanted, token = tokens
     if trace.target is None:
@@ -182,7 +187,7 @@ def _other_text(
     token: int,
     prompt: int,
 ) -> str:
-    """Return that p was computed after a text that lacks tokens of this one, or has another one, or nothing."""
+    """Explain a wrong token by p after a text in which tokens are missing or one token differs; "" if none fits."""
     target, draft = models
     if ("target", text) in later:
         return ""
@@ -205,7 +210,10 @@ def _other_text(
 
 
 def _inserted(asked: Tokens, text: Tokens, prompt: Tokens) -> Tokens:
-    """Return the tokens that a text which was asked about has between those of ``text``, behind its prompt."""
+    """Return the tokens that ``asked`` has in addition to ``text``, in one place after the prompt.
+
+    () if it differs otherwise.
+    """
     more = len(asked) - len(text)
     if more <= 0 or len(text) <= len(prompt):
         return ()
@@ -216,7 +224,10 @@ def _inserted(asked: Tokens, text: Tokens, prompt: Tokens) -> Tokens:
 
 
 def _kept_row(trace: Trace, text: Tokens, token: int, served: list[int]) -> str:
-    """Return the row of an earlier request that stands for one that was never asked for, if just one is as long."""
+    """Explain a wrong token by a row that p computed for an earlier request; "" if that does not fit.
+
+    It applies if p was never queried after ``text``, and exactly one earlier query has the same length.
+    """
     if not served or trace.target is None or ("target", text) in trace.queries[served[0] :]:
         return ""
     earlier = {asked for model, asked in trace.queries[: served[0]] if model == "target" and len(asked) == len(text)}
@@ -232,7 +243,7 @@ def _chosen(model: LanguageModel, tokens: Tokens) -> int:
 
 
 def _rounds(trace: Trace, prompt: Tokens) -> list[list[Tokens]]:
-    """Return the questions to the draft model round by round, of the request that this prompt begins."""
+    """Return the queries to the draft model for the request with this prompt, grouped by round."""
     others = [other for other, _ in trace.texts if len(other) > len(prompt)]
     result: list[list[Tokens]] = []
     goes_on = False
@@ -250,7 +261,7 @@ def _rounds(trace: Trace, prompt: Tokens) -> list[list[Tokens]]:
 
 
 def _certain_draft(trace: Trace, tokens: Tokens) -> int | None:
-    """Return the draft after these tokens, if it is certain."""
+    """Return the draft after ``tokens`` if q gives it probability 1; else None."""
     if trace.draft is None:
         return None
     row = trace.draft(tokens).tolist()

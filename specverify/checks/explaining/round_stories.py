@@ -1,4 +1,4 @@
-"""A path of a decode in the words of decoding: drafted, accepted, rejected, replaced, each beside what was expected."""
+"""Describe a path of a decode as rounds: drafted, accepted, rejected, replaced, each with its expected value."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NEAR = 1e-6
 
 
 def rounds_of_path(here: InScenario, choices: tuple[int, ...]) -> str:
-    """Return the rounds of one path, or nothing where its drafts are no chain or its rounds are too large."""
+    """Describe the rounds on the path ``choices``; "" for trees and for large rounds."""
     if here.decoder.propose is None or here.scenario.vocabulary > LARGEST_VOCABULARY:
         return ""
     decoder, replayed, told = here.decoder, Replayed(choices), list[str]()
@@ -47,7 +47,7 @@ def rounds_of_path(here: InScenario, choices: tuple[int, ...]) -> str:
 
 
 def given_of_path(here: InScenario, choices: tuple[int, ...]) -> list[GivenDrafts]:
-    """Return what the rounds of one path do given their drafts."""
+    """Return the conditional laws, given the drafts, of the rounds on the path ``choices``."""
     decoder, replayed, result = here.decoder, Replayed(choices), list[GivenDrafts]()
     if decoder.propose is None or here.scenario.vocabulary > LARGEST_VOCABULARY:
         return result
@@ -104,7 +104,7 @@ def _impossible(given: GivenDrafts, i: int, token: int, accepted: int) -> str:
 
 
 def _without_draft(here: InScenario, start: State, token: int) -> str:
-    """Return the token of a round without drafts, and the row that it was drawn from where that is not p."""
+    """Describe the token of a round without drafts, with its probability, and with p if that differs."""
     p = here.task.target(start.tokens).tolist()
     given = round_given(here, start, ())
     law = given.bonus if given else None
@@ -132,7 +132,7 @@ def _drafted(given: GivenDrafts) -> str:
 
 
 def _decided(given: GivenDrafts, i: int, decisions: Sequence[Decision], *, accepted: bool) -> str:
-    """Return whether draft i was accepted, how, and how it should have been."""
+    """Describe whether draft ``i`` was accepted, with its acceptance probability and that of the rule if it differs."""
     does, ought = given.accept[i], expected_accept(given, i)
     word = "accepted" if accepted else "rejected"
     which = f"draft {i + 1} ({given.drafts[i]}) {word}" if len(given.drafts) > 1 else word
@@ -152,7 +152,7 @@ def _decided(given: GivenDrafts, i: int, decisions: Sequence[Decision], *, accep
 
 
 def _behind(given: GivenDrafts, accepted: int, token: int) -> str:
-    """Return the token behind the accepted drafts, and the probability that it should have."""
+    """Describe the token after the accepted drafts, with its probability and that of the rule if it differs."""
     rejected = accepted < len(given.drafts)
     law = given.replace.get(accepted, {}) if rejected else given.bonus or {}
     rule = excess(given.rows.p[accepted], given.rows.q[accepted]) if rejected else given.rows.p[accepted]

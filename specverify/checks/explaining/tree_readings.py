@@ -1,8 +1,8 @@
-"""A round with a tree in the words of decoding: each child tested or skipped, beside what recursive rejection has.
+"""Describe a round with a tree: each child that is tested or skipped, compared with recursive rejection.
 
 Recursive rejection (SpecInfer, arXiv 2305.09781; RSD, arXiv 2402.14160): children of one node are tested in their
 order, child x with min(1, r(x)/q(x)), where r is p at first and norm(max(r - q, 0)) after each rejection. Another rule
-can be lossless too, so a difference is named only where p itself, or no row at all, stands in the place of r.
+can be lossless too, so a difference is named only if the program uses p itself, or no row at all, instead of r.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DRAWN_BY_DRAFTER = frozenset({"draft"})
 
 
 class TreeReading(NamedTuple):
-    """The rounds of a path."""
+    """The rounds of a path with trees, in words."""
 
     words: str
     fault: str
@@ -39,7 +39,7 @@ class TreeReading(NamedTuple):
 
 
 def tree_reading(here: InScenario, choices: tuple[int, ...]) -> TreeReading | None:
-    """Return the rounds of one path that drafts trees, or None where it drafts none or cannot be read."""
+    """Describe the rounds on the path ``choices``; None if it drafts no tree or cannot be read."""
     if here.decoder.propose is None:
         return None
     replayed, state = Replayed(choices), here.decoder.init(here.prompt)
@@ -70,7 +70,7 @@ def _numbered(words: Sequence[str]) -> list[str]:
 
 
 class _Walk:
-    """Goes down one tree."""
+    """Compare the draws of one round with the tests of its tree, from the root down."""
 
     def __init__(self, here: InScenario, draft: Draft, prefix: Tokens, items: Sequence[PathDraw]) -> None:
         self.here, self.draft, self.prefix, self.items = here, draft, prefix, list(items)
@@ -78,7 +78,7 @@ class _Walk:
         self.lines, self.unsure = set[str](), False
 
     def words(self, emitted: Tokens) -> tuple[str, str]:
-        """Return the tests of a round that emits these tokens, and the first fault."""
+        """Return the description of a round that emits ``emitted``, and its first fault ("" if there is none)."""
         said: list[str] = []
         nodes: tuple[int, ...] = (-1,)
         for depth, token in enumerate(emitted):
@@ -98,7 +98,11 @@ class _Walk:
     def _matched(
         self, text: Tokens, parent: int, siblings: Sequence[int], token: int
     ) -> tuple[int | None, list[str], Any] | None:
-        """Return the child that has the token drawn from p, in a tree of certain children; None in another tree."""
+        """Read a draw from p that is looked up among the children of a deterministic tree.
+
+        Returns the matching child (None if no child has the token), the words and p. Returns None for another tree or
+        draw.
+        """
         p_row = self.here.task.target(text)
         item = self.items[0] if self.items and self.items[0].is_lookup and self.items[0].outcome == token else None
         nodes = range(len(self.draft.tokens))
@@ -124,7 +128,10 @@ class _Walk:
         return same_row([float(mass) for mass in p.tolist()], row, NEAR)
 
     def _level(self, text: Tokens, siblings: Sequence[int], token: int) -> tuple[int | None, list[str], Any]:
-        """Return the child that was kept, or None, the tests, and the residual that is left."""
+        """Read the tests of ``siblings``.
+
+        Return the accepted child (or None), the words, and the residual that is left.
+        """
         p_row = self.here.task.target(text)
         p: list[float] = [float(mass) for mass in p_row.tolist()]
         left, said, rejected = p, list[str](), list[int]()
@@ -176,9 +183,9 @@ class _Walk:
         return None, said, left
 
     def _is_test_of(self, item: PathDraw, seen: float, child: int, text: Tokens, left: Row, *, accepted: bool) -> bool:
-        """Return whether a coin is the test of a child that the rule accepts surely.
+        """Return whether a coin with the bound ``seen`` tests ``child``, which the rule accepts with certainty.
 
-        Where it can be the test of another child, no later deviation of this round is told.
+        If it may also test another child, no later deviation of this round is reported.
         """
         if item.place not in self.lines - {""} or accepted != (item.low <= 0):
             return False
@@ -197,7 +204,7 @@ class _Walk:
         return False
 
     def _gives(self, seen: float, child: int, p_row: Pmf, rows: Sequence[Row]) -> bool:
-        """Return whether one of these rows gives a child this threshold."""
+        """Return whether min(1, r/q) of ``child`` equals ``seen`` for one of ``rows`` as r."""
         drafted, q = self.draft.tokens[child], child_pmf(self.draft, child, p_row)
         return any(abs(float(ratio(row[drafted], q[drafted])) - seen) < NEAR for row in rows)
 
@@ -227,7 +234,7 @@ class _Walk:
         )
 
     def _last(self, text: Tokens, token: int, left: Any, *, rejected: bool) -> str:
-        """Return the words of the token behind the last kept node."""
+        """Describe the token after the last accepted node."""
         rule = left if rejected else [float(mass) for mass in self.here.task.target(text).tolist()]
         word, name = ("replaced by", "residual") if rejected else ("bonus", "p")
         item = self.items[0] if self.items and self.items[0].is_lookup else None

@@ -1,4 +1,4 @@
-"""Panels: tables with a small picture in each line, and curves."""
+"""Panels of the report: tables with a small picture in each line, and curves."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Place: TypeAlias = Callable[[float], float]
 
 
 def panel(found: Panel, name: str) -> Markup:
-    """Return a panel under a heading; ``name`` is a unique id."""
+    """Return a panel with its heading as HTML; ``name`` is a unique id."""
     if isinstance(found, Partings):
         body = partings(found)
     else:
@@ -29,7 +29,7 @@ def panel(found: Panel, name: str) -> Markup:
 
 
 def levels(found: Levels) -> Markup:
-    """Return a table of levels, each as numbers and as a picture."""
+    """Return a table of levels, each line with numbers and a picture."""
     largest = max((max(_ends(row)) for row in found.rows), default=1.0) or 1.0
     banded = any(row.low is not None for row in found.rows)
     known = any(row.expected is not None for row in found.rows)
@@ -62,7 +62,7 @@ def _band(row: Level) -> Markup:
 
 
 def _key(found: Levels, known: bool, banded: bool) -> Markup:
-    """Return the legend of the pictures."""
+    """Return the legend of the pictures of a panel."""
     signs = [("band", "▬", "band")] * banded + [("seen", "●", found.seen_as)]
     signs += [("expected", "┃", found.expected_as)] * known
     return joined(
@@ -72,7 +72,7 @@ def _key(found: Levels, known: bool, banded: bool) -> Markup:
 
 
 def _picture(row: Level, largest: float) -> Markup:
-    """Return a line as a picture. Its numbers are in the same row, so it has no text of its own."""
+    """Return the picture of a line. Its numbers are in the same line, so it has no text of its own."""
 
     def place(value: float) -> float:
         return 4 + (LONG - 8) * value / largest
@@ -145,7 +145,7 @@ def _down(low: float, top: float, up: Place) -> list[Markup]:
 
 
 def _along(points: Sequence[tuple[int, float]], across: Place) -> list[Markup]:
-    """Return labels of sample counts below the curve."""
+    """Return the labels of sample counts below the curve."""
     chosen = sorted({points[round(place * (len(points) - 1) / (TICKS - 1))][0] for place in range(TICKS)})
     marks = [
         element("text", f"{samples:,}", x=f"{across(samples):.1f}", y=HEIGHT - BOTTOM + 18, class_="middle")

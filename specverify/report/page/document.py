@@ -65,7 +65,7 @@ def _in_short(run: RunSaid) -> str:
 
 
 def badge(status: str) -> Markup:
-    """Return the word of a status with its sign, so that colour is not the only cue."""
+    """Return the badge of a status: its word with a sign, so that colour is not the only cue."""
     return element("span", f"{SYMBOLS[status]} {status}", class_=f"status {status.replace(' ', '-')}")
 
 
@@ -93,7 +93,7 @@ def _failures(run: RunSaid) -> Section | None:
 
 
 def failure(number: int, verdict: Verdict) -> Markup:
-    """Return one failure as Let, Then, Again."""
+    """Return one failure as HTML, in the parts Let, Then, Again."""
     name = f"failure-{number}"
     parts: list[Content] = [
         element("h3", f"{number}. {verdict.subject}: {verdict.check.replace('_', ' ')}", id=name),
@@ -139,7 +139,7 @@ def _matrix(run: RunSaid) -> Section | None:
 
 
 def _subjects(run: RunSaid) -> Section | None:
-    """Return each subject with its checks; of a kill matrix only the rows with an unexpected result."""
+    """Return the section of subjects with their checks; of a kill matrix only those with an unexpected result."""
     shown = [item for item in run.subjects if run.matrix is None or not _is_fine(item)]
     if not shown:
         return None

@@ -18,7 +18,7 @@ TIE, BUG = ("≈ near-tie", "unknown"), ("✘ bug", "refuted")
 
 
 def partings(found: Partings) -> Markup:
-    """Return a table of the first differences of greedy texts."""
+    """Return a table of the first differences between greedy texts."""
     ends = _ends(found.rows)
     signs = (("band", "▬", "rounding"), ("seen", "●", "gap"))
     key = joined(
@@ -58,13 +58,13 @@ def _number(value: float) -> str:
 
 
 def _ends(rows: Sequence[Parting]) -> tuple[float, float]:
-    """Return the decimal logarithms of the ends of the scale, shared by all rows."""
+    """Return the ends of the logarithmic scale that all rows share, as decimal logarithms."""
     finite = [math.log10(max(value, LEAST)) for row in rows for value in (row.gap, row.bound) if math.isfinite(value)]
     return min(finite, default=0.0) - 1, max(finite, default=0.0) + 1
 
 
 def _picture(row: Parting, ends: tuple[float, float]) -> Markup:
-    """Return a row as a picture; an infinite gap is an arrow."""
+    """Return the picture of a row; an infinite gap is an arrow."""
     low, high = ends
 
     def place(value: float) -> float:

@@ -37,12 +37,12 @@ def joined(content: Iterable[Content]) -> Markup:
 
 
 def readable(text: str) -> str:
-    """Return a text escaped for HTML, without invalid characters and characters that reorder text."""
+    """Return a text escaped for HTML, without invalid characters and without characters that reorder text."""
     return escape(printable(text, "\n"))
 
 
 def scrolling(label: str, content: Content) -> Markup:
-    """Return content that may be wider than the page in a scrollable region that the keyboard can reach."""
+    """Return content that may be wider than the page in a region that scrolls, also by keyboard."""
     return element("div", content, class_="wide", role="group", tabindex="0", aria_label=label)
 
 
@@ -61,5 +61,5 @@ def table(
 
 
 def spoken(shown: str, said: str) -> Markup:
-    """Return a sign with alternative text for screen readers."""
+    """Return the sign ``shown`` with the alternative text ``said`` for screen readers."""
     return joined((element("span", shown, aria_hidden="true"), element("span", said, class_="unseen")))

@@ -39,7 +39,7 @@ def draw_coupling(axes: Any, p: Pmf, q: Pmf, title: str = "") -> None:
 
 
 class Thrown(NamedTuple):
-    """Drafts as points: the position under q, the final position under p, and whether the draft was accepted."""
+    """Drafts as points: first position (under q), final position (under p), and whether the draft was accepted."""
 
     start: np.ndarray[Any, np.dtype[np.float64]]
     """[number, 2]: places across and heights."""
@@ -50,7 +50,7 @@ class Thrown(NamedTuple):
 
 
 def thrown_points(p: Pmf, q: Pmf, number: int, seed: int) -> Thrown:
-    """Place points uniformly under q; move a point above p to where p is above q, as the rule does.
+    """Place points uniformly under q; move those above p to where p is above q, as the rejection rule does.
 
     A point over token v at height u q(v) is kept if u q(v) < p(v), that is with probability min(1, p(v) / q(v)).
     """
@@ -68,7 +68,7 @@ def thrown_points(p: Pmf, q: Pmf, number: int, seed: int) -> Thrown:
 
 
 def draw_points(axes: Any, p: Pmf, q: Pmf, thrown: Thrown, number: int, newest: int = 0) -> None:
-    """Draw the first ``number`` points at their final positions, the ``newest`` of them at their first positions."""
+    """Draw the first ``number`` points at their final positions, the ``newest`` of them at their initial positions."""
     edges = np.arange(len(p) + 1) - 0.5
     axes.stairs(q.astype(float), edges, color="#444444", linestyle="--", linewidth=1.5, label="q")
     axes.stairs(p.astype(float), edges, color="#444444", linewidth=2, label="p")
@@ -104,7 +104,7 @@ def acceptance_film(p: Pmf, q: Pmf, thrown: Thrown) -> bytes:
 
 
 def explore(draw: Callable[[Pmf, Pmf], object], p: Sequence[int], q: Sequence[int]) -> Any:
-    """Return sliders for the weights of p and q, above the output of ``draw(p, q)``; a sentence without ipywidgets."""
+    """Return sliders for the weights of p and q above the output of ``draw(p, q)``; without ipywidgets, a sentence."""
     try:
         import ipywidgets  # noqa: PLC0415
     except ImportError:
@@ -123,7 +123,7 @@ def explore(draw: Callable[[Pmf, Pmf], object], p: Sequence[int], q: Sequence[in
 
 
 def draw_weights(draw: Callable[[Pmf, Pmf], object], p: Sequence[int], q: Sequence[int]) -> None:
-    """Draw the pmfs of integer weights and print their acceptance; all weights 0 is no pmf."""
+    """Draw the pmfs of integer weights and print their acceptance; if all weights are 0, print that it is no pmf."""
     if not any(p) or not any(q):
         print("all weights are 0: expected one above 0")  # noqa: T201  # a widget shows what is printed
         return

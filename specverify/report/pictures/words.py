@@ -1,4 +1,4 @@
-"""A text as a figure, each letter coloured by its origin: prompt, accepted draft, or target."""
+"""Draw a text as a figure, each letter coloured by its origin: prompt, accepted draft, or target."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WHITE, _ALPHA = "#ffffff", 0.75
 
 
 class Piece(NamedTuple):
-    """Some letters with their origin, a key of the colours."""
+    """A piece of text with its origin, a key of the colours."""
 
     text: str
     kind: str

@@ -13,7 +13,7 @@ FORMAT, FORMAT_VERSION = "specverify run", 2
 
 
 def run_as_json(run: RunSaid) -> str:
-    """Return the text; ``run_schema`` describes it."""
+    """Return the JSON text of a run; ``run_schema`` describes it."""
     data = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
@@ -25,7 +25,7 @@ def run_as_json(run: RunSaid) -> str:
 
 
 def run_schema() -> dict[str, Any]:
-    """Return the JSON schema."""
+    """Return the JSON schema of a run."""
     text = files("specverify.report.runs").joinpath("run.schema.json").read_text("utf-8")
     loaded: dict[str, Any] = json.loads(text)
     return loaded

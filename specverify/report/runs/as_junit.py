@@ -13,7 +13,7 @@ FAILURES = (Status.REFUTED, Status.UNKNOWN)
 
 
 def run_as_junit(run: RunSaid) -> str:
-    """Return the XML."""
+    """Return the JUnit XML of a run."""
     root = Element("testsuites", {"name": f"specverify {run.kind}", **_numbers(run.verdicts)})
     for subject in run.subjects:
         _suite(root, subject, run)

@@ -15,7 +15,7 @@ MOST_TOLD = 20
 
 
 def run_as_markdown(run: RunSaid) -> str:
-    """Return the text."""
+    """Return the Markdown text of a run."""
     counts = [f"{SYMBOLS[word]} {number} {word}" for word, number in counted(run.verdicts).items()]
     lines = [f"## specverify: {', '.join(counts) or 'nothing was examined'}", ""]
     lines += [f"**{plain(sentence)}**\n" for sentence in run.unfinished]

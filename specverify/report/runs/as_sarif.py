@@ -30,12 +30,12 @@ LEVELS: Final[Mapping[str, str]] = {
 
 
 def level_of(verdict: Verdict) -> str | None:
-    """Return the level of a result, or None for a verdict without one: HOLDS, or not applicable."""
+    """Return the SARIF level of a verdict; None if it gets no result: it holds, or does not apply."""
     return LEVELS.get(word_of(verdict)) or ("note" if verdict.figures.get("edges") else None)
 
 
 def run_as_sarif(run: RunSaid, file: str) -> str:
-    """Return the JSON text; ``file`` is the report file that was read."""
+    """Return the SARIF text of a run; ``file`` is the report file that was read."""
     told = [verdict for verdict in run.verdicts if level_of(verdict)]
     checks = list(dict.fromkeys(verdict.check for verdict in told))
     driver = {

@@ -1,4 +1,4 @@
-"""From the JSON of a run to its results; the keys determine the kind of run."""
+"""Read a run from its JSON; the keys determine the kind of run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EXPECTED: Final = (
 
 
 def said_of(text: str, name: str) -> RunSaid:
-    """Return the results of a run. Raises ``ValueError`` in one sentence for any other text."""
+    """Return the run in a JSON text. Raises ``ValueError`` in one sentence for any other text."""
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -12,7 +12,7 @@ from specverify.report.runs.said import RunSaid, SubjectSaid
 
 
 def said_of_statistics(data: Mapping[str, Any]) -> RunSaid:
-    """Return the results of the run; raises a lookup error for any other JSON."""
+    """Return the run in the JSON of ``stats``; raises a lookup error for any other JSON."""
     rows = data["rows"]
     names = dict.fromkeys(str(row["subject"]) for row in rows)
     subjects = []
@@ -29,7 +29,7 @@ def said_of_statistics(data: Mapping[str, Any]) -> RunSaid:
 
 
 def _verdict(name: str, row: Mapping[str, Any]) -> Verdict:
-    """Return a row as a verdict: a negative control that is rejected as expected holds."""
+    """Return the verdict of one result; a negative control that is rejected, as it should be, holds."""
     setting = f"{row['setting'].strip()}, {row['method']}, against the {row['against']} law"
     result = f"p = {float(row['p_value']):.2g}, total variation {row['tv_observed']:.4f}"
     expected = bool(row["as_expected"])

@@ -11,14 +11,14 @@ from specverify.report.runs.said import RunSaid, SubjectSaid
 
 
 def said_of_verdicts(data: Mapping[str, Any]) -> RunSaid:
-    """Return the results of the run; raises a lookup error for any other JSON."""
+    """Return the run in the JSON of ``verify``, ``sample`` or ``campaign``; raises a lookup error for other JSON."""
     verdicts = [_verdict(item) for item in data["verdicts"]]
     facts = {"false-alarm budget of the run": f"{data['alarm']:g}", "seed": str(data["seed"])}
     return RunSaid("verdicts", said_by_subject(verdicts), facts, **made(data))
 
 
 def said_by_subject(verdicts: Sequence[Verdict]) -> tuple[SubjectSaid, ...]:
-    """Return the verdicts by subject, with the panels of their figures."""
+    """Return the verdicts grouped by subject, with the panels of their figures."""
     names = dict.fromkeys(verdict.subject for verdict in verdicts)
     result = {name: tuple(verdict for verdict in verdicts if verdict.subject == name) for name in names}
     return tuple(

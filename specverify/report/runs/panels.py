@@ -18,7 +18,7 @@ SURE = f"All bands hold at once, at all times, with probability {1 - BANDS_MISS:
 
 
 def panels_of(verdict: Verdict) -> Iterator[Panel]:
-    """Yield the panels of one verdict's figures."""
+    """Yield the panels that show one verdict's figures."""
     figures = verdict.figures
     if "tally" in figures:
         yield outcomes_panel(verdict.check, figures["tally"])
@@ -35,9 +35,10 @@ def panels_of(verdict: Verdict) -> Iterator[Panel]:
 
 
 def outcomes_panel(check: str, told: Mapping[str, Any]) -> Levels:
-    """Return expected and observed shares of outcomes, with bands for the true shares if the expected ones are known.
+    """Return the panel of expected and observed shares of outcomes.
 
-    The shares of a reference sampler are as uncertain as those of the subject, so bands would be misleading there.
+    It has bands for the true shares only if the expected ones are known: the shares of a reference sampler are as
+    uncertain as those of the subject, so bands would be misleading there.
     """
     samples, cells, sampled = int(told["samples"]), int(told["cells"]), bool(told["sampled"])
     rows = []
@@ -55,20 +56,20 @@ def outcomes_panel(check: str, told: Mapping[str, Any]) -> Levels:
 
 
 def _with_band(level: Level, count: int, samples: int, cells: int) -> Level:
-    """Return a level with the band of its true share; all bands of a panel share the error."""
+    """Return a level with the band of its true share; the bands of a panel together have one error probability."""
     band = rate_sequence(count, samples, BANDS_MISS / cells)
     return level._replace(low=band.lower, high=band.upper)
 
 
 def evidence_panel(check: str, course: Sequence[Sequence[Any]], alarm: float) -> EvidencePanel:
-    """Return the e-process of a check."""
+    """Return the panel of a check's e-process."""
     points = tuple((int(samples), float(logarithm)) for samples, logarithm in course)
     said = f"A right subject ever reaches 10^{-log10(alarm):.2g} with probability {alarm:.2g} at most."
     return EvidencePanel(f"Evidence over time: {check.replace('_', ' ')}", said, points, -log10(alarm))
 
 
 def acceptance_panels(rates: Sequence[Sequence[float]]) -> Iterator[Levels]:
-    """Yield P(first i drafts accepted) by i, and the law of the accepted length that follows from it."""
+    """Yield the panels of P(first i drafts accepted) by i, and of the resulting law of the accepted length."""
     said = "In the case that drafts most, enumerated; beside it, what an optimal rule reaches on the same drafts."
     first = tuple(Level(str(place), seen, best) for place, (seen, best) in enumerate(rates, start=1))
     yield Levels(
@@ -93,7 +94,7 @@ def acceptance_panels(rates: Sequence[Sequence[float]]) -> Iterator[Levels]:
 
 
 def accepted_panels(counts: Sequence[int]) -> Iterator[Levels]:
-    """Yield the reported numbers of accepted drafts: at least k per sequence, and exactly k."""
+    """Yield the panels of the reported numbers of accepted drafts: at least k per sequence, and exactly k."""
     samples = sum(counts)
     at_least = [sum(counts[place:]) for place in range(1, len(counts))]
     said = f"As {samples} sequences told. {SURE}"
@@ -116,7 +117,7 @@ def _banded(counts: Sequence[int], samples: int, first: int) -> tuple[Level, ...
 
 
 def distances_panel(rows: Sequence[Mapping[str, Any]]) -> Levels:
-    """Return the observed total variations of planned samples with the detectable ones."""
+    """Return the panel of the observed total variations of planned samples beside the detectable ones."""
     levels = tuple(
         Level(f"{row['setting'].strip()}, against the {row['against']} law", row["tv_observed"], row["tv_detectable"])
         for row in rows
@@ -129,7 +130,10 @@ def distances_panel(rows: Sequence[Mapping[str, Any]]) -> Levels:
 
 
 def partings_panel(told: Sequence[Mapping[str, Any]]) -> Partings:
-    """Return the first differences of greedy texts, near-ties and bugs; JSON has a word for an infinite gap."""
+    """Return the panel of the first differences of greedy texts, near-ties and bugs.
+
+    ``told`` comes from JSON, which has a word for an infinite gap.
+    """
     rows = tuple(
         Parting(
             str(item["setting"]),

@@ -1,4 +1,4 @@
-"""Results of a run in one form, independent of the kind of run. All reports are written from it."""
+"""The results of a run in one form, independent of the kind of run. All reports are written from it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Level(NamedTuple):
 
 
 class Levels(NamedTuple):
-    """A panel of numbers between 0 and 1."""
+    """A panel with lines of observed and expected numbers between 0 and 1."""
 
     title: str
     said: str
@@ -57,7 +57,7 @@ class EvidencePanel(NamedTuple):
 
 
 class Partings(NamedTuple):
-    """A panel of the first differences between greedy speculation and the target alone."""
+    """A panel of the first differences between greedy texts with speculation and without it."""
 
     title: str
     said: str
@@ -76,7 +76,7 @@ class SubjectSaid(NamedTuple):
 
 
 class MatrixRow(NamedTuple):
-    """A planted bug and the checks that kill it."""
+    """The checks that kill one planted bug."""
 
     name: str
     category: str
@@ -117,7 +117,7 @@ class RunSaid(NamedTuple):
 
 
 def counted(verdicts: Sequence[Verdict]) -> Mapping[str, int]:
-    """Return the number of verdicts by word, for words that occur, in the order of ``Status``.
+    """Return the number of verdicts by status word, in the order of ``Status``, without zeros and NOT_APPLICABLE.
 
     Refutations by edges are counted separately, after those by a wrong law.
     """
@@ -131,7 +131,10 @@ BY_CLAIM = ("claim", "holds", "refuted or unusable", "unknown")
 
 
 def by_claim(verdicts: tuple[Verdict, ...]) -> Mapping[str, tuple[int, ...]]:
-    """Return the numbers of settled, failed and open verdicts by claim; properties of every subject come last."""
+    """Return the numbers of settled, failed and open verdicts by claim.
+
+    Properties that every subject must have, whatever it claims, come last.
+    """
     asked = [verdict for verdict in verdicts if verdict.status not in APART]
     claims = list(dict.fromkeys(verdict.claim for verdict in asked if verdict.claim))
     result = {str(claim): [verdict for verdict in asked if verdict.claim == claim] for claim in claims}
@@ -144,5 +147,5 @@ def by_claim(verdicts: tuple[Verdict, ...]) -> Mapping[str, tuple[int, ...]]:
 
 
 def printable(text: str, kept: str) -> str:
-    """Return a text without invalid characters and characters that reorder text; ``kept`` are exceptions."""
+    """Return a text without invalid characters and characters that reorder text; those in ``kept`` stay."""
     return "".join(letter if letter.isprintable() or letter in kept else "\ufffd" for letter in text)
