@@ -1,4 +1,4 @@
-"""Trees of drafts in the layouts that code takes: paths, linked siblings, lists of children, conditional pmfs.
+"""Trees of drafts in the layouts that other projects use: paths, linked siblings, child lists, pmfs.
 
 A tree is ``parents`` as in ``trees``: node j hangs from node ``parents[j] < j``, or from the root for -1, and siblings
 stand in the order in which they were drawn. Whatever has a row for each node has one for the root in front: row 0 is

@@ -39,7 +39,7 @@ def kept_probability(p: Pmf, token: int, single: Any, acc: Any) -> Any:
 
 @from_parts
 def build(task: Task, single: Any = 1, acc: Any = 1, gamma: int = 4) -> Parts:
-    """Draft gamma argmaxes of q, keep them by the thresholds."""
+    """Return the decoder that drafts gamma argmaxes of q and keeps them by the thresholds."""
     verify = accept_or_replace(
         accept=lambda prefix, p, q, token: kept_probability(p, token, single, acc),
         replacement=lambda p, q, token: residual(p, one_hot(token, p)),

@@ -63,7 +63,7 @@ def confident(draft: LanguageModel, prefix: Tokens, fallback: Any, most: int, eo
 
 
 def is_unsure(q: Pmf, fallback: Any) -> bool:
-    """Return whether the small model hands over: ``max q < fallback``."""
+    """Return whether the small model stops for the large one: ``max q < fallback``."""
     return bool(q.max() < parameter(fallback, q))
 
 

@@ -49,7 +49,7 @@ def build(task: Task, fallback: Any = 0.6, rollback: float = 5.0, gamma: int = 1
 
 
 def looked_at(large: LanguageModel, prefix: Tokens, drafted: Tokens, rollback: float) -> tuple[int, bool]:
-    """Return how many drafts stay, and whether that is a rollback: the first unlikely draft decides alone."""
+    """Return the number of kept drafts, and whether they end in a rollback; only the first unlikely draft counts."""
     for i, token in enumerate(drafted):
         p = large(prefix + drafted[:i])
         if is_unlikely(p, token, rollback):

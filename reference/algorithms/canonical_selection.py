@@ -62,7 +62,7 @@ def acceptance(p: Pmf, q: Pmf, count: int) -> Any:
 
 
 def build(task: Task, branching: tuple[int, ...] = (2, 1)) -> Decoder:
-    """Draft ``branching[d]`` independent children of every node at depth d - 1."""
+    """Return the decoder that drafts ``branching[d]`` independent children of every node at depth d - 1."""
     drafter = tree_drafter(draft_model(task), regular_tree(branching), independent)
     return tree_decoder(task, drafter, partial(descend, rule=choose_then_accept))
 

@@ -55,13 +55,13 @@ def masked(target: LanguageModel, grammar: Grammar) -> LanguageModel:
 
 @from_parts
 def build(task: Task, grammar: Grammar = (), gamma: int = 4) -> Parts:
-    """Draft gamma tokens from the unmasked q, and verify them against the masked target."""
+    """Return the decoder that drafts gamma tokens from the unmasked q, and verifies them against the masked target."""
     model = masked(checked_model(task.target, "target"), grammar)
     return Parts(model_drafter(draft_model(task)), constant(gamma), speculative_sampling, target=model)
 
 
 def declared_law(task: Task, prompt: Tokens, grammar: Grammar = (), gamma: int = 4) -> dict[Tokens, Any]:
-    """Return new tokens -> probability: the locally masked target decodes alone."""
+    """Return the declared law of the output, new tokens -> probability: the locally masked target decodes alone."""
     return autoregressive_law(masked(task.target, grammar), task, prompt)
 
 

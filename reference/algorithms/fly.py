@@ -52,7 +52,7 @@ def top_entropy(p: Pmf) -> float:
 
 
 def staying(met: tuple[bool, ...], unsure: tuple[bool, ...], window: int) -> int:
-    """Return how many drafts stay: those before the first that is neither met nor excused."""
+    """Return the number of accepted drafts: those before the first that is neither met nor excused."""
     for place, meets in enumerate(met):
         excused = place < len(met) - window and all(met[place + 1 : place + window]) and unsure[place]
         if not (meets or excused):

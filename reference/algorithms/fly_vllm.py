@@ -46,7 +46,7 @@ def may_defer(p: Pmf, token: int, threshold: float) -> bool:
 
 
 def staying(accepted: Sequence[bool], excusable: Sequence[bool], window: int) -> int:
-    """Return how many drafts stay: those before the first that is neither accepted nor excused."""
+    """Return the number of accepted drafts: those before the first that is neither accepted nor excused."""
     for place, kept in enumerate(accepted):
         followers = accepted[place + 1 : place + window + 1]
         if not (kept or (excusable[place] and len(followers) == window and all(followers))):

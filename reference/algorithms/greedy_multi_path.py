@@ -101,7 +101,7 @@ def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) ->
 
 
 def build(task: Task, paths: int = 3, depth: int = 8) -> Decoder:
-    """Draft K = ``paths`` sequences of ``depth`` tokens from q."""
+    """Return the decoder that drafts K = ``paths`` sequences of ``depth`` tokens from q."""
     return tree_decoder(task, sequences_drafter((draft_model(task),) * paths, depth), verify)
 
 

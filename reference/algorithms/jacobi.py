@@ -29,7 +29,7 @@ def build(task: Task, block: int = 8, rule: str = "prefix") -> Parts | Decoder:
 
 
 def until_nothing_changes(task: Task, block: int) -> Decoder:
-    """Return the decoder whose rounds are blocks; the last sweep's input is the draft that it confirms."""
+    """Return a decoder that sweeps over a block until no token changes; one round commits one block."""
     check_block(block)
     target = checked_model(task.target, "target")
 

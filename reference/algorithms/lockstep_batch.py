@@ -35,7 +35,7 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 
 def cut_to_the_other(q: LanguageModel, beside: Tokens, gamma: int) -> Verifier:
-    """Return the verifier that keeps as many tokens as the other request commits in its round."""
+    """Return the verifier that commits at most as many tokens as the other request does in its round."""
 
     def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
         verified = speculative_sampling(draws, target, prefix, draft)
@@ -50,7 +50,7 @@ def cut_to_the_other(q: LanguageModel, beside: Tokens, gamma: int) -> Verifier:
 
 @from_parts
 def build(task: Task, gamma: int = 4, beside: Tokens = (0,)) -> Parts:
-    """Draft gamma tokens for two requests, commit as many as both can."""
+    """Return the decoder that drafts gamma tokens for two requests and commits as many as both can."""
     check_gamma(gamma, "gamma")
     draft = draft_model(task)
     return Parts(model_drafter(draft), constant(gamma), cut_to_the_other(draft, beside, gamma))

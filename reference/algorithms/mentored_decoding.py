@@ -81,13 +81,13 @@ def mentored(task: Task, clip: Any) -> LanguageModel:
 
 @from_parts
 def build(task: Task, clip: Any = 2, gamma: int = 4) -> Parts:
-    """Draft gamma tokens from q, verify them against pi."""
+    """Return the decoder that drafts gamma tokens from q and verifies them against pi."""
     pi = mentored(task, clip)
     return Parts(model_drafter(draft_model(task)), constant(gamma), speculative_sampling, target=pi)
 
 
 def declared_law(task: Task, prompt: Tokens, clip: Any = 2, gamma: int = 4) -> dict[Tokens, Any]:
-    """Return new tokens -> probability: pi decoding alone, for every gamma."""
+    """Return the declared law of the output, new tokens -> probability: pi decoding alone, for every gamma."""
     return autoregressive_law(mentored(task, clip), task, prompt)
 
 

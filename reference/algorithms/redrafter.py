@@ -40,7 +40,7 @@ def beams_drafter(draft: LanguageModel, beams: int, depth: int) -> Drafter:
 
 
 def build(task: Task, beams: int = 4, depth: int = 4) -> Decoder:
-    """Draft ``beams`` paths of ``depth`` tokens."""
+    """Return the decoder that drafts ``beams`` paths of ``depth`` tokens."""
     return tree_decoder(task, beams_drafter(draft_model(task), beams, depth), candidate_set)
 
 

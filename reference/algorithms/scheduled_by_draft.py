@@ -28,7 +28,7 @@ from .scheduled_verification import scheduled_drafter
 
 @from_parts
 def build(task: Task, gamma: int = 7, budget: int = 8, beside: Tokens = (0,)) -> Parts:
-    """Draft gamma tokens for two requests, verify the ``budget`` best of both.
+    """Return the decoder that drafts gamma tokens for two requests and verifies the ``budget`` best of both.
 
     The drafting is not shown alone: a cut that depends on the token leaves drafts that q does not describe.
     """

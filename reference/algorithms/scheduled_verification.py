@@ -40,7 +40,7 @@ def scheduled_drafter(task: Task, gamma: int, budget: int, beside: Tokens, confi
 
 @from_parts
 def build(task: Task, gamma: int = 7, budget: int = 8, beside: Tokens = (0,)) -> Parts:
-    """Draft gamma tokens for two requests, verify the ``budget`` best of both."""
+    """Return the decoder that drafts gamma tokens for two requests and verifies the ``budget`` best of both."""
     drafter = scheduled_drafter(task, gamma, budget, beside, largest)
     return Parts(drafter, constant(gamma), speculative_sampling)
 

@@ -24,7 +24,7 @@ from ..verifiers.joint_blocks import Prefix, behind, joint_blocks, prefixes, sta
 
 
 def build(task: Task, candidates: int = 4, gamma: int = 8) -> Decoder:
-    """Draft K = ``candidates`` blocks of gamma tokens from q."""
+    """Return the decoder that drafts K = ``candidates`` blocks of gamma tokens from q."""
     check_gamma(gamma, "gamma")
     return tree_decoder(task, sequences_drafter((draft_model(task),) * candidates, gamma), joint_blocks)
 

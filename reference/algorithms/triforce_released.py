@@ -26,7 +26,7 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 @from_parts
 def build(task: Task, gamma: int = 4, forget: int = 1) -> Parts:
-    """Draft gamma tokens of nearly q'; q' does not see the first ``forget`` tokens."""
+    """Return the decoder that drafts gamma tokens of nearly q'; q' does not see the first ``forget`` tokens."""
     partial = forgetful(task.target, forget)
     inner = accept_or_replace(
         accept=lambda prefix, p, q, token: accept_probability(p, q, token),

@@ -57,7 +57,7 @@ def independent_heads(draft: LanguageModel, count: int) -> tuple[Head, ...]:
 
 
 def look_ahead_heads(draft: LanguageModel, count: int) -> tuple[Head, ...]:
-    """Return heads behind the last token, which they see: the i-th is q after its own 1 + i most probable tokens."""
+    """Return heads that see the last token: head i is q after its own 1 + i most probable tokens."""
     return tuple(_on_text(stand_in_head(draft, 1 + i)) for i in range(count))
 
 

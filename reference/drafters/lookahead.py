@@ -32,7 +32,7 @@ class Lookahead(NamedTuple):
 
 
 def with_phrase(pool: Pool, phrase: Tokens, most: int) -> Pool:
-    """Return the pool with ``phrase`` as the one used last, and at most ``most`` of its first token."""
+    """Return the pool with ``phrase`` as the most recent, and at most ``most`` phrases with its first token."""
     kept = (*_without(pool, phrase), phrase)
     alike = [other for other in kept if other[0] == phrase[0]]
     return kept if len(alike) <= most else _without(kept, alike[0])
@@ -45,7 +45,7 @@ def _without(pool: Pool, phrase: Tokens) -> Pool:
 
 
 def phrases_after(pool: Pool, last: int, longest: int) -> list[Tokens]:
-    """Return what follows ``last`` in the pool's phrases, cut to ``longest`` tokens, oldest first."""
+    """Return the continuations of ``last`` in the pool's phrases, cut to ``longest`` tokens, oldest first."""
     return [phrase[1 : 1 + longest] for phrase in pool if phrase[0] == last]
 
 

@@ -188,7 +188,11 @@ def examine_calls_at_ends(called: CalledVerifier, conditions: Conditions) -> Exa
             if end in edges and is_below(edge, look, came.boundary.together, came.boundary.coarsest):
                 continue
             probability, number = probability_of(look, came.boundary.coarsest), came.boundary
-            when = f"{number.where} gives {number.value!r}" if number.where else "random numbers are ordinary"
+            when = (
+                f"{number.where} gives {number.value!r}"
+                if number.where
+                else "no random number is at an end of its range"
+            )
             if probability >= edge:
                 said = f"{fault}, when {when}"
                 sentence = _accepted_at_zero(called, came) or _empty_residual(called, came, fault) or said

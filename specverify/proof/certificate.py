@@ -53,7 +53,7 @@ class NoCertificate(ValueError):  # noqa: N818 - named for what it says of the p
 
 
 class _ProofPath:
-    """One path of the tree: its tokens, weight, and conditions."""
+    """One path of a program's tree: its tokens, weight and conditions."""
 
     def __init__(self, tokens: Tokens, weight: Any, asked: list[SignCondition], drawn: list[SignCondition]) -> None:
         self.tokens, self.weight, self.asked, self.drawn = tokens, weight, asked, drawn
@@ -291,7 +291,7 @@ class Writer:
 
 
 def _insert(root: Node, steps: Sequence[Any], tokens: Tokens) -> None:
-    """Add one path to a tree whose branches are indexed by their answers."""
+    """Add one path to a tree of draws and comparisons, in which each node has its branches by their answers."""
     node = root
     for question, weights, answer, answers in steps:
         if not node:

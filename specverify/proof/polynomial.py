@@ -49,7 +49,7 @@ class Polynomial:
         return Polynomial({monomial: value for monomial, value in terms.items() if value})
 
     def times(self, factor: Any) -> Polynomial:
-        """Return the polynomial times a nonzero rational."""
+        """Return the polynomial multiplied by ``factor``, a nonzero rational."""
         return Polynomial({monomial: value * factor for monomial, value in self.terms.items()})
 
     def __eq__(self, other: object) -> bool:
@@ -70,7 +70,7 @@ class Polynomial:
 
     @property
     def unknowns(self) -> set[int]:
-        """The unknowns that occur."""
+        """The numbers of the unknowns in the polynomial."""
         return {unknown for monomial in self.terms for unknown in monomial}
 
     @property
@@ -129,7 +129,7 @@ def primitive(polynomial: Polynomial) -> tuple[Any, Polynomial]:
 
 
 def common_monomial(polynomial: Polynomial) -> Monomial:
-    """Return the largest monomial that divides every term."""
+    """Return the largest monomial that divides every term of a polynomial."""
     monomials = list(polynomial.terms)
     return tuple(
         number

@@ -61,7 +61,10 @@ class ProofSearch:
         self._text = "the text (0,)"
 
     def run(self, what: str) -> Proof:
-        """Return the proof, the refutation, or the covered part and the reason for stopping."""
+        """Prove or refute the statement ``what``; return the result.
+
+        An UNKNOWN result states which part is covered, and why the search stopped.
+        """
         try:
             reason, model = self._everywhere()
         except ProofOutOfTime:

@@ -27,11 +27,11 @@ QUESTION = 10.0
 
 
 class ProofOutOfTime(Exception):  # noqa: N818 - named for what it says of the proof
-    """The time limit of the proof has passed."""
+    """The error after the time limit of a proof."""
 
 
 class SignCondition(NamedTuple):
-    """The sign of a polynomial is one of ``signs``."""
+    """The condition that the sign of a polynomial is one of ``signs``."""
 
     polynomial: Polynomial
     signs: frozenset[int]

@@ -50,7 +50,10 @@ NONZERO, BELOW_ZERO = frozenset({NEGATIVE, POSITIVE}), frozenset({NEGATIVE})
 def decide_sign(
     terms: Iterable[ConditionalWeight], solver: Feasibility, forbidden: frozenset[int] = NONZERO
 ) -> Decided:
-    """Return whether the sum never has a sign in ``forbidden``."""
+    """Decide whether the sum of ``terms`` ever has a sign in ``forbidden``.
+
+    Returns the number of cells examined, and the first failure, None if there is none.
+    """
     cells = 0
     lean = [_without_needless(term._replace(weight=free_number(term.weight)), solver) for term in terms]
     for total in _cells(_merged(lean), {}, solver):

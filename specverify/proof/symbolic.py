@@ -32,7 +32,7 @@ class NeedsNumber(Exception):  # noqa: N818 - reads as the sentence it is
 
 
 class Oracle(Protocol):
-    """The interface that answers comparisons."""
+    """The interface that decides comparisons of symbolic numbers."""
 
     def holds(self, polynomial: Polynomial, signs: frozenset[int]) -> bool:
         """Return whether the sign of ``polynomial`` is one of ``signs`` on the current path."""
@@ -100,7 +100,7 @@ class Real:
         return math.prod((self,) * exponent, start=Fraction(1))
 
     def inverse(self) -> Any:
-        """Return 1 divided by the number; determines its sign, and raises ``ZeroDivisionError`` if it is 0."""
+        """Return the inverse of the number. This decides its sign; raises ``ZeroDivisionError`` if it is 0."""
         if self._sign_in(ZERO):
             raise ZeroDivisionError("division by a probability that is 0 on this path")
         content, rest = primitive(self.numerator)

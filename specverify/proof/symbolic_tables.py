@@ -109,7 +109,7 @@ class Model(NamedTuple):
     choices: Mapping[tuple[Any, ...], bool]
 
     def task(self, horizon: int, greedy: bool = False) -> Task:
-        """Return the task of these tables."""
+        """Return the decoding task of this world's models."""
         uniform = np.array([Fraction(1, self.vocabulary)] * self.vocabulary, dtype=object)
 
         def table(rows: Mapping[Tokens, tuple[Fraction, ...]]) -> LanguageModel:

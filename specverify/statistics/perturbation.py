@@ -49,5 +49,5 @@ def halves(law: Probabilities) -> tuple[dict[Any, float], dict[Any, float]]:
 
 
 def _mass_of(part: dict[Any, float]) -> float:
-    """Return the total probability of a part."""
+    """Return the total probability of the outcomes in ``part``."""
     return math.fsum(part.values())

@@ -33,7 +33,7 @@ def export(folder: Path) -> tuple[Path, ...]:
 
 
 def schema_text(name: str) -> str:
-    """Return the text of a schema."""
+    """Return the JSON text of the schema called ``name``."""
     return files("specverify.vectors").joinpath(name).read_text("utf-8")
 
 

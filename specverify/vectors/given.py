@@ -22,7 +22,7 @@ class GivenUniforms:
     """Interpreter that answers every draw by inverse CDF from the uniform of its site."""
 
     def __init__(self, uniform: Callable[[Site], Fraction]) -> None:
-        """``uniform(site)`` is in [0, 1)."""
+        """``uniform(site)`` returns the uniform of a site, in [0, 1)."""
         self._uniform = uniform
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
@@ -71,6 +71,6 @@ def uniform_in(low: Any, high: Any, towards: Fraction = Fraction(1, 2)) -> Fract
 
 
 def uniform_for(weights: Sequence[Any], outcome: int, towards: Fraction = Fraction(1, 2)) -> Fraction:
-    """Return a uniform that inverse CDF maps to ``outcome``, far from every threshold."""
+    """Return a uniform that inverse CDF maps to ``outcome``, well inside its interval."""
     before = sum((Fraction(mass) for mass in weights[:outcome]), start=Fraction(0))
     return uniform_in(before, before + Fraction(weights[outcome]), towards)

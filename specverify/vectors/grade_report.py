@@ -60,7 +60,7 @@ def _mixed(item: FreeChoice) -> str:
 
 
 def summary(grades: Grades) -> str:
-    """Return the counts in one line."""
+    """Return one line with the number of answers of each grade."""
     counts = grades.counted()
     words = [f"{counts[column]} {column}" for column in COLUMNS if counts[column]]
     mixed = f", {len(grades.mixed)} conventions mixed" if grades.mixed else ""

@@ -17,7 +17,7 @@ Rows = Sequence[Sequence[str]]
 
 
 def pmf_of(row: Sequence[str]) -> Pmf:
-    """Return a row of strings as an object array of ``Fraction``."""
+    """Return a list of strings such as ``"3/8"`` as a pmf, an object array of ``Fraction``."""
     return as_pmf([Fraction(mass) for mass in row])
 
 
@@ -49,7 +49,7 @@ CONTEXTS = {"last token": by_last_token, "all tokens": by_all_tokens}
 
 
 def by_position(rows: Sequence[Pmf], start: int = 0) -> LanguageModel:
-    """Return the model whose pmf after ``start + i`` tokens is row i."""
+    """Return the model whose pmf after ``start + i`` tokens is ``rows[i]``, whatever the tokens are."""
     return lambda tokens: rows[len(tokens) - start]
 
 
@@ -76,5 +76,5 @@ def support_of(pmf: Pmf) -> Tokens:
 
 
 def rows_of(pmfs: Sequence[Any]) -> list[list[str]]:
-    """Return pmfs as rows of strings."""
+    """Return pmfs as lists of strings."""
     return [texts(pmf.tolist()) for pmf in pmfs]

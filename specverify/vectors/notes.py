@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Note(NamedTuple):
-    """A class of bugs."""
+    """A class of bugs, with references."""
 
     bug_class: str
     """A letter, as in ``specverify mutants --class``."""

@@ -97,7 +97,7 @@ def text(value: Any) -> str:
 
 
 def texts(row: Any) -> list[str]:
-    """Return a row of rationals as strings."""
+    """Return a list of rationals as strings."""
     return [text(value) for value in row]
 
 

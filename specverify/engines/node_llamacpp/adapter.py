@@ -127,7 +127,7 @@ def answers(way: Way, asked: Asked, seed: int, number: int) -> Answer:
 
 
 def texts(way: Way, asked: Asked) -> Texts:
-    """Return what draws texts of a request."""
+    """Return the sampler of the texts of a request."""
     return lambda seed, number: answers(way, asked, seed, number).texts
 
 
@@ -147,7 +147,7 @@ Keep = Callable[[Way, Asked, int, int], Sequence[bool]]
 
 
 def promise(way: Way, asked: Asked, keep: Keep) -> Texts:
-    """Return what draws ``RIGHT`` for each text that keeps a promise."""
+    """Return the sampler that gives ``RIGHT`` for each text that keeps a promise."""
     return partial(_kept, way, asked, keep)
 
 

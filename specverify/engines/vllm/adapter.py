@@ -1,4 +1,4 @@
-"""Calls of ``LLM.generate``: one engine a process, many requests a call, some of which are asked for beside."""
+"""Calls of ``LLM.generate``: one engine per process, many requests per call, some with other requests beside them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Way(NamedTuple):
 
 @cache
 def engine(way: Way) -> Any:
-    """Return the engine of a way. One process has one: it keeps what it allocated until the process ends."""
+    """Return the engine for a configuration. A process can hold only one: vLLM keeps its memory until the end."""
     speculation = {name: folder(value) if name == "model" else value for name, value in way.speculation}
     usual: dict[str, Any] = {
         "dtype": "float32",
@@ -109,13 +109,13 @@ BESIDE: Sequence[Request] = (
 
 
 def generate(way: Way, asked: Sequence[Request], parameter_list: Sequence[Any]) -> Any:
-    """Return what the engine answers to requests in one call."""
+    """Return the engine's results for several requests in one call."""
     prompts = [{"prompt_token_ids": list(each.prompt)} for each in asked]
     return engine(way).generate(prompts, list(parameter_list), use_tqdm=False)
 
 
 def texts(way: Way, asked: Request, drawing: Drawing = ALONE) -> Texts:
-    """Return what draws texts of a request."""
+    """Return the sampler of the texts of a request."""
 
     def draw(seed: int, number: int) -> Sequence[Tokens]:
         torch.manual_seed(seed)
@@ -143,7 +143,7 @@ RIGHT: Tokens = (1,)
 
 
 def promises(way: Way, asked: Request, keep: Callable[[Way, Request, Sequence[int]], Sequence[Tokens]]) -> Texts:
-    """Return what draws, for each of so many seeds, what ``keep(way, asked, seeds)`` says of its text."""
+    """Return the sampler that gives, for each seed, the result of ``keep(way, asked, seeds)`` on its text."""
 
     def draw(seed: int, number: int) -> Sequence[Tokens]:
         torch.manual_seed(seed)

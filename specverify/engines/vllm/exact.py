@@ -105,7 +105,7 @@ def _watched(look: Observer, decode: Callable[[], Any], asked: Request) -> Itera
 
 
 def plain(asked: Request, draws: Draws) -> Observed:
-    """Decode a request token by token from the pmfs that are promised, and tell what each pass finds in the cache."""
+    """Decode a request token by token from the promised pmfs, and record the cache contents at each pass."""
     pmf, new, forwards = next_pmf(asked), tuple[int, ...](), list[Forward]()
     while len(new) < asked.option("max_tokens") and not (new and new[-1] in ends(asked)):
         tokens = asked.prompt + new
@@ -129,7 +129,7 @@ def random_numbers_followed(way: Way) -> Iterator[None]:
 
 
 def model_runner(way: Way) -> Any:
-    """Return what runs the model of an engine in this process."""
+    """Return the model runner of an engine in this process."""
     return engine(way).llm_engine.engine_core.engine_core.model_executor.driver_worker.worker.model_runner
 
 
@@ -149,7 +149,7 @@ def _joint_law(asked: tuple[Request, ...]) -> dict[Tokens, float]:
 
 
 def observer(way: Way, asked: Request) -> Observer:
-    """Return what notes, before each pass of the target, what it is fed and which slots it would read.
+    """Return an observer that records, before each pass of the target, the fed tokens and the cache slots it reads.
 
     The entries that are compared are ``[1, 1, held, 2]``: the token and the position that were last written to the
     slot of each place, as the block table of the request names it.

@@ -16,7 +16,7 @@ NOTHING: Final = -1
 
 
 def expand(output: Any, given: Any, cu_num_tokens: Any, replace_from: Any, replace_to: Any, *_: Any) -> None:
-    """Write the value of each request once for each of its tokens, one value replaced by another."""
+    """Write each request's value once per token of the request, with ``replace_from`` replaced."""
     replaced = torch.where(given == replace_from, torch.as_tensor(replace_to, dtype=given.dtype), given)
     output.copy_(replaced.repeat_interleave(_lengths(cu_num_tokens)))
 
@@ -95,7 +95,7 @@ def sample_recovered_tokens(
 def eagle_prepare_inputs_padded(
     cu_num_draft_tokens: Any, valid_count: Any, query_start_loc: Any, token_indices: Any, rejected: Any, num_reqs: int
 ) -> None:
-    """Write where the last accepted token of each request is, and how many of its drafts were rejected."""
+    """Write the index of each request's last accepted token, and the number of its rejected drafts."""
     drafted = _lengths(cu_num_draft_tokens)[:num_reqs]
     lost = torch.where(drafted > 0, drafted + 1 - valid_count[:num_reqs], 0)
     token_indices[:num_reqs] = query_start_loc[1 : num_reqs + 1] - 1 - lost
@@ -127,7 +127,7 @@ def _lengths(cumulative: Any) -> Any:
 
 
 def places_of(cumulative: Any) -> Iterator[tuple[int, range]]:
-    """Yield each request and the rows of its drafts."""
+    """Yield each request with the row indices of its drafts."""
     start = 0
     for request, end in enumerate(cumulative.tolist()):
         yield request, range(start, end)

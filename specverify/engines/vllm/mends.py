@@ -1,4 +1,4 @@
-"""Faults of the CPU build alone, each with its mend: code that GPUs do not run stands in the way of code that they do.
+"""Faults of vLLM's CPU build alone, each with a fix, so that code shared with GPUs can be examined.
 
 A row whose name says ``mended`` is examined with all of them in place, and so judges what all platforms share.
 """
@@ -14,7 +14,7 @@ from specverify.engines.vllm.kernel_statements import NOTHING, STATEMENTS
 
 
 class Mend(NamedTuple):
-    """One fault of the CPU build, and what takes the place of the code that has it."""
+    """One fault of the CPU build, and the code that replaces the faulty code."""
 
     cause: str
     where: str
@@ -66,7 +66,7 @@ def _states_kept(theirs: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _offsets_left(theirs: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the bookkeeping behind that step, without generators to turn back: a CPU's have no offset."""
+    """Return the bookkeeping step without generators to rewind: CPU generators have no offset."""
 
     @wraps(theirs)
     def bookkeep(runner: Any, *given: Any, **more: Any) -> Any:

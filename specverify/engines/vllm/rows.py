@@ -1,4 +1,4 @@
-"""What is examined of vLLM: every way to speculate, by every option that has a law; what is left out is in coverage."""
+"""The settings examined of vLLM: every kind of speculation by every option with a law (rest: see coverage)."""
 
 from __future__ import annotations
 

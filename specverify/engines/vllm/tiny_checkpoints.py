@@ -1,4 +1,4 @@
-"""The tiny Llama whose law is promised, and what drafts for it: configurations and weights, all ours and seeded."""
+"""Tiny checkpoints: the target Llama, whose law is known, and its drafters, with seeded weights."""
 
 from __future__ import annotations
 

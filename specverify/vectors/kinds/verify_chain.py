@@ -58,7 +58,7 @@ def verified_by(verify: Verifier, inputs: Inputs, draws: Draws) -> Verified:
 
 
 def draft_of(inputs: Inputs) -> Draft:
-    """Return the drafts of the inputs."""
+    """Return the draft of a vector's inputs: its tokens with their pmfs."""
     pmfs = tuple(None if row is None else pmf_of(row) for row in inputs["q"])
     return chain(tuple(inputs["draft"]), pmfs)
 
