@@ -30,7 +30,7 @@ CaseName = tuple[str, str]
 
 
 class ChosenCases(NamedTuple):
-    """The cases of a check that are examined."""
+    """The cases of a check that the quick plan examines."""
 
     cases: Iterable[Case]
     left_out: int

@@ -552,7 +552,7 @@ def law_of_requests(make: Make, requests: Requests) -> Mapping[Tokens, float]:
 
 
 def constrained(target: LanguageModel, allowed: Callable[[Tokens], Any], prompt: Tokens) -> LanguageModel:
-    """Return the target under a constraint.
+    """Return the target with each pmf restricted to the tokens that ``allowed`` permits, renormalised.
 
     Raises ``NothingAllowed`` if a row has no allowed token with probability.
     """
@@ -609,7 +609,10 @@ def constraint_of(make: Make) -> bool:
 
 
 def forbidden_by(make: Make, scenario: Scenario, new: Tokens) -> tuple[int, Tokens] | None:
-    """Return the position of the first new token that an engine's constraint forbids, and the allowed tokens."""
+    """Return the position of the first token of ``new`` that the engine's constraint forbids, and the allowed tokens.
+
+    Returns None if the constraint forbids none of them.
+    """
     allowed = made_in(make, scenario).allowed
     for place, token in enumerate(new if allowed is not None else ()):
         assert allowed is not None

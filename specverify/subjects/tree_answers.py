@@ -25,7 +25,7 @@ class TreeAnswer(NamedTuple):
 
 
 def read_answer(answer: Any, parents: Tokens, vocabulary: int, who: str = "it") -> TreeAnswer:
-    """Return the answer for a tree.
+    """Return the answer of a verifier for the tree with these ``parents``.
 
     Raises ``UnusableSubject``, naming the tree as ``who``, unless the answer is at least 1 token, or a pair of at least
     0 tokens and of weights ``[vocabulary]``, with no more accepted tokens than nodes. The checks examine whether the

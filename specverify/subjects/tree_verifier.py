@@ -58,7 +58,7 @@ Drafts = Literal["with_replacement", "without_replacement", "top_k"]
 
 
 class TreeDrafting(NamedTuple):
-    """One way to draw a tree, with the data for its examination."""
+    """One method of drawing a tree of drafts, with the data for its examination."""
 
     pick: Pick
     best: Verifier

@@ -19,17 +19,23 @@ from specverify.checks.explaining.engine_paths import (
     with_pmfs,
 )
 from specverify.checks.explaining.engine_rounds import EngineRounds, engine_rounds, model_of_law
-from specverify.checks.explaining.engine_traces import listed_tokens, round_around, wrong_row
+from specverify.checks.explaining.engine_traces import (
+    KEPT,
+    listed_tokens,
+    round_around,
+    text_of_other_request,
+    wrong_row,
+)
 from specverify.checks.explaining.first_difference import CERTAIN, END, Difference, first_difference, text_fault
 from specverify.checks.explaining.given_drafts import GENERIC
 from specverify.checks.explaining.round_faults import RoundFault, fault_of_rounds
 from specverify.checks.explaining.round_readings import ROLES, Models, Reading, items_of_decisions, reading_of
 from specverify.checks.explaining.round_rules import same_row
-from specverify.checks.explaining.round_stories import given_of_path, rounds_of_path
+from specverify.checks.explaining.round_stories import given_of_path, impossible_step, rounds_of_path
 from specverify.checks.explaining.token_rules import name_of_token
 from specverify.checks.explaining.tree_readings import tree_reading
 from specverify.checks.explaining.tree_rules import TreeRound, name_of_tree_rule
-from specverify.checks.explaining.wording import apart, short, short_row
+from specverify.checks.explaining.wording import apart, listed, short, short_row
 from specverify.laws.draws import Decision, Replayed
 from specverify.laws.enumeration import program_law, whole_run
 from specverify.laws.law import total_variation
@@ -244,8 +250,16 @@ def right_alone(program: EngineProgram, index: int) -> str:
     others = "request 1" if index == 1 else f"the {program.each}s before it"
     where = f"behind {others}" if program.each == "request" and index else f"beside the other {program.each}s"
     if " beside " in program.name and program.each == "request":
-        where = "in a batch with others, or behind one"
+        where = _where_in_calls(program.name, index)
     return f"{program.each} {index + 1} is right alone and wrong {where}"
+
+
+def _where_in_calls(name: str, index: int) -> str:
+    """Return with which requests one is served, by the name of a setting: ``A beside B, then C beside D``."""
+    first = name.partition(", then ")[0].count(" beside ") + 1
+    if index >= first:
+        return "in a batch with others, or after other requests"
+    return f"in a batch with request{'s' * (first > 2)} {listed([i + 1 for i in range(first) if i != index])}"
 
 
 class _Paths(NamedTuple):
@@ -363,11 +377,17 @@ def certain_counterexample(program: EngineProgram, trace: Trace, wanted: Tokens)
                 lines = [f"{program.each} {index + 1} of {len(texts)}", *lines]
             why = wrong_row(trace, index, should)
             alone = or_none(right_alone, program, index) if index else ""
-            fault = (
-                (f"{alone}: " if alone else named) + text_fault(should, does, trace.eos) + (f": {why}" if why else "")
-            )
+            wrong = text_fault(should, does, trace.eos)
+            other = text_of_other_request(trace, index) if program.each == "request" and len(texts) > 1 else ""
+            if other:
+                fault = f"{other}: {wrong}{f'; {alone}' if alone else ''}"
+            elif why.startswith(KEPT):
+                cause, _, row = why.partition(": ")
+                fault = f"{named}{cause}: {wrong}, {row}" + (f"; {alone}" if alone else "")
+            else:
+                fault = (f"{alone}: " if alone else named) + wrong + (f": {why}" if why else "")
             let, rows = (described(program),), tuple(filter(None, lines))
-            return Counterexample(let, fault, fault=fault, rows=rows, named=bool(alone or why))
+            return Counterexample(let, fault, fault=fault, rows=rows, named=bool(alone or why or other))
     return None
 
 
@@ -381,25 +401,37 @@ def _most_beyond(law: Mapping[Any, Any], expected: Mapping[Any, Any]) -> tuple[A
 def outcome_counterexample(
     here: InScenario, offends: Callable[[Tokens], bool], then: str, readings: list[Reading] | None = None
 ) -> Counterexample:
-    """Return a counterexample with the conclusion ``then`` and the three most probable paths to a forbidden outcome.
+    """Return a counterexample with the conclusion ``then`` and the most probable paths to a forbidden outcome.
+
+    A path that deviates from the rule is shown alone; without one the three most probable paths are shown.
 
     ``offends`` is true for a forbidden outcome. The readings of paths shown draw by draw are appended to ``readings``.
     """
     seen: dict[Tokens, dict[str, Pmf]] = {}
     program = whole_run(here.variant.build(_recording(here.task, seen)), here.prompt)
-    heaviest = [path for _, path in heaviest_paths(program, offends, SHOWN, SEARCHED_PATHS)]
+    heaviest = [path for _, path in heaviest_paths(program, offends, SEARCHED, SEARCHED_PATHS)]
     if heaviest and or_none(tree_reading, here, heaviest[0].choices) is not None:
         return _tree_counterexample(here, offends, then, readings)
-    seen.clear()
-    for path in heaviest:
-        program(Replayed(path.choices))
     weights: dict[str, Any] = {}
+    paths_of = dict[str, list[Path[Any]]]()
     for path in heaviest:
         line = _told(here, path, readings)
         weights[line] = weights.get(line, 0) + path.weight
-    lines = sorted(weights, key=lambda line: ("expected" not in line, -weights[line]))
+        paths_of.setdefault(line, []).append(path)
+    lines = sorted(weights, key=lambda line: ("expected" not in line, -weights[line]))[:SHOWN]
     lines = lines[:1] if lines and "expected" in lines[0] else lines
+    seen.clear()
+    for line in lines:
+        for path in paths_of[line]:
+            program(Replayed(path.choices))
     return Counterexample(let=(described(here), *_rows(seen)), then=then, because=_told_with(lines, weights))
+
+
+def impossible_token(here: InScenario, outcome: Tokens) -> str:
+    """Return the step that emits a token to which p gives 0, on the heaviest path to an outcome, or nothing."""
+    program = whole_run(here.variant.build(here.task), here.prompt)
+    heaviest = heaviest_paths(program, lambda other: other == outcome, 1, SEARCHED_PATHS)
+    return (or_none(impossible_step, here, heaviest[0][1].choices) if heaviest else "") or ""
 
 
 def _told_with(lines: Sequence[str], weights: Mapping[str, Any]) -> tuple[str, ...]:
@@ -424,7 +456,7 @@ def _tree_counterexample(
         line = result.words if result else _told(here, path, None)
         weights[line] = weights.get(line, 0) + weight
         paths_of.setdefault(line, path)
-        faults[line] = (result.fault or result.example) if result else ""
+        faults[line] = (result.fault or result.example or result.last) if result else ""
     rule = or_none(_rule_of_trees, here, rounds) or ""
     named = ":".join(filter(None, (rule, deviation))).strip()
     lines = sorted(weights, key=lambda line: (not faults[line], -weights[line]))[:SHOWN]

@@ -188,7 +188,9 @@ def _are(tokens: Collection[Any]) -> str:
     return "are" if len(tokens) > 1 else "is"
 
 
-_OTHER_TEXT = re.compile(r"\((an earlier position|a later position|another text|which keeps the rejected draft \d+)\)")
+_OTHER_TEXT = re.compile(
+    r"\((without the last (\d+ )?tokens?|with \d+ tokens? more|another text|which keeps the rejected draft \d+)\)"
+)
 """How a reading tells that a row is that of another text."""
 
 

@@ -7,6 +7,13 @@ from collections.abc import Sequence
 from specverify.reference import LanguageModel, Tokens
 from specverify.subjects.subject import Trace
 
+KEPT = "the context "
+"""How a sentence begins that names a token which the context of a row should not have."""
+SHOWN_CONTEXT = 8
+"""Of a long context so many last tokens are shown."""
+LEAST_SHOWN = 3
+"""So many texts tell that the texts of two requests are exchanged."""
+
 
 def listed_tokens(tokens: Tokens) -> str:
     """Format tokens as ``0 1 2``."""
@@ -117,16 +124,71 @@ def _draft_or_cache(
     for model, asked in reversed(later):
         extra = _inserted(asked, text, text[:prompt]) if model == "target" else ()
         if extra and _chosen(trace.target, asked) == token:
-            said = f"it is the choice of p after ({listed_tokens(asked)}), which still holds {listed_tokens(extra)}"
+            said = f"it is the choice of p after {_context(asked)}, which still holds {listed_tokens(extra)}"
             cache = f"{said}: tokens that are no part of the text (a cache that keeps rejected drafts)"
             return f"{draft}; or {cache}" if draft else cache
-    return draft or _other_text(trace.target, later, text, token, prompt)
+    return draft or _other_text((trace.target, trace.draft), later, text, token, prompt)
+
+
+def _context(tokens: Tokens) -> str:
+    """Return a text in brackets, a long one shortened to its end."""
+    end = tokens[-SHOWN_CONTEXT:]
+    return f"({'... ' * (len(tokens) > len(end))}{listed_tokens(end)})"
+
+
+def text_of_other_request(trace: Trace, index: int) -> str:
+    """Return that p of a request is computed after the text of another one, or nothing.
+
+    A text of the request that no other one has is shown to the draft model, and the next text shown to the target is
+    one of the other request: so for at least three of its texts, and each time the choice of p there is the token that
+    came.
+    """
+    prompt, new = trace.texts[index]
+    fitting, count = set(range(len(trace.texts))) - {index}, 0
+    for i, token in enumerate(new):
+        own = prompt + new[:i]
+        if trace.target is None or any(
+            own == (first + rest)[: len(own)] for other, (first, rest) in enumerate(trace.texts) if other != index
+        ):
+            continue
+        asked = _target_after(trace, own)
+        if not asked or asked[: len(own)] == own:
+            continue
+        if _chosen(trace.target, asked) != token:
+            return ""
+        fitting &= {
+            i
+            for i, (first, rest) in enumerate(trace.texts)
+            if len(asked) >= len(first) and _begins(first + rest, asked)
+        }
+        count += 1
+    if count < LEAST_SHOWN or len(fitting) != 1:
+        return ""
+    other = fitting.pop() + 1
+    return f"p of request {index + 1} is computed after the text of request {other}, not after its own"
+
+
+def _target_after(trace: Trace, own: Tokens) -> Tokens:
+    """Return the first text that the target is asked about after the draft model is asked about ``own``, or ()."""
+    start = next((number for number, query in enumerate(trace.queries) if query == ("draft", own)), None)
+    if start is None:
+        return ()
+    return next((text for name, text in trace.queries[start:] if name == "target"), ())
+
+
+def _begins(text: Tokens, beginning: Tokens) -> bool:
+    return text[: len(beginning)] == beginning
 
 
 def _other_text(
-    target: LanguageModel, later: Sequence[tuple[str, Tokens]], text: Tokens, token: int, prompt: int
+    models: tuple[LanguageModel, LanguageModel | None],
+    later: Sequence[tuple[str, Tokens]],
+    text: Tokens,
+    token: int,
+    prompt: int,
 ) -> str:
     """Explain a wrong token by p after a text in which tokens are missing or one token differs; "" if none fits."""
+    target, draft = models
     if ("target", text) in later:
         return ""
     for model, asked in reversed(later):
@@ -135,12 +197,15 @@ def _other_text(
         lacking = () if asked == text[: len(asked)] else _inserted(text, asked, text[: prompt - 1])
         if lacking:
             missing = f"token{'s' * (len(lacking) > 1)} {listed_tokens(lacking)} of the text"
-            return f"it is the choice of p after ({listed_tokens(asked)}), where {missing} is left out"
+            return f"it is the choice of p after {_context(asked)}, where {missing} is left out"
         differ = [i for i, pair in enumerate(zip(asked, text, strict=False)) if pair[0] != pair[1]]
         if len(asked) == len(text) and len(differ) == 1 and differ[0] >= prompt:
             number, other = differ[0] - prompt + 1, asked[differ[0]]
-            other_text = f"({listed_tokens(asked)}), where new token {number} is {other} and not {text[differ[0]]}"
-            return f"it is the choice of p after {other_text}"
+            before = text[: differ[0]]
+            is_draft = draft is not None and ("draft", before) in later and _chosen(draft, before) == other
+            held = f"{KEPT}still holds the rejected draft {other}" if is_draft else f"{KEPT}holds {other}"
+            place = f"in place of {text[differ[0]]} (new token {number})"
+            return f"{held} {place}: the choice of p after {_context(asked)}"
     return ""
 
 

@@ -90,7 +90,7 @@ def text_fault(wanted: Tokens, got: Tokens, eos: int | None = None) -> str:
         more = len(got) - len(wanted)
         if eos is not None and wanted and wanted[-1] == eos:
             behind = " ".join(map(str, got[len(wanted) :]))
-            return f"the text goes on behind its end token {eos} (new token {len(wanted)}): {behind} behind it"
+            return f"the text continues after its end token {eos} (new token {len(wanted)}): {behind} follows it"
         return f"{more} token{'s' * (more > 1)} too many: the text should end after new token {len(wanted)}"
     rest = got[at:]
     if len(rest) > 2 and rest == wanted[at + 1 :][: len(rest)]:

@@ -66,6 +66,8 @@ class GivenDrafts(NamedTuple):
     """Whether this was read off the path of an engine."""
     is_padded: bool = False
     """Whether the rows of p go on behind the drafts, up to the longest row of a batch."""
+    elsewhere: bool = False
+    """Whether this is another case than the one that is explained."""
 
 
 @lru_cache(maxsize=512)

@@ -154,9 +154,10 @@ _REPLACE = (
 )
 
 
-def replace_rule(observed: Sequence[Replaced]) -> str:
+def replace_rule(observed: Sequence[Replaced], temperature: float = 1.0) -> str:
     """Return the replacement formula with one free number that fits all observations; "" if none does.
 
+    The power 1/temperature, if it fits too, is named as a second application of ``temperature`` to the residual.
     Observations in which max(p - q, 0) is 0 everywhere are skipped: programs treat this case separately.
     """
     told = [
@@ -167,6 +168,10 @@ def replace_rule(observed: Sequence[Replaced]) -> str:
     laws = [[float(one.law.get(token, 0)) for token in range(len(one.p))] for one in told]
     if sum(max(sum(OPEN < mass < 1 - OPEN for mass in law) - 1, 0) for law in laws) < LEAST_NUMBERS:
         return ""
+
+    def fits_all(family: _ReplaceFamily, number: float, error: float) -> bool:
+        return all(_is_replaced_by(family, one, law, number, error) for one, law in zip(told, laws, strict=True))
+
     for family in _REPLACE:
         numbers = (
             (number, _error(family, one, law, number))
@@ -174,9 +179,10 @@ def replace_rule(observed: Sequence[Replaced]) -> str:
             if (number := family.solve(one.p, one.q, law)) > OPEN
         )
         number, error = next(numbers, (0.0, 0.0))
-        if number and all(
-            _is_replaced_by(family, one, law, number, error) for one, law in zip(told, laws, strict=True)
-        ):
+        if number and fits_all(family, number, error):
+            if family.solve is _exponent and temperature != 1 and fits_all(family, 1 / temperature, error):
+                said = f"temperature {short(temperature)} applied a second time"
+                return f"the residual with the {said}, {family.words.format(c=f'(1/{short(temperature)})')}"
             return family.words.format(c=short(number))
     return ""
 

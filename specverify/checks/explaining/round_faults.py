@@ -68,7 +68,7 @@ def fault_of_rounds(here: InScenario, later: Sequence[GivenDrafts] = ()) -> Roun
     others: list[GivenDrafts] = []
     for scenario in GENERIC:
         if scenario != here.scenario:
-            others += _elsewhere(here._replace(scenario=scenario))
+            others += (given._replace(elsewhere=True) for given in _elsewhere(here._replace(scenario=scenario)))
     parameters = _parameters(here.variant.label)
     fault = _named([*mine, *others], parameters)
     if parameters and parameters.partition(",")[0] not in fault.sentence:
@@ -80,6 +80,12 @@ def fault_of_rounds(here: InScenario, later: Sequence[GivenDrafts] = ()) -> Roun
 def _parameters(label: str) -> str:
     """Return the sampling parameters in the label of a variant, separated by commas."""
     return ", ".join(re.findall(r"\b(?:temperature|top_k|top_p|min_p|typical_p|penalty)=[^,\s]+", label))
+
+
+def _temperature(parameters: str) -> float:
+    """Return the temperature among sampling parameters; 1 where none is set."""
+    value = re.search(r"\btemperature=([0-9.e+-]+)", parameters)
+    return float(value[1]) if value else 1.0
 
 
 def _elsewhere(here: InScenario) -> tuple[GivenDrafts, ...]:
@@ -143,7 +149,7 @@ def _name(all_given: Sequence[GivenDrafts], part: str, parameters: str) -> str:
     if part == "replace" and not fitting:
         with_nan = (name for name, formula in REPLACE_WITH_NAN.items() if _is_replaced_by(seen, formula))
         laws = [Replaced(given.rows.p[i], given.rows.q[i], law, given.slack) for given, i, law in seen]
-        return next(with_nan, "") or replace_rule(laws)
+        return next(with_nan, "") or replace_rule(laws, _temperature(parameters))
     several_tokens = any(len(given.rows.p[0]) > 2 for given in all_given)  # with two tokens many formulas are one
     return fitting[0] if len(fitting) == 1 or (fitting and several_tokens) else ""
 
@@ -279,7 +285,8 @@ def _example(all_given: Sequence[GivenDrafts], part: str, *, briefly: bool = Fal
     same = len(given.rows.p[0]) == len(all_given[0].rows.p[0]) and given.rows.p[0] == all_given[0].rows.p[0]
     if same or part != "replace" or given.of_engine:
         return told
-    return f"{told}, where p = {short_row(given.rows.p[i])} and q = {short_row(given.rows.q[i])}"
+    rows = f"p = {short_row(given.rows.p[i])} and q = {short_row(given.rows.q[i])}"
+    return f"in another case, with {rows}, {told}" if given.elsewhere else f"{told}, where {rows}"
 
 
 def _numbers(given: GivenDrafts, part: str, i: int, seen: Any, said: Any, *, briefly: bool) -> str:

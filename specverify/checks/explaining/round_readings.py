@@ -522,7 +522,7 @@ class _PathReader:
 
         Each is (token, index after its draw, cost, the fault of its row, program line).
         """
-        yield from self._undrawn_token(at, here, rule, name)
+        yield from self._undrawn_token(at, here, rule, name, rejected)
         item, sure = self.items[at] if at < len(self.items) else None, _certain(rule)
         if item is None:
             return
@@ -540,7 +540,19 @@ class _PathReader:
             cost = OTHER_NUMBER + UNKNOWN_ROW * named.startswith("(")
             yield item.outcome, at + 1, cost, f"drawn from {named}, expected {name} = {short_row(rule)}", place
 
-    def _undrawn_token(self, at: int, here: Tokens, rule: Row, name: str) -> Iterator[tuple[int, int, float, str, str]]:
+    def _certain_row_of(self, token: int, here: Tokens, rejected: tuple[Tokens, ...]) -> str:
+        """Return the name of the only known row of p in which a token is certain; "" if several rows or none fit.
+
+        A certain token fits many rows, so q and the residual after this text must have another one.
+        """
+        if token in {_certain(self.q(here)), _certain(excess(self.p(here), self.q(here)))}:
+            return ""
+        fitting = [text for text in self._texts(here) if _certain(self.p(text)) == token]
+        return f"p after {fitting[0]}{_whose(fitting[0], here, rejected)}" if len(fitting) == 1 else ""
+
+    def _undrawn_token(
+        self, at: int, here: Tokens, rule: Row, name: str, rejected: tuple[Tokens, ...]
+    ) -> Iterator[tuple[int, int, float, str, str]]:
         """Yield the readings of the next token without a draw, as ``_token``.
 
         The token is certain, is the last one of the path, or is chosen by the program.
@@ -550,7 +562,9 @@ class _PathReader:
         if sure is not None:
             yield sure, at, 0.0, "", ""
             if emitted is not None and emitted != sure:
-                said = f"drawn from another row, expected {name} = {short_row(rule)}"
+                row = self._certain_row_of(emitted, here, rejected)
+                after = f" after {here}" if row and name == "p" else ""
+                said = f"drawn from {row or 'another row'}, expected {name}{after} = {short_row(rule)}"
                 yield emitted, at, UNDRAWN_TOKEN, said, ""
         elif at == len(self.items):  # the last token of a path need not be looked at
             token = emitted if emitted is not None else max(range(len(rule)), key=rule.__getitem__)
@@ -679,9 +693,11 @@ def _whose(text: Tokens, here: Tokens, rejected: tuple[Tokens, ...]) -> str:
     gone = next((other for other in rejected if text[: len(other)] == other), None)
     if gone is not None:
         return f" (which keeps the rejected draft {gone[-1]})"
+    apart_by = abs(len(here) - len(text))
+    tokens = "token" if apart_by == 1 else f"{apart_by} tokens"
     if here[: len(text)] == text:
-        return " (an earlier position)"
-    return " (a later position)" if text[: len(here)] == here else " (another text)"
+        return f" (without the last {tokens})"
+    return f" (with {apart_by} token{'s' * (apart_by > 1)} more)" if text[: len(here)] == here else " (another text)"
 
 
 def _at(place: str) -> str:

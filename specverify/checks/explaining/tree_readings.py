@@ -33,7 +33,9 @@ class TreeReading(NamedTuple):
     """The first test that deviates from the rule and is named, or nothing."""
     rounds: tuple[TreeRound, ...] = ()
     example: str = ""
-    """The first deviation, in numbers."""
+    """The first deviation of a test, in numbers."""
+    last: str = ""
+    """The first draw from p in the place of the residual."""
 
 
 def tree_reading(here: InScenario, choices: tuple[int, ...]) -> TreeReading | None:
@@ -42,7 +44,7 @@ def tree_reading(here: InScenario, choices: tuple[int, ...]) -> TreeReading | No
         return None
     replayed, state = Replayed(choices), here.decoder.init(here.prompt)
     words, fault, trees = list[str](), "", False
-    rounds, example = list[TreeRound](), ""
+    rounds, example, last = list[TreeRound](), "", ""
     with suppress(NotAFunctionOfItsDraws):
         while state.remaining > 0:
             draft = here.decoder.propose(Replayed(choices[replayed.used :]), state)
@@ -54,13 +56,13 @@ def tree_reading(here: InScenario, choices: tuple[int, ...]) -> TreeReading | No
             said, wrong = walk.words(done.tokens)
             if draft.tokens:
                 rounds.append(TreeRound(draft, prefix, here.task.target, tuple(items), done.tokens))
-            example = example or walk.example
+            example, last = example or walk.example, last or walk.last
             trees = trees or is_tree(draft)
             words.append(f"{drawn(draft)}: {said}" if draft.tokens else said)
             fault = fault or wrong
     if not trees:
         return None
-    return TreeReading("\n".join(_numbered(words)), fault, tuple(rounds), example)
+    return TreeReading("\n".join(_numbered(words)), fault, tuple(rounds), example, last)
 
 
 def _numbered(words: Sequence[str]) -> list[str]:
@@ -72,7 +74,7 @@ class _Walk:
 
     def __init__(self, here: InScenario, draft: Draft, prefix: Tokens, items: Sequence[PathDraw]) -> None:
         self.here, self.draft, self.prefix, self.items = here, draft, prefix, list(items)
-        self.fault, self.example = "", ""
+        self.fault, self.example, self.last = "", "", ""
         self.lines, self.unsure = set[str](), False
 
     def words(self, emitted: Tokens) -> tuple[str, str]:
@@ -82,7 +84,7 @@ class _Walk:
         for depth, token in enumerate(emitted):
             text = self.prefix + emitted[:depth]
             siblings = children(self.draft.parents, nodes)
-            matched = self._matched(text, siblings, token)
+            matched = self._matched(text, nodes[0], siblings, token)
             kept, tests, left = matched or self._level(text, siblings, token)
             said += tests
             if kept is None and matched:
@@ -93,7 +95,9 @@ class _Walk:
             nodes = (kept,)
         return ", ".join(said), self.fault
 
-    def _matched(self, text: Tokens, siblings: Sequence[int], token: int) -> tuple[int | None, list[str], Any] | None:
+    def _matched(
+        self, text: Tokens, parent: int, siblings: Sequence[int], token: int
+    ) -> tuple[int | None, list[str], Any] | None:
         """Read a draw from p that is looked up among the children of a deterministic tree.
 
         Returns the matching child (None if no child has the token), the words and p. Returns None for another tree or
@@ -113,10 +117,11 @@ class _Walk:
             return kept, [f"drew {token}{whose} (p = {short(p[token])}{f', {item.place}' if item.place else ''})"], p
         does, ought = rows_apart(item.pmf, p)
         node = next((i for i in range(len(self.draft.tokens)) if self._has_row(i, item.pmf)), None)
-        by = "" if node is None else f", which is p after #{node}"
+        row = does if node is None else f"p after #{node} = {does}"
+        behind, own = (text, "p") if parent < 0 else (f"#{parent}", f"p after #{parent}")
         place = f" ({item.place})" if item.place else ""
-        self.example = self.example or f" the token after {text} is drawn from {does}{by}{place}, expected p = {ought}"
-        return kept, [f"drew {token}{whose} (from {does}{by}; expected p = {ought})"], p
+        self.example = self.example or f" the token after {behind} is drawn from {row}{place}, expected {own} = {ought}"
+        return kept, [f"drew {token}{whose} (from {row}; expected {own} = {ought})"], p
 
     def _has_row(self, node: int, row: Row) -> bool:
         p = self.here.task.target(self.prefix + path_tokens(self.draft, node))
@@ -232,6 +237,13 @@ class _Walk:
         """Describe the token after the last accepted node."""
         rule = left if rejected else [float(mass) for mass in self.here.task.target(text).tolist()]
         word, name = ("replaced by", "residual") if rejected else ("bonus", "p")
+        item = self.items[0] if self.items and self.items[0].is_lookup else None
+        p = [float(mass) for mass in self.here.task.target(text).tolist()]
+        if rejected and item is not None and item.pmf and same_row(item.pmf, p, NEAR) and not same_row(p, rule, NEAR):
+            does, ought = rows_apart(p, rule)
+            at = f", {item.place}" if item.place else ""
+            self.last = f"drawn from p = {does}{at}; expected the residual {ought}"
+            return f"replaced by {token} ({self.last})"
         return f"{word} {token} ({name} = {short(rule[token])})" if 0 <= token < len(rule) else f"{word} {token}"
 
 

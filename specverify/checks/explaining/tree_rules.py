@@ -55,7 +55,7 @@ Update = Callable[[TreeLevel, Row, Row, int], Row]
 
 Q_RULES: Mapping[str, OfChild] = {
     "": lambda level, i: level.q[i],
-    "q of a later sibling is not divided by its sum without the siblings before it": lambda level, i: level.whole_q,
+    "q of a later sibling is not renormalised after the siblings before it are removed": lambda level, i: level.whole_q,
     "q of a later sibling has no mass on the siblings before it, although it is drawn with replacement": (
         lambda level, i: scaled(_without(level.whole_q, level.tokens[:i]))
     ),
