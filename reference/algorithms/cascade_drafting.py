@@ -19,7 +19,7 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 @from_parts
 def build(task: Task, large: int = 4, small: int = 3, inner: int = 3, max_ngram: int = 3) -> Parts:
-    """Draft ``large`` tokens of q with up to ``inner`` lookups a round, then ``small`` looked up."""
+    """Return the decoder that drafts ``large`` tokens of q by look-ups (at most ``inner``), then looks up ``small``."""
     lookups = prompt_lookup_drafter(max_ngram, task.eos)
     first = vertical(draft_model(task), lookups, inner, speculative_sampling)
     drafter = horizontal(((first, large), (lookups, small)))

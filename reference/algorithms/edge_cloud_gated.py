@@ -42,7 +42,7 @@ def declared_law(
     margin: Any = 0.2,
     most: Any = Fraction(3, 10),
 ) -> dict[Tokens, Any]:
-    """Return new tokens -> probability: every block of q, weighted, goes on by itself or as the cloud leaves it."""
+    """Return the declared law, new tokens -> probability: the weighted sum over drafted blocks."""
     gate = Gate(nll, entropy, margin)
     law: dict[Tokens, Any] = defaultdict(int)
     starts: dict[int, dict[Tokens, Any]] = defaultdict(lambda: defaultdict(int))

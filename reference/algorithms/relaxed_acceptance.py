@@ -46,7 +46,7 @@ def thinking(text: Tokens, begin: int, end: int) -> bool:
 
 
 def is_near(p: Pmf, token: int, top: int, delta: Any) -> bool:
-    """Return whether ``token`` is among the ``top`` tokens, those of probability 0 too, within ``delta`` of the first.
+    """Return whether ``token`` is among the ``top`` tokens of p and within ``delta`` of its largest probability.
 
     Raises ``ValueError`` for fewer than one token or a negative delta.
     """

@@ -46,7 +46,7 @@ def batch(
 def declared_law(
     task: Task, prompt: Tokens, gamma: int = 7, budget: int = 8, beside: Tokens = (0,)
 ) -> dict[Tokens, Any]:
-    """Return new tokens -> probability: every block beside every other one, cut, then verified token by token."""
+    """Return the declared law, new tokens -> probability: a sum over pairs of drafted blocks, cut and verified."""
     draft, plan = draft_model(task), best_slots(budget, of_the_draft)
 
     def of(prefix: Tokens, block: Tokens) -> Any:

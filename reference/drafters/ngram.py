@@ -34,7 +34,7 @@ class Row(dict[int, int]):
 
 
 class _Counts(dict[Tokens, Row]):
-    """A dictionary that is never changed after it was built, so it has a hash."""
+    """A dictionary that is never changed after its construction, so it can be hashed."""
 
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(frozenset(self.items()))
