@@ -123,10 +123,10 @@ class LoopWatch:
 
 
 class _Counter(Protocol):
-    """Reports the turns of the loops of chosen frames."""
+    """The interface that reports the turns of the loops of chosen frames."""
 
     def count_in(self, frames: Sequence[FrameType]) -> None:
-        """Report the turns of these active frames."""
+        """Report the loop turns of these active frames."""
 
     def end(self) -> None:
         """Stop reporting."""

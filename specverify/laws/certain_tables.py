@@ -52,12 +52,12 @@ def periodic_after(*lengths: int) -> str:
 
 
 def apart_after(length: int) -> str:
-    """Return the shape whose p and q differ a little after texts of this length."""
+    """Return the shape whose p and q differ slightly after texts of this length."""
     return f"{APART}_{length}"
 
 
 def far_after(length: int) -> str:
-    """Return the shape whose p and q differ much at two likely tokens and a little at two others."""
+    """Return the shape whose p and q differ strongly at two likely tokens and slightly at two others."""
     return f"{FAR}_{length}"
 
 
