@@ -78,7 +78,7 @@ def _masses(model: LanguageModel, text: Tokens, rest: Block, place: int) -> Pmf:
 
 
 def _mass(model: LanguageModel, text: Tokens, rest: Block) -> Any:
-    """Return the probability that what follows ``text`` has the filled places of ``rest``."""
+    """Return the probability that the continuation of ``text`` has the filled places of ``rest``."""
     if not any(_filled(rest)):
         return 1
     return sum(

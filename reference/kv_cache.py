@@ -10,7 +10,7 @@ Always crop *to* a length. Cropping by a negative count is the classic mistake: 
 library can only remove a count, remove ``held - keep``, and call nothing when that is 0.
 
 A tree of drafts (SpecInfer, arXiv:2305.09781; Medusa, arXiv:2401.10774) is ``parents``: node j hangs from node
-``parents[j] < j``, or from the last known token for -1. Nodes are fed in order behind that token, each at the position
+``parents[j] < j``, or from the last known token for -1. Nodes are fed in order after that token, each at the position
 of its depth, and the entries of the accepted path are gathered before the rest is cropped.
 """
 

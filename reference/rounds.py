@@ -143,7 +143,7 @@ class AcceptanceStatistics(NamedTuple):
 
     @property
     def accepted_per_drafted(self) -> float | None:
-        """Accepted over drafted tokens, including drafts behind a rejection: .538 for a rate of .8 and gamma 5."""
+        """Accepted over drafted tokens, including drafts after a rejection: .538 for a rate of .8 and gamma 5."""
         return self.accepted / self.drafted if self.drafted else None
 
     @property

@@ -75,7 +75,7 @@ def predicted_tokens(predicts: Any, accept_index: Any) -> Any:
     """Return the emitted tokens, padded with -1, as SGLang's kernels leave them.
 
     ``predicts`` ``[B (1 + nodes)]`` holds, at the place of each accepted row, the token that comes after it.
-    ``accept_index`` ``[B, steps]`` or ``[steps]`` names these places in order, and -1 behind the end.
+    ``accept_index`` ``[B, steps]`` or ``[steps]`` names these places in order, and -1 after the end.
     """
     flat = predicts.reshape(-1)
     xp = array_namespace(flat)

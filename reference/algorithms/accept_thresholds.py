@@ -30,7 +30,7 @@ from ..verifiers.accept_or_replace import accept_or_replace
 
 
 def kept_probability(p: Pmf, token: int, single: Any, acc: Any) -> Any:
-    """Return the probability that the draft ``token`` stays. Raises ``ValueError`` for thresholds outside (0, 1]."""
+    """Return the probability that draft ``token`` is accepted. Raises ``ValueError`` for thresholds outside (0, 1]."""
     if not (0 < single <= 1 and 0 < acc <= 1):
         raise ValueError(f"single is {single} and acc {acc}, expected numbers in (0, 1] (1 and 1 are lossless)")
     mass, one = p[token], p.sum() * 0 + 1

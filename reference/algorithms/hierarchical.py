@@ -42,7 +42,7 @@ from ..types import (
 
 
 def ratios(p: list[Pmf], q: list[Pmf], tokens: Tokens) -> tuple[list[Any], list[Any]]:
-    """Return r_0 .. r_gamma and w_0 .. w_gamma."""
+    """Return the products r_0 .. r_gamma of p/q, and their capped forms w_0 .. w_gamma."""
     one = p[0].sum() * 0 + 1
     plain, capped, highest = [one], [one], one
     for i, token in enumerate(tokens):

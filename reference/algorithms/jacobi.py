@@ -20,7 +20,7 @@ from ..verifiers.greedy_match import greedy_match
 
 @from_parts
 def build(task: Task, block: int = 8, rule: str = "prefix") -> Parts | Decoder:
-    """Iterate on ``block`` tokens at a time. Raises ``ValueError`` for another rule than the two."""
+    """Return the decoder that iterates on ``block`` tokens at a time. Raises ``ValueError`` for an unknown rule."""
     if rule == "fixed point":
         return until_nothing_changes(task, block)
     if rule != "prefix":

@@ -2,7 +2,7 @@
 
 Read in the released code, Equationliu/Kangaroo at 4f0949d, ``evaluation/inference_kangaroo.py``: the exit's argmax is
 drafted up to 6 times, no further after a token whose probability is below the threshold, which stays in the block; the
-remaining layers verify greedily. The adapter behind the exit is a network's; the stand-in is that of ``layerskip``. The
+remaining layers verify greedily. The adapter after the exit is a network's; the stand-in is that of ``layerskip``. The
 release writes its first token with the whole model, which changes no text.
 """
 

@@ -6,7 +6,7 @@ of a block stays depends on the coins of the tokens before it and on the other r
 do differ must not read each other's padding; ``specverify`` looks for that in engines that take batches.
 
 The row decodes one request beside another, which stands at ``beside`` in every round; ``batch`` decodes several to
-their ends. A round may so end on a draft, without a token of the target behind it.
+their ends. A round may so end on a draft, without a token of the target after it.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def build(task: Task, gamma: int = 4, beside: Tokens = (0,)) -> Parts:
 
 
 def batch(task: Task, prompts: Sequence[Tokens], gamma: int = 4, beside: Tokens = (0,)) -> Callable[[Draws], Texts]:
-    """Return the program whose outcome is the texts of all requests."""
+    """Return the program that decodes all requests in one batch; its outcome is their texts."""
     return served_together(task, prompts, gamma, commits=in_step)
 
 

@@ -74,7 +74,7 @@ def _pairs(p: Pmf, q: Pmf) -> list[tuple[Any, Any]]:
 
 
 def mentored(task: Task, clip: Any) -> LanguageModel:
-    """Return pi as a model."""
+    """Return the language model whose rows are pi."""
     target, draft = checked_model(task.target, "target"), draft_model(task)
     return lru_cache(maxsize=4096)(lambda tokens: clipped(target(tokens), draft(tokens), clip))
 

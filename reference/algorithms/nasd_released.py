@@ -43,7 +43,7 @@ def contexts_of(order: int) -> NgramTable:
 
 
 def guessing_drafter(target: LanguageModel, order: int, filler_top_k: int) -> Drafter:
-    """Draft the table's predictions, an even draw where it has none."""
+    """Draft the table's predictions, or a uniform draw in an unseen context."""
     known = ngram_drafter(contexts_of(order), filler_top_k)
 
     def propose(draws: Draws, table: NgramTable, prefix: Tokens, gamma: int, stop: Callable[[Pmf, int], bool]) -> Draft:

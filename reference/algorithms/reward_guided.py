@@ -43,7 +43,7 @@ def build(task: Task, rewarded: Pairs = ()) -> Decoder:
 
 
 def mixed(task: Task, rewarded: Pairs) -> LanguageModel:
-    """Return the model whose samples the steps are."""
+    """Return the language model that has the law of the decoded steps."""
     target, draft = checked_model(task.target, "target"), draft_model(task)
 
     @lru_cache(maxsize=4096)

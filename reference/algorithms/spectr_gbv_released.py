@@ -49,7 +49,7 @@ def declared_law(task: Task, prompt: Tokens, candidates: int = 4, gamma: int = 8
 def _ends(
     blocks: Sequence[Sequence[Prefix]], at: tuple[int, int], kept: Prefix, turned: frozenset[Tokens]
 ) -> list[tuple[Prefix, Any]]:
-    """Return what may stay, with its probability, from the prefix of length ``at[1]`` of block ``at[0]`` on."""
+    """Return each possible end from prefix ``at[1]`` of block ``at[0]`` on, with its probability."""
     number, length = at
     if length > len(blocks[number]) - 1:
         if kept.q is None or number == len(blocks) - 1:

@@ -48,7 +48,7 @@ RULES: dict[str, Callable[[Pmf, Pmf, Any], Pmf]] = {
 
 
 def cascade(task: Task, rule: str, alpha: Any) -> LanguageModel:
-    """Return pi as a model. Raises ``ValueError`` for an unknown rule or a task without draft model."""
+    """Return the language model whose rows are pi. Raises ``ValueError`` for an unknown rule or no draft model."""
     if rule not in RULES:
         raise ValueError(f"the rule is {rule!r}, expected one of {', '.join(RULES)}")
     target, draft = checked_model(task.target, "target"), draft_model(task)

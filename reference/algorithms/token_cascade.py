@@ -25,7 +25,7 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 
 def cascade(task: Task, alpha: Any) -> LanguageModel:
-    """Return pi as a model. Raises ``ValueError`` unless 0 <= alpha < 1."""
+    """Return the language model whose rows are pi. Raises ``ValueError`` unless 0 <= alpha < 1."""
     if not 0 <= alpha < 1:
         raise ValueError(f"alpha is {alpha}, expected a number in [0, 1)")
     target, draft = checked_model(task.target, "target"), draft_model(task)

@@ -70,7 +70,7 @@ def declared_law(task: Task, prompt: Tokens, gamma: int = 4, forget: int = 1) ->
 
 
 def drafted(q1: Pmf, q2: Pmf, was_accepted: bool) -> list[tuple[Pmf, bool]]:
-    """Return the masses of the next draft, by whether it is an accepted inner draft: those of q' after one."""
+    """Return the masses of the next draft, split by whether it is an accepted inner draft."""
     if was_accepted:
         return [(q1, False)]
     return [(q1 - positive_part(q1 - q2), True), (total_variation(q1, q2) * q1, False)]

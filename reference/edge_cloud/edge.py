@@ -46,7 +46,7 @@ class Edge(NamedTuple):
 
 
 class DraftedBlock(NamedTuple):
-    """Drafted tokens, the row of q behind each unless the mode needs none, and the plan they came from."""
+    """Drafted tokens, the row of q after each unless the mode needs none, and the plan they came from."""
 
     draft: Tokens
     rows: tuple[SparsePmf, ...]

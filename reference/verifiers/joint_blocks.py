@@ -22,7 +22,7 @@ from ..types import Draft, Draws, LanguageModel, Pmf, Tokens, Verified
 
 
 class Prefix(NamedTuple):
-    """A drafted prefix: its tokens, what q and p make of it, and their rows behind it (none of q at the end)."""
+    """A drafted prefix: its tokens, what q and p make of it, and their rows after it (none of q at the end)."""
 
     tokens: Tokens
     proposed: Any

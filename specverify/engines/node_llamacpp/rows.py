@@ -1,4 +1,4 @@
-"""What is examined of node-llama-cpp: its predictors by the samplers of ``evaluate`` and its promises."""
+"""The settings examined of node-llama-cpp: its predictors by the samplers of ``evaluate`` and its promises."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ AT_ONCE = 256
 
 
 class Way(NamedTuple):
-    """How an engine is started: its speculation and the arguments that are not as they come."""
+    """The configuration of an engine: its speculation and the arguments that differ from their defaults."""
 
     speculation: tuple[tuple[str, Any], ...] = ()
     arguments: tuple[tuple[str, Any], ...] = ()
@@ -156,7 +156,7 @@ def promises(way: Way, asked: Request, keep: Callable[[Way, Request, Sequence[in
 
 
 def told_logprobs(way: Way, asked: Request, seeds: Sequence[int]) -> Sequence[Tokens]:
-    """Return ``RIGHT`` where the log-probabilities told beside a text are those of our model, at every token."""
+    """Return ``RIGHT`` if the returned log-probabilities equal those of our model at every token."""
     answers = generate(way, [asked] * len(seeds), [parameters(asked, seed=seed) for seed in seeds])
     return [RIGHT if _logprobs_are_right(asked, each.outputs[0]) else (0,) for each in answers]
 
@@ -175,7 +175,7 @@ def _logprobs_are_right(asked: Request, answer: Any) -> bool:
 
 
 def repeated_seeds(way: Way, asked: Request, seeds: Sequence[int]) -> Sequence[Tokens]:
-    """Return ``RIGHT`` where a seed gives the same text again, the engine's own generator in another state."""
+    """Return ``RIGHT`` if a seed gives the same text again while the engine's own generator is in another state."""
     runs = []
     for _ in range(2):
         torch.rand(1)
@@ -191,14 +191,14 @@ ACTIVE = 128
 
 
 def activity(way: Way, draw: Texts) -> str:
-    """Return how much is drafted and accepted in some texts."""
+    """Return the numbers of drafted and of accepted tokens in some texts."""
     before, _, after = counters(way), draw(0, ACTIVE), counters(way)
     drafted, accepted = (after[name] - before[name] for name in ("drafted", "accepted"))
     return f"{drafted} drafted, {accepted} accepted in {ACTIVE} texts" if drafted else NOTHING_DRAFTED
 
 
 def counters(way: Way) -> Mapping[str, int]:
-    """Return how many tokens the engine has drafted and accepted so far."""
+    """Return the numbers of tokens that the engine has drafted and accepted so far."""
     names = {"vllm:spec_decode_num_draft_tokens": "drafted", "vllm:spec_decode_num_accepted_tokens": "accepted"}
     result = dict.fromkeys(names.values(), 0)
     for metric in engine(way).get_metrics():

@@ -57,7 +57,7 @@ NO_TOKEN: Final = SIZES.vocabulary
 
 
 def exact_names() -> list[str]:
-    """Return ``WAY/OPTIONS/LENGTH`` and ``WAY/OPTIONS/LENGTH, two requests`` of all that is enumerated."""
+    """Return the names of all enumerated calls: ``WAY/OPTIONS/LENGTH``, and the same with ``, two requests``."""
     return [
         f"{way}/{options}/{length}{requests}"
         for way in EXACT_WAYS
@@ -118,7 +118,7 @@ def plain(asked: Request, draws: Draws) -> Observed:
 
 @contextmanager
 def random_numbers_followed(way: Way) -> Iterator[None]:
-    """Launch the statements of the kernels inside the block, and sample plain tokens as GPUs do."""
+    """While the ``with`` block runs, launch the kernels' statements in PyTorch, and sample plain tokens as GPUs do."""
     sampler = model_runner(way).sampler.topk_topp_sampler
     held, sampler.forward = sampler.forward, sampler.forward_native
     try:
@@ -140,7 +140,7 @@ def _joined(asked: tuple[Request, ...], texts: list[Tokens]) -> Tokens:
 
 
 def _joint_law(asked: tuple[Request, ...]) -> dict[Tokens, float]:
-    """Return the law of independent texts that follow each other."""
+    """Return the joint law of independent texts, which are concatenated."""
     result: dict[tuple[Tokens, ...], float] = {(): 1.0}
     for each in asked:
         own = law(each)
@@ -186,5 +186,5 @@ def _attention(way: Way) -> Any:
 
 
 def way_block_size(way: Way) -> int:
-    """Return the tokens of a block of the KV cache."""
+    """Return the number of tokens in a block of the KV cache."""
     return int(engine(way).llm_engine.vllm_config.cache_config.block_size)

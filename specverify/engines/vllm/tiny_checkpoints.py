@@ -22,7 +22,7 @@ NOISE: Final = 0.1
 
 @lru_cache(maxsize=4)
 def target() -> Llama:
-    """Return the model whose law is promised."""
+    """Return the target model, whose law is computed."""
     return random_llama(1, SIZES, spread=SPREAD)
 
 

@@ -26,7 +26,7 @@ PENALTY = Parameters(repetition=Fraction(1, 2))
 def decoder_variant(
     parts: EngineParts, drafting: str = "argmax", *, warm: bool = False, penalised: bool = False
 ) -> Variant:
-    """Return the engine made of ``parts`` as an enumerable decoder; see ``subject.drafting_subject``."""
+    """Return the engine made of ``parts`` as an enumerable decoder; see ``planted.drafting_subject``."""
     label = f"gamma={GAMMA}{' warm' if warm else ''}{' penalised' if penalised else ''}"
     build = partial(_decoder, parts, drafting, warm, penalised)
     return Variant(label, build, process=_penalised if penalised else None)
