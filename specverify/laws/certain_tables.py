@@ -47,7 +47,7 @@ def open_after(*lengths: int) -> str:
 
 
 def periodic_after(*lengths: int) -> str:
-    """Return the same shape with periodic one-hot rows."""
+    """Return the shape whose rows are open after texts of these lengths, and otherwise one-hot and periodic."""
     return "_".join([PERIODIC, *map(str, lengths)])
 
 

@@ -261,6 +261,22 @@ def test_a_bonus_from_a_padded_position_is_named(horizon, said):
     assert " (test_round_faults.py:" in sentence
 
 
+def bonus_as_of_a_rejected_padding(p, q, draft_tokens, lengths):
+    tokens = bonus_behind_the_longest_row(p, q, draft_tokens, lengths)
+    for row, length in enumerate(lengths.tolist()):
+        if length < draft_tokens.shape[1] and tokens[row, length] >= 0:
+            left = np.maximum(p[row, length] - q[row, length], 0)
+            tokens[row, length] = drawn(left if left.any() else p[row, length])
+    return tokens
+
+
+def test_a_bonus_from_a_residual_at_a_padded_position_is_named():
+    variant = batched_subject(bonus_as_of_a_rejected_padding, "it").variants[1]
+    here = InScenario(variant, Scenario("generic", 2, (0,), 1, seed=0), rational=False)
+    sentence = fault_of_rounds(here).sentence
+    assert sentence.startswith("the bonus token is drawn from norm(max(p - q, 0)) with q = (0.75, 0, ..., 0.25), ")
+
+
 def test_what_no_formula_fits_is_told_in_numbers_alone():
     sentence = fault_of_rounds(in_scenario(verifier(accept=lambda p, q: 0.1 + 0.5 * p * q))).sentence
     assert sentence.startswith(

@@ -30,10 +30,10 @@ NEAR = 1e-9
 
 
 class KeptPaths:
-    """At most ``MOST_PATHS`` paths of an engine, each run once however often they are iterated over."""
+    """At most ``MOST_PATHS`` paths of an engine; each is run once, however often they are iterated over."""
 
     def __init__(self, run: Callable[[Draws], Any]) -> None:
-        """Run nothing yet."""
+        """Start without paths; the engine runs when they are iterated over."""
         self._run, self._more, self._kept = run, paths(run), list[Path[Any]]()
         self._failure: Exception | None = None
 

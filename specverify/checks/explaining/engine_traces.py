@@ -137,11 +137,10 @@ def _context(tokens: Tokens) -> str:
 
 
 def text_of_other_request(trace: Trace, index: int) -> str:
-    """Return that p of a request is computed after the text of another one, or nothing.
+    """Return the sentence that p of a request is computed after the text of another request; "" if it is not.
 
-    A text of the request that no other one has is shown to the draft model, and the next text shown to the target is
-    one of the other request: so for at least three of its texts, and each time the choice of p there is the token that
-    came.
+    It is returned if, for at least three texts that only this request has, the draft model is queried with the text,
+    the next query to the target has a text of the other request, and p's choice there is the emitted token.
     """
     prompt, new = trace.texts[index]
     fitting, count = set(range(len(trace.texts))) - {index}, 0

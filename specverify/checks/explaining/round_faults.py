@@ -38,10 +38,12 @@ from specverify.checks.explaining.round_rules import (
     REPLACE_WITH_NAN,
     ModelRows,
     RowFormula,
+    excess,
 )
 from specverify.checks.explaining.wording import apart, rows_apart, short, short_row
 from specverify.subjects.subject import InScenario
 
+PADDED_RESIDUAL = "norm(max(p - q, 0)) with q = (0.75, 0, ..., 0.25), the row that q has at padded positions"
 PADDED_ROW = "(1, 0, ...), the row that p has at padded positions"
 GUESSED = ", as it is not drawn"
 """What stands behind q = 1 of a draft for which an engine draws nothing."""
@@ -139,6 +141,7 @@ def _name(all_given: Sequence[GivenDrafts], part: str, parameters: str) -> str:
         formulas = dict(REPLACE_OF_ROW)
     if part == "bonus" and all_given[0].is_padded:
         formulas[PADDED_ROW] = lambda rows, drafts, i: [1, *(0 for _ in rows.p[i][1:])]
+        formulas[PADDED_RESIDUAL] = lambda rows, drafts, i: excess(rows.p[i], [0.75, *(0 for _ in rows.p[i][2:]), 0.25])
     for name, formula in formulas.items():
         if all(fits(value, formula(given.rows, given.drafts, i), given.slack) for given, i, value in seen):
             fitting.append(name)
