@@ -1,4 +1,4 @@
-"""A masked model made of a left-to-right one: the law of one place of a block, given the places that are filled.
+"""A masked model derived from a left-to-right one: the law of a place of a block, given the filled places.
 
 A masked diffusion model predicts every masked place of a block from the text before the block and from the places that
 are filled. The stand-in is exact: the conditionals of the joint law that the left-to-right model gives the block. By
@@ -22,7 +22,7 @@ MaskedModel: TypeAlias = Callable[[Tokens, Block, int], Pmf]
 
 
 def masked_model(model: LanguageModel) -> MaskedModel:
-    """Return the masked model whose blocks have the joint law of ``model``; its last 4096 rows are remembered."""
+    """Return the masked model whose blocks have the joint law of ``model``; its last 4096 rows are cached."""
 
     @lru_cache(maxsize=4096)
     def row(prefix: Tokens, block: Block, place: int) -> Pmf:
@@ -78,7 +78,7 @@ def _masses(model: LanguageModel, text: Tokens, rest: Block, place: int) -> Pmf:
 
 
 def _mass(model: LanguageModel, text: Tokens, rest: Block) -> Any:
-    """Return the probability that what follows ``text`` has the filled places of ``rest``."""
+    """Return the probability that the continuation of ``text`` has the filled places of ``rest``."""
     if not any(_filled(rest)):
         return 1
     return sum(

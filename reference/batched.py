@@ -1,4 +1,4 @@
-"""The chain verifiers on whole batches, with explicit uniforms: what a device runs.
+"""Chain verifiers for whole batches, with the uniforms as arguments, as a device runs them.
 
 Leviathan et al. 2211.17192, Algorithm 1; Chen et al. 2302.01318, Algorithm 2; greedy: 2211.17192, Section 2.2. Row b is
 ``reference.verifiers.speculative_sampling`` (``greedy_match``) on row b, its draws answered by inverse CDF:
@@ -93,7 +93,7 @@ def greedy_batched(p: Any, draft_tokens: Any, lengths: Any) -> Batch:
 
 
 def inverse_cdf_batched(weights: Any, uniforms: Any) -> Any:
-    """Return ``[B]`` integers: in each row of ``weights`` ``[B, V]`` the token at ``uniforms[b]`` of its total.
+    """Return ``[B]`` tokens: in row b of ``weights`` ``[B, V]`` the token at the share ``uniforms[b]`` of its sum.
 
     Sums are float64. A token without weight is never returned; a row without any positive weight answers -1.
     """
@@ -134,7 +134,7 @@ def _drawn(xp: Any, weights: Any, uniforms: Any, residual: Any = None, rejected:
 
 
 def _in_blocks(xp: Any, weights: Any) -> Any:
-    """Return ``[B, V]`` as ``[B, blocks, tokens of one]``, filled up with zeros behind."""
+    """Return ``[B, V]`` as ``[B, blocks, block size]``, padded with zeros at the end."""
     rows, vocabulary = weights.shape
     blocks = 1 if vocabulary < SHORT else BLOCKS
     behind = -vocabulary % blocks
@@ -144,7 +144,7 @@ def _in_blocks(xp: Any, weights: Any) -> Any:
 
 
 def _first_beyond(xp: Any, weights: Any, cumulative: Any, bounds: Any) -> Any:
-    """Return the first place of each row that has weight and a sum beyond its bound, else the last that has weight.
+    """Return the first place of each row with weight and a cumulative sum above its bound, else the last with weight.
 
     -1 where none has. Places of zero weight are masked, not trusted to be skipped: a parallel scan may round two equal
     sums apart.
@@ -155,7 +155,7 @@ def _first_beyond(xp: Any, weights: Any, cumulative: Any, bounds: Any) -> Any:
 
 
 def _leading(xp: Any, keep: Any) -> Any:
-    """Return how many entries of each row hold before the first that does not."""
+    """Return the number of leading entries of each row that are true."""
     return xp.sum(xp.cumulative_sum(xp.astype(~keep, xp.int64), axis=-1) == 0, axis=-1, dtype=xp.int64)
 
 
@@ -168,7 +168,7 @@ def _emitted(xp: Any, draft_tokens: Any, accepted: Any, final: Any) -> Batch:
 
 
 def _check_shapes(p: Any, draft_tokens: Any, lengths: Any) -> tuple[int, int, int]:
-    """Return B, gamma and V, read off p."""
+    """Return B, gamma and V from the shape of p; raise if the shapes do not agree."""
     if not hasattr(p, "shape"):
         raise argument_error("p", p, "an array [batch, gamma + 1, vocabulary]")
     if p.ndim != 3 or p.shape[1] == 0 or p.shape[2] == 0:

@@ -1,4 +1,4 @@
-"""Requests that are served together: which drafts of all of them are verified, and the texts of two decodes at once.
+"""Requests served in one batch: which of their drafts are verified, and the texts of two decodes at once.
 
 A target pass has room for ``budget`` drafts of a batch. Every slot of every request has a confidence, its survival is
 the product of those up to it, and the slots of largest survival are verified (DSpark 2607.05147; vLLM's adaptive
@@ -46,12 +46,12 @@ Texts: TypeAlias = tuple[Tokens, ...]
 
 
 def largest(q: Pmf, token: int) -> Any:
-    """Return the confidence that does not depend on the draft: the largest entry of its row."""
+    """Return the largest entry of a draft's row: a confidence that does not depend on the drawn token."""
     return q.max()
 
 
 def of_the_draft(q: Pmf, token: int) -> Any:
-    """Return the confidence that depends on the draft: its own probability."""
+    """Return q of the drafted token: a confidence that depends on the drawn token."""
     return q[token]
 
 
@@ -80,7 +80,7 @@ def best_slots(budget: int, confidence: Confidence) -> Plan:
 
 
 def best_gain(costs: Sequence[tuple[Any, Any]], confidence: Confidence) -> Plan:
-    """Return the plan that verifies the share of the slots, of largest survival, that gains most for its cost.
+    """Return the plan that verifies the share of slots of largest survival with the best gain for its cost.
 
     ``costs`` holds (share, cost) each: a share is in [0, 1] of all slots, rounded up, and its gain the sum of its
     survivals. Gains that tie go to the first. Raises ``ValueError`` for a share outside of [0, 1], a cost that is not
@@ -104,7 +104,7 @@ def best_gain(costs: Sequence[tuple[Any, Any]], confidence: Confidence) -> Plan:
 
 
 def beginning(draft: Draft, count: int) -> Draft:
-    """Return the first ``count`` tokens of a chain."""
+    """Return the chain of the first ``count`` tokens of a chain."""
     return chain(draft.tokens[:count], draft.pmfs[:count])
 
 
@@ -121,12 +121,12 @@ class OfRequest:
 
 
 def every_slot(drafts: Sequence[Draft]) -> list[int]:
-    """Return the plan that verifies all."""
+    """Return the plan that verifies all slots."""
     return [len(draft.tokens) for draft in drafts]
 
 
 def apart(verified: Sequence[Verified]) -> list[Tokens]:
-    """Return the committed tokens of each request if none waits for another."""
+    """Return the committed tokens of each request, each independent of the other requests."""
     return [one.tokens for one in verified]
 
 

@@ -1,4 +1,4 @@
-"""The coupling behind speculative sampling: when a drafted token may stay, and what replaces it.
+"""The coupling of speculative sampling: when a drafted token is accepted, and how it is replaced.
 
 Leviathan et al. 2211.17192, Algorithm 1 and Appendix A.1; Chen et al. 2302.01318, Algorithm 2. With ``d ~ q``, accept
 with probability ``min(1, p(d)/q(d))`` and otherwise emit from ``norm((p - q)+)``: the output law is p, and no rule that

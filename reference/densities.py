@@ -30,7 +30,7 @@ Coin: TypeAlias = Callable[[float], bool]
 
 
 class Kept(NamedTuple):
-    """A token, and whether it is the draft."""
+    """A token, and whether it is the accepted draft."""
 
     point: Point
     accepted: bool
@@ -44,7 +44,7 @@ def stay_chance(p: Any, q: Any) -> Any:
 
 
 def owed_chance(p: Any, q: Any) -> Any:
-    """Return ``max(0, 1 - q/p)`` at a point drawn from p: how often it stands for the residual. 0 where p is 0."""
+    """Return ``max(0, 1 - q/p)`` at a point drawn from p: the chance to keep it as a draw of the residual."""
     _check(p, q)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(np.asarray(p) > np.asarray(q), 1 - np.divide(q, p), 0.0)
@@ -74,7 +74,7 @@ def reflected(point: Point, p_mean: Point, q_mean: Point) -> Point:
 
 
 def couple(draft: Point, p: Density, q: Density, coin: Coin, replace: Callable[[Point], Point]) -> Kept:
-    """Return the draft, or ``replace(draft)``. ``draft`` was drawn from q."""
+    """Return the draft, which was drawn from q, if it is accepted; else ``replace(draft)``."""
     if coin(float(stay_chance(p(draft), q(draft)))):
         return Kept(draft, accepted=True)
     return Kept(replace(draft), accepted=False)
@@ -105,7 +105,7 @@ class Mixture(NamedTuple):
 
     @property
     def variation(self) -> float:
-        """The total variation of the density as a function is at most this: up and down once a part."""
+        """An upper bound of the total variation of ``x -> density(x)``: twice the sum of the peaks of its parts."""
         return math.fsum(
             2 * w / (s * math.sqrt(2 * math.pi)) for w, s in zip(self.weights, self.deviations, strict=True)
         )

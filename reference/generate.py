@@ -1,4 +1,4 @@
-"""From callables to tokens in three lines."""
+"""Functions that generate tokens from callables, with sensible defaults."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def inverse_cdf(pmf: Pmf, uniform: float) -> int:
 
 
 class Generation(NamedTuple):
-    """New tokens, and what each round did."""
+    """The new tokens, and a record of each round."""
 
     tokens: Tokens
     rounds: tuple[Round, ...]
@@ -75,7 +75,7 @@ def generate(decoder: Decoder, prompt: Tokens, draws: Draws) -> Generation:
 def autoregressive_generate(
     target: LanguageModel, prompt: Tokens, *, max_new_tokens: int, eos: Tokens = (), seed: int | None = None
 ) -> Generation:
-    """Sample from the target alone. Raises ``ValueError`` for a prompt, a limit or a seed that is none."""
+    """Sample from the target alone. Raises ``ValueError`` for an invalid prompt, limit or seed."""
     task = _task(target, None, None, eos, max_new_tokens)
     return generate(autoregressive.build(task), prompt, _sampled(seed))
 
@@ -131,7 +131,7 @@ def egag_generate(
 def _task(
     target: LanguageModel, draft: LanguageModel | None, raw_draft: LanguageModel | None, eos: Tokens, horizon: int
 ) -> Task:
-    """Return the task, its parts validated."""
+    """Return the validated task."""
     for name, model in (("target", target), ("draft", draft), ("raw_draft", raw_draft)):
         if not callable(model) and (model is not None or name == "target"):
             raise argument_error(name, model, "a callable from a tuple of tokens to a pmf")

@@ -10,7 +10,7 @@ Always crop *to* a length. Cropping by a negative count is the classic mistake: 
 library can only remove a count, remove ``held - keep``, and call nothing when that is 0.
 
 A tree of drafts (SpecInfer, arXiv:2305.09781; Medusa, arXiv:2401.10774) is ``parents``: node j hangs from node
-``parents[j] < j``, or from the last known token for -1. Nodes are fed in order behind that token, each at the position
+``parents[j] < j``, or from the last known token for -1. Nodes are fed in order after that token, each at the position
 of its depth, and the entries of the accepted path are gathered before the rest is cropped.
 """
 
@@ -55,7 +55,7 @@ def keep_lengths(known: int, gamma: int, accepted: int, draft_held: int | None =
 
 
 def tokens_to_feed(tokens: Tokens, held: int) -> Tokens:
-    """Return the suffix of all known ``tokens`` that a cache holding ``held`` entries has not seen: feed only this.
+    """Return the suffix of all known ``tokens`` that is not in a cache of ``held`` entries, to be fed next.
 
     Raises ``ValueError`` if the cache holds everything (no row for the next token would come back) or more.
     """
@@ -83,7 +83,7 @@ def crop(entries: Any, keep: int, axis: int = -2) -> Any:
 
 
 def window_crop(held: int, stored: int, keep: int, window: int) -> slice:
-    """Return which ``stored`` entries, the newest of ``held``, a sliding window layer keeps to go on from ``keep``.
+    """Return which ``stored`` entries, the newest of ``held``, a sliding-window layer keeps for length ``keep``.
 
     The next token attends to itself and the ``window - 1`` before it (arXiv:2310.06825): those are kept. A layer that
     dropped entries which left the window while drafts were fed cannot be rolled back: ``ValueError``.

@@ -24,7 +24,7 @@ def greedy_law(task: Task, prompt: Tokens, **_: Any) -> dict[Tokens, Any]:
 
 
 def autoregressive_law(model: LanguageModel, task: Task, prompt: Tokens) -> dict[Tokens, Any]:
-    """Return new tokens -> probability if ``model`` decodes alone.
+    """Return the law of ``model`` decoding alone, new tokens -> probability.
 
     It is the law of a rule that is lossless for ``model`` instead of the task's target.
     """
@@ -34,7 +34,7 @@ def autoregressive_law(model: LanguageModel, task: Task, prompt: Tokens) -> dict
 def law_of_rounds(
     task: Task, prompt: Tokens, blocks: Callable[[Tokens, int], Iterable[tuple[Tokens, Any]]]
 ) -> dict[Tokens, Any]:
-    """Return new tokens -> probability if a round depends only on the text before it.
+    """Return the output law, new tokens -> probability, if a round depends only on the text before it.
 
     ``blocks(prefix, remaining)`` yields what a round may commit, at least one token each time, and the probability.
     """
@@ -71,7 +71,7 @@ def chain_law(
     position: Callable[[Tokens, Pmf, Pmf], Split | None],
     bonus: Callable[[Pmf], Pmf] = lambda p: p,
 ) -> dict[Tokens, Any]:
-    """Return new tokens -> probability of a chain decoder whose drafted positions are split by ``position``.
+    """Return the output law of a chain decoder, new tokens -> probability; ``position`` splits each position's mass.
 
     ``position(prefix, p, q)`` answers (kept, replaced), which together sum to 1, or None where the drafter stops. A
     kept token leaves the round running with one draft fewer; a replaced one ends it, and so does ``bonus(p)``, the law

@@ -1,4 +1,4 @@
-"""The models of a task, checked as they answer."""
+"""The models of a task, with every returned pmf checked."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from .types import LanguageModel, Task
 
 
 def draft_model(task: Task) -> LanguageModel:
-    """Return q, every pmf checked. Raises ``ValueError`` if the task has no draft model."""
+    """Return q with every pmf checked. Raises ``ValueError`` if the task has no draft model."""
     if task.draft is None:
         raise ValueError("the task has no draft model, expected a callable from tokens to a pmf")
     return checked_model(task.draft, "draft")
 
 
 def raw_draft_model(task: Task) -> LanguageModel:
-    """Return the drafter at temperature 1 before truncation, or q where the task gives no other."""
+    """Return the drafter at temperature 1 before truncation, or q if the task has no other."""
     return draft_model(task) if task.raw_draft is None else checked_model(task.raw_draft, "raw draft")

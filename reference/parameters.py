@@ -1,4 +1,4 @@
-"""Parameters in the arithmetic of a pmf: exact beside rationals, a float beside floats.
+"""Parameters in the number type of a pmf: exact with rationals, floats with floats.
 
 A float beside rationals means the decimal that was written: 0.4 is 2/5, and not the float64 next to it, which is
 above 2/5. A threshold would else exclude the very entry that it names.

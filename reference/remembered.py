@@ -12,7 +12,7 @@ Answer = TypeVar("Answer")
 
 
 def by_values(function: Callable[[Pmf, Pmf, int, int], Answer]) -> Callable[[Pmf, Pmf, int, int], Answer]:
-    """Return ``function(p, q, count, option)`` remembering its last 4096 answers; pmfs are 1-D arrays of any kind."""
+    """Return ``function(p, q, count, option)`` with its last 4096 results cached; pmfs are 1-D arrays of any kind."""
 
     @lru_cache(maxsize=4096)
     def answer(p: _RowKey, q: _RowKey, count: int, option: int) -> Answer:
@@ -22,7 +22,7 @@ def by_values(function: Callable[[Pmf, Pmf, int, int], Answer]) -> Callable[[Pmf
 
 
 class _RowKey:
-    """A pmf that is found again by its values."""
+    """A cache key that compares a pmf by its values."""
 
     def __init__(self, pmf: Pmf) -> None:
         self.pmf = pmf

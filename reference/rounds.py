@@ -1,4 +1,4 @@
-"""A round: plan a length, draft, verify, commit. Every chain algorithm is this, with its three parts."""
+"""A round: plan a length, draft, verify, commit. Every chain algorithm is built from these parts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .validation import checked_tokens
 
 
 def chain_decoder(task: Task, drafter: Drafter, length: LengthRule, verify: Verifier) -> Decoder:
-    """Put a drafter, a length rule and a verifier together.
+    """Return the decoder built from a drafter, a length rule and a verifier.
 
     A round drafts at most ``remaining - 1`` tokens, so that draft and extra token fit the horizon; the bound comes last
     and does not reach the length rule's state. ``init`` raises ``ValueError`` for an empty prompt, ``step`` when the
@@ -63,7 +63,7 @@ def chain_decoder(task: Task, drafter: Drafter, length: LengthRule, verify: Veri
 
 
 def assembled(task: Task, parts: Parts) -> Decoder:
-    """Return the decoder of ``task`` that is made of ``parts``."""
+    """Return the decoder of ``task`` built from ``parts``."""
     verified = task if parts.target is None else task._replace(target=parts.target)
     decoder = chain_decoder(verified, parts.drafter, parts.length, parts.verifier)
     return decoder if parts.around is None else parts.around(decoder)
@@ -143,7 +143,7 @@ class AcceptanceStatistics(NamedTuple):
 
     @property
     def accepted_per_drafted(self) -> float | None:
-        """Accepted over drafted tokens, including drafts behind a rejection: .538 for a rate of .8 and gamma 5."""
+        """Accepted over drafted tokens, including drafts after a rejection: .538 for a rate of .8 and gamma 5."""
         return self.accepted / self.drafted if self.drafted else None
 
     @property
@@ -158,7 +158,7 @@ class AcceptanceStatistics(NamedTuple):
 
 
 def acceptance_statistics(rounds: Iterable[Round]) -> AcceptanceStatistics:
-    """Add up rounds."""
+    """Return the totals over rounds."""
     rounds = tuple(rounds)
     return AcceptanceStatistics(
         rounds=len(rounds),

@@ -1,4 +1,4 @@
-"""The best that any verifier can do with several candidates: optimal transport with membership cost.
+"""The largest acceptance of any verifier with several candidates: optimal transport with membership cost.
 
 SpecTr (arXiv 2310.15141): couple the set S of candidates, of law Q, with one token y of law p so that P(y in S) is
 largest. It is a maximum flow from sets to the tokens in them; its dual is a minimum over sets of tokens (Hu et al.,
@@ -26,7 +26,7 @@ NEGLIGIBLE = 1e-14
 
 
 def candidate_set_law(q: Pmf, count: int, replacement: bool) -> SetLaw:
-    """Return the law of the set of ``count`` tokens drawn from q in turn; fewer where q is exhausted before."""
+    """Return the law of the set of ``count`` tokens drawn from q in turn; fewer if q is exhausted."""
     law: dict[TokenSet, Any] = {}
 
     def extend(drawn: TokenSet, weight: Any, left: int) -> None:

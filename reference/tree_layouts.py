@@ -1,4 +1,4 @@
-"""Trees of drafts in the layouts that code takes: paths, linked siblings, lists of children, conditional pmfs.
+"""Trees of drafts in the layouts that other projects use: paths, linked siblings, child lists, pmfs.
 
 A tree is ``parents`` as in ``trees``: node j hangs from node ``parents[j] < j``, or from the root for -1, and siblings
 stand in the order in which they were drawn. Whatever has a row for each node has one for the root in front: row 0 is
@@ -75,7 +75,7 @@ def predicted_tokens(predicts: Any, accept_index: Any) -> Any:
     """Return the emitted tokens, padded with -1, as SGLang's kernels leave them.
 
     ``predicts`` ``[B (1 + nodes)]`` holds, at the place of each accepted row, the token that comes after it.
-    ``accept_index`` ``[B, steps]`` or ``[steps]`` names these places in order, and -1 behind the end.
+    ``accept_index`` ``[B, steps]`` or ``[steps]`` names these places in order, and -1 after the end.
     """
     flat = predicts.reshape(-1)
     xp = array_namespace(flat)

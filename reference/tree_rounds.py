@@ -45,7 +45,7 @@ how many candidates there are, since that was decided before they were drawn.
 
 
 def descend(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft, rule: SiblingRule) -> Verified:
-    """Apply ``rule`` at the root and below every accepted token; a bonus token where no candidate hangs.
+    """Apply ``rule`` at the root and after every accepted token; draw a bonus token at a node without children.
 
     Nodes that spell the same text are one place: the children of all of them are candidates there, in node order.
     """
@@ -64,7 +64,7 @@ def descend(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft, r
 
 
 def tree_decoder(task: Task, drafter: Drafter, verify: Verifier) -> Decoder:
-    """Put a tree drafter and a verifier together; a chain is a tree too.
+    """Return the decoder built from a tree drafter and a verifier; a chain is a tree too.
 
     The drafter's ``gamma`` is the depth it may reach, ``remaining - 1`` levels, so that the longest path and the extra
     token fit the horizon. ``Round.draft`` holds the accepted path first and then the other nodes; ``Round.reached``

@@ -107,7 +107,7 @@ def position_ids(parents: Sequence[int], known: int) -> Any:
 
 
 def additive_mask(parents: Sequence[int], known: int, dtype: Any = np.float64) -> Any:
-    """Return what is added to attention scores, ``[1, 1, 1 + nodes, known + nodes]``: 0 or the lowest finite number.
+    """Return the additive attention mask ``[1, 1, 1 + nodes, known + nodes]``: 0 or the lowest finite number.
 
     The 4-D form that batched attention takes. Row and column as in ``kv_cache.tree_mask``, whose True is 0 here.
     """

@@ -1,4 +1,4 @@
-"""The words of the package: pmfs, draws, drafts, rounds, decoders, algorithms.
+"""The common types of the package: pmfs, draws, drafts, rounds, decoders, algorithms.
 
 Letters as in Leviathan et al. (arXiv 2211.17192): p is the target, q the draft, gamma the number of drafted tokens.
 Everything here is data or a protocol. An algorithm uses no random number generator: it calls ``draws`` for a
@@ -53,7 +53,7 @@ def chain(tokens: Tokens, pmfs: tuple[Pmf | None, ...]) -> Draft:
 
 
 def never(q: Pmf, token: int) -> bool:
-    """Draft on, whatever was drawn: ``stop_after`` of a length rule that ignores the draws."""
+    """Return False: ``stop_after`` of a length rule that ignores the drawn tokens."""
     return False
 
 
@@ -65,7 +65,7 @@ class Verified(NamedTuple):
 
 
 class Verifier(Protocol):
-    """Decides which drafted tokens stay and which token follows them."""
+    """Decides which drafted tokens are accepted and which token follows them."""
 
     def __call__(self, draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
         """Return the tokens to emit after ``prefix``."""
@@ -179,7 +179,7 @@ class Claim(StrEnum):
 
 
 class Reduction(NamedTuple):
-    """A limit in which a row decodes as another one does. It is data, so that it can be tried."""
+    """A limit in which a registry algorithm decodes as another one does, as data that a test can run."""
 
     to: str
     """The other row's name."""
@@ -221,7 +221,7 @@ class Algorithm(NamedTuple):
 
     @property
     def parts(self) -> Callable[..., Parts | Decoder] | None:
-        """``parts(task, **options)`` of a chain, whose ``build`` puts them together; None for any other algorithm.
+        """The function ``parts(task, **options)`` of a chain algorithm, whose ``build`` assembles them; else None.
 
         It returns a ``Decoder`` at options that make no chain of it.
         """

@@ -11,12 +11,12 @@ from .types import Tokens
 
 
 def argument_error(name: str, value: Any, expected: str) -> ValueError:
-    """Return the error to raise: ``name`` is how the message calls the argument."""
+    """Return the ``ValueError`` for an argument that the message calls ``name``."""
     return ValueError(f"{name} is {shown(value)}, expected {expected}")
 
 
 def shown(value: Any) -> str:
-    """Return a value for a message: as Python writes it, on one line, cut where it is long."""
+    """Return the ``repr`` of a value for a message, on one line and shortened if long."""
     text = " ".join(repr(value).split())
     return text if len(text) <= 80 else f"{text[:77]}..."
 

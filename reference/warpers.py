@@ -1,4 +1,4 @@
-"""From logits to the pmf that is sampled: temperature, truncation, repetition penalty. Nothing mutates its input.
+"""The path from logits to the sampled pmf: temperature, truncation, repetition penalty. Inputs are not changed.
 
 The processed pmf *is* the target of a lossless decoder, so every convention is stated. ``warped`` applies them in the
 order repetition penalty, temperature, top-k, top-p, min-p, each on the renormalised result of the one before. Logits
@@ -79,7 +79,7 @@ def min_p(pmf: Pmf, ratio: Any) -> Pmf:
 
 
 def repetition_penalty(logits: Logits, tokens: Tokens, penalty: float) -> Logits:
-    """Return logits with every token of ``tokens`` made less likely by ``penalty`` (CTRL, 1909.05858).
+    """Return logits with those of ``tokens`` lowered by the factor ``penalty`` (CTRL, 1909.05858).
 
     Positive logits are divided, negative ones multiplied. ``tokens`` is the history of the very position scored, so
     under speculation it includes the drafts before that position. Raises ``ValueError`` unless penalty > 0.

@@ -222,4 +222,4 @@ def test_an_error_at_ordinary_numbers_too_is_no_refutation():
 def test_a_token_that_is_none_whatever_is_drawn_is_refuted_here_too():
     verdict = verdict_of(lambda p, q, draft_tokens: [len(p[0])])
     assert verdict.status is Status.REFUTED
-    assert verdict.statement.endswith("when random numbers are ordinary")
+    assert verdict.statement.endswith("when no random number is at an end of its range")

@@ -31,6 +31,7 @@ def test_the_page_names_what_quick_misses():
     ]
     page = page_of(said)
     assert "| row | 4 | 2 | 1 | 1 |" in page
-    assert "Quick refutes 1: at least 33.3% of what full refutes." in page
+    assert "The full plan refutes 2 of 4 bugs and was not run on 1 others." in page
+    assert "Quick refutes 1: at least 33.3% of what the full plan refutes." in page
     assert "* b (row), by call law" in page
     assert "* d (row)\n" in page

@@ -30,7 +30,7 @@ from ..verifiers.accept_or_replace import accept_or_replace
 
 
 def kept_probability(p: Pmf, token: int, single: Any, acc: Any) -> Any:
-    """Return the probability that the draft ``token`` stays. Raises ``ValueError`` for thresholds outside (0, 1]."""
+    """Return the probability that draft ``token`` is accepted. Raises ``ValueError`` for thresholds outside (0, 1]."""
     if not (0 < single <= 1 and 0 < acc <= 1):
         raise ValueError(f"single is {single} and acc {acc}, expected numbers in (0, 1] (1 and 1 are lossless)")
     mass, one = p[token], p.sum() * 0 + 1
@@ -39,7 +39,7 @@ def kept_probability(p: Pmf, token: int, single: Any, acc: Any) -> Any:
 
 @from_parts
 def build(task: Task, single: Any = 1, acc: Any = 1, gamma: int = 4) -> Parts:
-    """Draft gamma argmaxes of q, keep them by the thresholds."""
+    """Return the decoder that drafts gamma argmaxes of q and keeps them by the thresholds."""
     verify = accept_or_replace(
         accept=lambda prefix, p, q, token: kept_probability(p, token, single, acc),
         replacement=lambda p, q, token: residual(p, one_hot(token, p)),

@@ -18,7 +18,7 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 @from_parts
 def build(task: Task, threshold: float = 0.5, scale: float = 0.2, gamma: int = 8) -> Parts:
-    """Draft at most gamma tokens, none after one with ``1 - sqrt(scale H(q)) < threshold``."""
+    """Return the decoder that drafts at most gamma tokens, none after one with ``1 - sqrt(scale H(q)) < threshold``."""
     rule = entropy_stopping(1 - threshold, scale, gamma)
     return Parts(model_drafter(draft_model(task)), rule, speculative_sampling)
 

@@ -19,7 +19,7 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 @from_parts
 def build(task: Task, arms: int = 4, tries: int = 2, cost: Any = Fraction(1, 10)) -> Parts:
-    """Draft 1 to ``arms`` tokens; a draft costs ``cost`` calls of the target."""
+    """Return the decoder that drafts 1 to ``arms`` tokens; a draft costs ``cost`` calls of the target."""
     return Parts(model_drafter(draft_model(task)), bandit(arms, tries, Fraction(cost)), speculative_sampling)
 
 

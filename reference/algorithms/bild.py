@@ -63,7 +63,7 @@ def confident(draft: LanguageModel, prefix: Tokens, fallback: Any, most: int, eo
 
 
 def is_unsure(q: Pmf, fallback: Any) -> bool:
-    """Return whether the small model hands over: ``max q < fallback``."""
+    """Return whether the small model stops for the large one: ``max q < fallback``."""
     return bool(q.max() < parameter(fallback, q))
 
 
@@ -81,7 +81,7 @@ def rolls_back(p: Pmf, token: int, rollback: float) -> bool:
 
 @from_parts
 def build(task: Task, fallback: Any = 0.6, rollback: float = 5.0, gamma: int = 10) -> Parts:
-    """Let the small model run for at most gamma tokens."""
+    """Return the decoder whose small model drafts at most gamma tokens greedily before the large model checks them."""
     verify = accept_or_replace(
         accept=lambda prefix, p, q, token: int(not rolls_back(p, token, rollback)),
         replacement=lambda p, q, token: point_on_argmax(p),

@@ -10,8 +10,8 @@ Four things differ from the paper (``bild``), all in that function of ``modeling
   large model never verified.
 
 So it is not greedy decoding of the large model even for one-hot targets, and nothing is claimed of it. A prompt stands
-for the encoder's input: the release compares the tokens behind it alone. An end of sequence that a rollback writes is
-not noticed there and text goes on behind it; here it ends the text.
+for the encoder's input: the release compares the tokens after it alone. An end of sequence that a rollback writes is
+not noticed there and text goes on after it; here it ends the text.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .bild import confident, is_unlikely, is_unsure
 
 
 def build(task: Task, fallback: Any = 0.6, rollback: float = 5.0, gamma: int = 10) -> Decoder:
-    """Let the small model run for at most gamma tokens. ``State.drafter`` is whether the large one keeps its turn."""
+    """Return the decoder whose small model drafts at most gamma tokens. ``State.drafter``: the large one continues."""
     check_gamma(gamma, "gamma")
     large, small = checked_model(task.target, "target"), draft_model(task)
 
@@ -49,7 +49,7 @@ def build(task: Task, fallback: Any = 0.6, rollback: float = 5.0, gamma: int = 1
 
 
 def looked_at(large: LanguageModel, prefix: Tokens, drafted: Tokens, rollback: float) -> tuple[int, bool]:
-    """Return how many drafts stay, and whether that is a rollback: the first unlikely draft decides alone."""
+    """Return the number of kept drafts, and whether they end in a rollback; only the first unlikely draft counts."""
     for i, token in enumerate(drafted):
         p = large(prefix + drafted[:i])
         if is_unlikely(p, token, rollback):

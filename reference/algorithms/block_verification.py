@@ -16,7 +16,7 @@ from ..verifiers.block_verification import block_verification
 
 @from_parts
 def build(task: Task, gamma: int = 4) -> Parts:
-    """Draft gamma tokens from q, verify them jointly with one target call."""
+    """Return the decoder that drafts gamma tokens from q and verifies them jointly with one target call."""
     return Parts(model_drafter(draft_model(task)), constant(gamma), block_verification)
 
 

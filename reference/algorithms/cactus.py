@@ -7,7 +7,7 @@ Read in the released code, MANGA-UOFA/Cactus at 3b01b81, ``cactus/cactus.py``, `
 d is kept with probability ``min(1, h(d)/q(d))`` and else replaced from ``norm((h - q)+)``; the bonus comes from p. Of
 all h with h(d) given, this one is nearest to p, and KL(h || p) is that of two coins. The square root inverts its second
 order, ``(h - p)^2 / (2 p (1 - p)) = delta``: KL(h || p) itself is within delta while h(d) <= 1/2, and may be above it
-behind that, 0.084 for p(d) = .9 and delta = .05.
+after that, 0.084 for p(d) = .9 and delta = .05.
 
 h depends on d, so the law of a token is none of them but the mixture that ``declared_law`` adds up. Nothing that p
 forbids is raised, and one-hot p stay as they are. Beside rationals the root is taken down to 32 binary places, which
@@ -67,7 +67,7 @@ def kept_probability(p: Pmf, q: Pmf, token: int, delta: Any) -> Any:
 
 @from_parts
 def build(task: Task, delta: Any = 1, gamma: int = 10) -> Parts:
-    """Draft gamma tokens from q, verify each against its own h of budget ``delta`` in nats."""
+    """Return the decoder that drafts gamma tokens from q and tests each by its own h of budget ``delta`` in nats."""
     verify = accept_or_replace(
         accept=lambda prefix, p, q, token: kept_probability(p, q, token, delta),
         replacement=lambda p, q, token: residual(raised(p, token, delta), q),

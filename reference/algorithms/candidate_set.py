@@ -12,7 +12,7 @@ from ..verifiers.candidate_set import candidate_set
 
 
 def build(task: Task, branching: tuple[int, ...] = (3, 2, 1)) -> Decoder:
-    """Take the ``branching[d]`` most probable tokens as children of every node at depth d - 1."""
+    """Return the decoder whose nodes at depth d - 1 have the ``branching[d]`` most probable tokens as children."""
     return tree_decoder(task, tree_drafter(draft_model(task), regular_tree(branching), most_likely), candidate_set)
 
 

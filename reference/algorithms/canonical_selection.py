@@ -46,7 +46,7 @@ def selection(p: Pmf, q: Pmf, count: int, _: int) -> tuple[dict[TokenSet, Pmf], 
 
 
 def choose_then_accept(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
-    """Choose a candidate, accept it or emit from what p has more of than the law of the choice."""
+    """Select a candidate by beta; accept it with min(1, p/p_I) or emit from ``norm((p - p_I)+)``."""
     chosen, intermediate = selection(p, pmfs[0], len(tokens), 0)
     token = draws.categorical(chosen[frozenset(tokens)], ("choose", depth))
     if flip(draws, accept_probability(p, intermediate, token), ("accept", depth)):
@@ -62,7 +62,7 @@ def acceptance(p: Pmf, q: Pmf, count: int) -> Any:
 
 
 def build(task: Task, branching: tuple[int, ...] = (2, 1)) -> Decoder:
-    """Draft ``branching[d]`` independent children of every node at depth d - 1."""
+    """Return the decoder that drafts ``branching[d]`` independent children of every node at depth d - 1."""
     drafter = tree_drafter(draft_model(task), regular_tree(branching), independent)
     return tree_decoder(task, drafter, partial(descend, rule=choose_then_accept))
 

@@ -1,6 +1,6 @@
 """Cascade speculative drafting, its sampling form: a lookup drafts for the drafter, and takes over after it.
 
-Vertical: the drafter's tokens come from inner rounds that verify Max-Gram lookups against q exactly. Horizontal: behind
+Vertical: the drafter's tokens come from inner rounds that verify Max-Gram lookups against q exactly. Horizontal: after
 ``large`` such tokens ``small`` more are looked up, as point masses. Lossless since each token declares its own law. The
 released code is greedy and relaxes inner reviews by a leniency factor, never the last one, so its output is exact too.
 Max-Gram is ``prompt-lookup``'s search here, without the corpus bigrams it falls back on.
@@ -19,7 +19,7 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 @from_parts
 def build(task: Task, large: int = 4, small: int = 3, inner: int = 3, max_ngram: int = 3) -> Parts:
-    """Draft ``large`` tokens of q with up to ``inner`` lookups a round, then ``small`` looked up."""
+    """Return the decoder that drafts ``large`` tokens of q by look-ups (at most ``inner``), then looks up ``small``."""
     lookups = prompt_lookup_drafter(max_ngram, task.eos)
     first = vertical(draft_model(task), lookups, inner, speculative_sampling)
     drafter = horizontal(((first, large), (lookups, small)))

@@ -22,7 +22,7 @@ from ..verifiers.accept_or_replace import accept_or_replace
 
 @from_parts
 def build(task: Task, gamma: int = 4) -> Parts:
-    """Draft gamma tokens from q; the verifier gets only the probabilities q(d) of the drafted tokens."""
+    """Return the decoder that drafts gamma tokens from q and gives the verifier q(d) of the drafts alone."""
     verify = accept_or_replace(
         accept=lambda prefix, p, q, token: accept_probability(p, q, token),
         replacement=lambda p, q, token: excess_law(p, one_hot(token, p) * q[token]),
@@ -31,7 +31,7 @@ def build(task: Task, gamma: int = 4) -> Parts:
 
 
 def declared_law(task: Task, prompt: Tokens, gamma: int = 4) -> dict[Tokens, Any]:
-    """Return new tokens -> probability."""
+    """Return the declared law of the output, new tokens -> probability."""
 
     def position(prefix: Tokens, p: Pmf, q: Pmf) -> Split:
         rejected = positive_part(q - p).tolist()

@@ -16,7 +16,7 @@ from . import jacobi
 
 
 def build(task: Task, block: int = 8) -> Decoder:
-    """Iterate on ``block`` tokens at a time of the fine-tuned model."""
+    """Return the decoder that iterates on ``block`` tokens of the fine-tuned model at a time."""
     return jacobi.build(task._replace(target=draft_model(task)), block)
 
 

@@ -19,7 +19,7 @@ from ..verifiers.drop_unlikely import drop_unlikely
 
 @from_parts
 def build(task: Task, threshold: Any = 0.4, gamma: int = 4) -> Parts:
-    """Draft at most gamma tokens, none after one with q(token) < threshold; that one never stays."""
+    """Return the decoder that drafts at most gamma tokens and drops the first with q(token) < threshold."""
     drafter, length = model_drafter(draft_model(task)), confidence(threshold, gamma)
     return Parts(drafter, length, drop_unlikely(threshold))
 

@@ -1,6 +1,6 @@
 """Constrained decoding with speculation: the target is masked by a grammar at every place, and verified against.
 
-Engines mask the logits of every verified row with the tokens that the grammar allows behind the text and the drafts
+Engines mask the logits of every verified row with the tokens that the grammar allows after the text and the drafts
 before that row, and renormalise (as SGLang and vLLM with XGrammar, 2411.15100, do). The grammar's state must follow the
 accepted tokens alone: what rejected drafts moved it is rolled back. Then the text has the law of the locally masked
 target decoding alone. That is not the target's law given that the text obeys the grammar: masking spends at every place
@@ -27,13 +27,13 @@ Grammar: TypeAlias = tuple[tuple[int, Tokens], ...]
 
 
 def allowed(grammar: Grammar, text: Tokens, size: int) -> Tokens:
-    """Return the tokens that may follow ``text``; all of them where the grammar names none of the vocabulary."""
+    """Return the tokens that may follow ``text``; all if the grammar allows none of the vocabulary."""
     named = tuple(token for token in dict(grammar).get(text[-1], ()) if token < size)
     return named or tuple(range(size))
 
 
 def masked_row(p: Pmf, tokens: Tokens) -> Pmf:
-    """Return p restricted to ``tokens``, and these alike where p has nothing of them."""
+    """Return p restricted to ``tokens`` and normalised, or their uniform pmf if p gives them no mass."""
     kept = p * 0
     for token in tokens:
         kept[token] = p[token]
@@ -55,13 +55,13 @@ def masked(target: LanguageModel, grammar: Grammar) -> LanguageModel:
 
 @from_parts
 def build(task: Task, grammar: Grammar = (), gamma: int = 4) -> Parts:
-    """Draft gamma tokens from the unmasked q, and verify them against the masked target."""
+    """Return the decoder that drafts gamma tokens from the unmasked q, and verifies them against the masked target."""
     model = masked(checked_model(task.target, "target"), grammar)
     return Parts(model_drafter(draft_model(task)), constant(gamma), speculative_sampling, target=model)
 
 
 def declared_law(task: Task, prompt: Tokens, grammar: Grammar = (), gamma: int = 4) -> dict[Tokens, Any]:
-    """Return new tokens -> probability: the locally masked target decodes alone."""
+    """Return the declared law of the output, new tokens -> probability: the locally masked target decodes alone."""
     return autoregressive_law(masked(task.target, grammar), task, prompt)
 
 

@@ -34,7 +34,7 @@ COSTS: Costs = ((0.25, 1), (0.5, 1.25), (0.75, 1.5), (1, 2))
 
 @from_parts
 def build(task: Task, gamma: int = 7, costs: Costs = COSTS, beside: Tokens = (0,)) -> Parts:
-    """Draft blocks of gamma argmaxes for two requests, verify the share that gains most."""
+    """Return the decoder that drafts gamma argmaxes for each of two requests and verifies the share that gains most."""
     check_gamma(gamma, "gamma")
     draft, plan = draft_model(task), best_gain(costs, largest)
 
@@ -50,7 +50,7 @@ def build(task: Task, gamma: int = 7, costs: Costs = COSTS, beside: Tokens = (0,
 def batch(
     task: Task, prompts: Sequence[Tokens], gamma: int = 7, costs: Costs = COSTS, beside: Tokens = (0,)
 ) -> Callable[[Draws], Texts]:
-    """Return the program whose outcome is the texts of all requests."""
+    """Return the program that decodes all requests in one batch; its outcome is their texts."""
     draft = draft_model(task)
 
     def propose(draws: Draws, _: object, prefix: Tokens, most: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:

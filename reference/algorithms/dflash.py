@@ -19,7 +19,7 @@ from ..verifiers.sample_and_match import sample_and_match
 
 @from_parts
 def build(task: Task, block: int = 4) -> Parts:
-    """Draft ``block`` tokens at once."""
+    """Return the decoder that drafts ``block`` tokens at once."""
     heads = [stand_in_head(draft_model(task), ahead) for ahead in range(block)]
     return Parts(heads_drafter(heads, (1,) * block), constant(block), sample_and_match)
 

@@ -18,7 +18,7 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 @from_parts
 def build(task: Task, block: int = 4) -> Parts:
-    """Draft a block of ``block`` draws from rows that see the text alone."""
+    """Return the decoder that drafts a block of ``block`` draws from rows that see the text alone."""
     return Parts(block_rows_drafter(draft_model(task), block, markov=False), constant(block), speculative_sampling)
 
 

@@ -39,7 +39,7 @@ def distilled_draft(task: Task, eta: Any, steps: int) -> LanguageModel:
 
 @from_parts
 def build(task: Task, eta: Any = Fraction(1, 10), steps: int = 5, gamma: int = 4) -> Parts:
-    """Draft gamma tokens from the distilled q, verify them by speculative sampling."""
+    """Return the decoder that drafts gamma tokens from the distilled q and verifies them by speculative sampling."""
     drafter = model_drafter(distilled_draft(task, eta, steps))
     return Parts(drafter, constant(gamma), speculative_sampling)
 

@@ -27,7 +27,7 @@ def build(
     skipped: int = 2,
     layers: int = 4,
 ) -> Decoder:
-    """Skip ``skipped`` of ``layers`` layers, draft at most gamma tokens, none after one with q(token) < threshold."""
+    """Return the decoder that drafts at most gamma tokens without ``skipped`` layers, until q(token) < threshold."""
     q = partial_model(checked_model(task.target, "target"), draft_model(task), layers - skipped, layers)
 
     def with_threshold(now: Threshold) -> Decoder:

@@ -22,7 +22,7 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 @from_parts
 def build(task: Task, block: int = 7, least: Any = 0) -> Parts:
-    """Draft a block of at most ``block`` tokens, none from the first slot with a confidence below ``least``."""
+    """Return the decoder that drafts at most ``block`` tokens, up to the first slot of confidence below ``least``."""
     drafter = block_rows_drafter(draft_model(task), block, markov=True, least=least)
     return Parts(drafter, constant(block), speculative_sampling)
 

@@ -12,7 +12,7 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 @from_parts
 def build(task: Task, start: int = 6, minimum: int = 3, maximum: int = 12) -> Parts:
-    """Start at k = ``start``; one more after la/k >= .8, one fewer after la/k <= .4, within the bounds."""
+    """Return the decoder that starts at k = ``start`` and changes k by 1: up if la/k >= .8, down if la/k <= .4."""
     length = accepted_ratio(start, minimum, maximum)
     return Parts(model_drafter(draft_model(task)), length, speculative_sampling)
 

@@ -15,7 +15,7 @@ from ..verifiers.candidate_set import candidate_set
 
 
 def build(task: Task, width: int = 4, depth: int = 4, nodes: int = 16) -> Decoder:
-    """Expand the ``width`` best nodes of each level, keep the ``nodes`` best of all."""
+    """Return the decoder that expands the ``width`` best nodes per level and keeps the ``nodes`` best of all."""
     return tree_decoder(task, dynamic_tree_drafter(draft_model(task), width, depth, nodes), candidate_set)
 
 

@@ -42,7 +42,7 @@ def declared_law(
     margin: Any = 0.2,
     most: Any = Fraction(3, 10),
 ) -> dict[Tokens, Any]:
-    """Return new tokens -> probability: every block of q, weighted, goes on by itself or as the cloud leaves it."""
+    """Return the declared law, new tokens -> probability: the weighted sum over drafted blocks."""
     gate = Gate(nll, entropy, margin)
     law: dict[Tokens, Any] = defaultdict(int)
     starts: dict[int, dict[Tokens, Any]] = defaultdict(lambda: defaultdict(int))
@@ -59,7 +59,7 @@ def declared_law(
 
 
 def _after_block(task: Task, prefix: Tokens, count: int, gate: Gate, most: Any) -> Iterator[tuple[Tokens, Any]]:
-    """Yield what a block of ``count`` drafts becomes, in parts: committed, cut at a rejection, or with a bonus."""
+    """Yield the outcomes of a block of ``count`` drafts: committed unverified, cut at a rejection, or with a bonus."""
     rejected: dict[Tokens, Any] = defaultdict(int)
     accepted: dict[Tokens, Any] = defaultdict(int)
     draft = draft_model(task)

@@ -9,7 +9,7 @@ from ..types import Algorithm, Claim, Decoder, Reduction, Task
 
 
 def build(task: Task, gamma: int = 4) -> Decoder:
-    """Draft gamma tokens from q on the edge, keep those that are the target's argmax."""
+    """Return the decoder that drafts gamma tokens from q on the edge and keeps those that are the target's argmax."""
     return edge_cloud_decoder(task, "greedy", constant(gamma))
 
 

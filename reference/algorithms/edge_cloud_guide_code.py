@@ -13,7 +13,7 @@ from . import accept_if_likelier
 
 
 def build(task: Task, gamma: int = 4) -> Decoder:
-    """Draft gamma tokens from q on the edge, send their probabilities."""
+    """Return the decoder that drafts gamma tokens from q on the edge and sends their probabilities."""
     return edge_cloud_decoder(task, "likelier", constant(gamma))
 
 

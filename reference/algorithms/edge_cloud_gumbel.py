@@ -15,7 +15,7 @@ from ..types import Algorithm, Claim, Decoder, Reduction, Task
 
 
 def build(task: Task, gamma: int = 4) -> Decoder:
-    """Draft gamma tokens by q's races on the edge, send them alone."""
+    """Return the decoder that drafts gamma tokens by q's races on the edge and sends them alone."""
     return edge_cloud_decoder(task, "gumbel", constant(gamma))
 
 

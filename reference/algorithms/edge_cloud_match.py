@@ -11,7 +11,7 @@ from ..types import Algorithm, Claim, Decoder, Reduction, Task
 
 
 def build(task: Task, gamma: int = 4) -> Decoder:
-    """Draft gamma tokens from q on the edge, send them alone."""
+    """Return the decoder that drafts gamma tokens from q on the edge and sends them alone."""
     return edge_cloud_decoder(task, "match", constant(gamma))
 
 

@@ -12,7 +12,7 @@ from . import clamped_scalar_residual
 
 
 def build(task: Task, gamma: int = 4) -> Decoder:
-    """Draft gamma tokens from q on the edge, send their probabilities."""
+    """Return the decoder that drafts gamma tokens from q on the edge and sends their probabilities."""
     return edge_cloud_decoder(task, "scalar-q", constant(gamma))
 
 

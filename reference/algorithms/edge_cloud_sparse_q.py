@@ -12,7 +12,7 @@ from ..types import Algorithm, Claim, Decoder, Reduction, Task
 
 
 def build(task: Task, gamma: int = 4) -> Decoder:
-    """Draft gamma tokens from q on the edge, send their rows, verify in the cloud."""
+    """Return the decoder that drafts gamma tokens from q on the edge, sends their rows and verifies in the cloud."""
     return edge_cloud_decoder(task, "sparse-q", constant(gamma))
 
 

@@ -24,7 +24,7 @@ from ..types import Algorithm, Decoder, Draws, Reduction, Task, Tokens
 
 
 def build(task: Task, late: Any = Fraction(1, 4), gamma: int = 4) -> Decoder:
-    """Draft gamma tokens from q; ``late`` in [0, 1], else ``ValueError``."""
+    """Return the decoder that drafts gamma tokens from q; ``late`` in [0, 1], else ``ValueError``."""
     if not 0 <= late <= 1:
         raise ValueError(f"late is {late}, expected a probability")
 
@@ -43,7 +43,7 @@ def build(task: Task, late: Any = Fraction(1, 4), gamma: int = 4) -> Decoder:
 
 
 def declared_law(task: Task, prompt: Tokens, late: Any = Fraction(1, 4), gamma: int = 4) -> dict[Tokens, Any]:
-    """Return new tokens -> probability.
+    """Return the declared law of the output, new tokens -> probability.
 
     Mass (text, drafts left) with None where a round starts: there ``late q`` starts a round again, and the rest goes on
     as speculative sampling, which keeps ``min(p, q)`` and ends the round with ``(p - q)+``.

@@ -12,7 +12,7 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 @from_parts
 def build(task: Task, gamma_min: int = 1, gamma_max: int = 8, beta: float = 0.0) -> Parts:
-    """Draft more when the drafter is certain; ``beta`` smooths gamma over rounds."""
+    """Return the decoder that drafts more when the drafter is certain; ``beta`` smooths gamma over rounds."""
     length = entropy_adaptive(raw_draft_model(task), gamma_min, gamma_max, beta)
     return Parts(model_drafter(draft_model(task)), length, speculative_sampling)
 

@@ -42,7 +42,7 @@ def bar(p: Pmf, threshold: Any, alpha: float) -> Any:
 
 @from_parts
 def build(task: Task, threshold: Any = 0.95, alpha: float = 0.4, gamma: int = 4) -> Parts:
-    """Draft gamma tokens from q, accept each with probability ``min(1, p/(t q))``."""
+    """Return the decoder that drafts gamma tokens from q and accepts each with probability ``min(1, p/(t q))``."""
     verify = accept_or_replace(
         accept=lambda prefix, p, q, token: lenient_probability(p, q, token, bar(p, threshold, alpha)),
         replacement=lambda p, q, token: residual(p, q),
@@ -53,7 +53,7 @@ def build(task: Task, threshold: Any = 0.95, alpha: float = 0.4, gamma: int = 4)
 def declared_law(
     task: Task, prompt: Tokens, threshold: Any = 0.95, alpha: float = 0.4, gamma: int = 4
 ) -> dict[Tokens, Any]:
-    """Return new tokens -> probability."""
+    """Return the declared law of the output, new tokens -> probability."""
 
     def position(prefix: Tokens, p: Pmf, q: Pmf) -> Split:
         raised = p / bar(p, threshold, alpha)

@@ -2,7 +2,7 @@
 
 Read in the released code, AMD-AGI/FLy at 6667ae8, ``fly/models/FLy.py``, ``generate`` and ``_batch_verification``. k
 argmaxes of q are drafted. At every place the target draws twice, and a draft is met if one of the two is the draft; at
-temperature 0 both are the argmax. A draft that is not met stays all the same if the ``window`` - 1 drafts behind it are
+temperature 0 both are the argmax. A draft that is not met stays all the same if the ``window`` - 1 drafts after it are
 all met, none of the last ``window`` places being excused so, and if the entropy of the three largest entries of p there
 is at least a threshold (``rej_by_entropy``, in nats, not normalised). The first that does not stay is replaced by the
 target's first draw.
@@ -52,7 +52,7 @@ def top_entropy(p: Pmf) -> float:
 
 
 def staying(met: tuple[bool, ...], unsure: tuple[bool, ...], window: int) -> int:
-    """Return how many drafts stay: those before the first that is neither met nor excused."""
+    """Return the number of accepted drafts: those before the first that is neither met nor excused."""
     for place, meets in enumerate(met):
         excused = place < len(met) - window and all(met[place + 1 : place + window]) and unsure[place]
         if not (meets or excused):
@@ -61,7 +61,7 @@ def staying(met: tuple[bool, ...], unsure: tuple[bool, ...], window: int) -> int
 
 
 def loosely(window: int, threshold: float) -> Verifier:
-    """Return the verifier of a block of argmaxes. Raises ``ValueError`` for a window below 1."""
+    """Return FLy's verifier of a block of argmaxes. Raises ``ValueError`` for a window below 1."""
     if window < 1:
         raise ValueError(f"window is {window}, expected at least 1 (the missed draft and those that must be met)")
 
@@ -83,14 +83,14 @@ def loosely(window: int, threshold: float) -> Verifier:
 
 @from_parts
 def build(task: Task, window: int = 6, threshold: float = 0.3, gamma: int = 15) -> Parts:
-    """Draft gamma argmaxes of q; excuse a miss before ``window`` - 1 matches, at an entropy >= ``threshold``."""
+    """Return the decoder that drafts gamma argmaxes of q and excuses some misses by ``window`` and ``threshold``."""
     return Parts(greedy_drafter(draft_model(task)), constant(gamma), loosely(window, threshold))
 
 
 def declared_law(
     task: Task, prompt: Tokens, window: int = 6, threshold: float = 0.3, gamma: int = 15
 ) -> dict[Tokens, Any]:
-    """Return new tokens -> probability: every pattern of met and missed drafts, weighted."""
+    """Return the declared law, new tokens -> probability: the weighted sum over patterns of met and missed drafts."""
     draft = draft_model(task)
 
     def committed(prefix: Tokens, remaining: int) -> Iterator[tuple[Tokens, Any]]:

@@ -41,12 +41,12 @@ from .fly import top_entropy
 
 
 def may_defer(p: Pmf, token: int, threshold: float) -> bool:
-    """Return whether a failed coin of ``token`` can be excused by what follows."""
+    """Return whether a rejection of ``token`` may be excused if the next drafts are accepted."""
     return bool(p[token] > 0) and top_entropy(p) >= threshold
 
 
 def staying(accepted: Sequence[bool], excusable: Sequence[bool], window: int) -> int:
-    """Return how many drafts stay: those before the first that is neither accepted nor excused."""
+    """Return the number of accepted drafts: those before the first that is neither accepted nor excused."""
     for place, kept in enumerate(accepted):
         followers = accepted[place + 1 : place + window + 1]
         if not (kept or (excusable[place] and len(followers) == window and all(followers))):
@@ -55,7 +55,7 @@ def staying(accepted: Sequence[bool], excusable: Sequence[bool], window: int) ->
 
 
 def deferring(window: int, threshold: float) -> Verifier:
-    """Return the verifier. Raises ``ValueError`` for a window below 1."""
+    """Return vLLM's FLy verifier. Raises ``ValueError`` for a window below 1."""
     if window < 1:
         raise ValueError(f"window is {window}, expected at least 1 (the drafts that must follow an excused one)")
 
@@ -75,7 +75,7 @@ def deferring(window: int, threshold: float) -> Verifier:
 
 @from_parts
 def build(task: Task, window: int = 6, threshold: float = 0.3, gamma: int = 8) -> Parts:
-    """Draft gamma tokens from q; excuse a rejection before ``window`` acceptances, at an entropy >= ``threshold``."""
+    """Return the decoder that drafts gamma tokens from q and excuses rejections by ``window`` and ``threshold``."""
     return Parts(model_drafter(draft_model(task)), constant(gamma), deferring(window, threshold))
 
 

@@ -30,7 +30,7 @@ from ..verifiers.accept_or_replace import accept_or_replace
 
 @from_parts
 def build(task: Task, threshold: Any = Fraction(1, 5), gamma: int = 5) -> Parts:
-    """Draft gamma argmaxes of q, keep them while TV(p, q) is at most ``threshold``."""
+    """Return the decoder that drafts gamma argmaxes of q and keeps them while TV(p, q) is at most ``threshold``."""
     draft = draft_model(task)
 
     def accept(prefix: Tokens, p: Pmf, _: Pmf, token: int) -> int:
@@ -41,7 +41,7 @@ def build(task: Task, threshold: Any = Fraction(1, 5), gamma: int = 5) -> Parts:
 
 
 def declared_law(task: Task, prompt: Tokens, threshold: Any = Fraction(1, 5), gamma: int = 5) -> dict[Tokens, Any]:
-    """Return new tokens -> probability."""
+    """Return the declared law of the output, new tokens -> probability."""
 
     def position(prefix: Tokens, p: Pmf, q: Pmf) -> Split:
         near = total_variation(p, q) <= parameter(threshold, p)

@@ -15,7 +15,7 @@ from ..verifiers.recursive_rejection import recursive_rejection
 
 
 def build(task: Task, branching: tuple[int, ...] = (3, 2, 1)) -> Decoder:
-    """Give every node at depth d - 1 ``branching[d]`` children: one drawn, the others q's most probable tokens."""
+    """Return the decoder of trees with ``branching[d]`` children per node: one drawn, the others the most probable."""
     drafter = tree_drafter(draft_model(task), regular_tree(branching), sampled_then_most_likely)
     return tree_decoder(task, drafter, recursive_rejection)
 

@@ -42,7 +42,7 @@ from ..verifiers.block_verification import block_verification
 
 
 def ranking(p: Pmf, q: Pmf) -> list[int]:
-    """Return all tokens, lowest first: by p/q, ties by id; those that q forbids first, which never matter."""
+    """Return all tokens in increasing order of p/q, ties by id; tokens with q = 0 come first."""
     masses, proposed = p.tolist(), q.tolist()
     return sorted(range(len(proposed)), key=lambda v: (masses[v] / proposed[v] if proposed[v] > 0 else 0, v))
 
@@ -77,7 +77,7 @@ def _like(values: list[Any], like: Pmf) -> Pmf:
 
 
 def selection(target: LanguageModel, prefix: Tokens, draft: Draft) -> Draft:
-    """Return the highest of the drafted paths as a chain, each token with the pmf it has in a selected path."""
+    """Return the path of the highest rank as a chain, each token with its pmf q' in a selected path."""
     result = {path_tokens(draft, leaf): leaf for leaf in leaves(draft.parents)}
     count = len(leaves(draft.parents))
     tokens: list[int] = []
@@ -101,7 +101,7 @@ def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) ->
 
 
 def build(task: Task, paths: int = 3, depth: int = 8) -> Decoder:
-    """Draft K = ``paths`` sequences of ``depth`` tokens from q."""
+    """Return the decoder that drafts K = ``paths`` sequences of ``depth`` tokens from q."""
     return tree_decoder(task, sequences_drafter((draft_model(task),) * paths, depth), verify)
 
 

@@ -14,7 +14,7 @@ from ..verifiers.greedy_match import greedy_match
 
 @from_parts
 def build(task: Task, gamma: int = 4) -> Parts:
-    """Draft gamma tokens from q, keep those that are the target's argmax."""
+    """Return the decoder that drafts gamma tokens from q and keeps those that are the target's argmax."""
     return Parts(model_drafter(draft_model(task)), constant(gamma), greedy_match)
 
 

@@ -25,7 +25,7 @@ from ..verifiers.gumbel_coupling import draft_given_target
 
 
 def build(task: Task, gamma: int = 4) -> Decoder:
-    """Draft gamma tokens a round, fewer where the horizon is near."""
+    """Return the decoder that drafts gamma tokens a round, fewer where the horizon is near."""
     check_gamma(gamma, "gamma")
     target, draft = checked_model(task.target, "target"), draft_model(task)
 

@@ -21,7 +21,7 @@ from ..verifiers.gumbel_list import list_given_target
 
 
 def build(task: Task, lists: int = 2) -> Decoder:
-    """Draft one token in each of ``lists`` lists. Raises ``ValueError`` if there is none."""
+    """Return the decoder that drafts one token in each of ``lists`` lists. Raises ``ValueError`` if there is none."""
     if lists < 1:
         raise ValueError(f"lists is {lists}, expected at least 1")
     target, draft = checked_model(task.target, "target"), draft_model(task)

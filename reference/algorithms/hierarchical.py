@@ -42,7 +42,7 @@ from ..types import (
 
 
 def ratios(p: list[Pmf], q: list[Pmf], tokens: Tokens) -> tuple[list[Any], list[Any]]:
-    """Return r_0 .. r_gamma and w_0 .. w_gamma."""
+    """Return the products r_0 .. r_gamma of p/q, and their capped forms w_0 .. w_gamma."""
     one = p[0].sum() * 0 + 1
     plain, capped, highest = [one], [one], one
     for i, token in enumerate(tokens):
@@ -53,7 +53,7 @@ def ratios(p: list[Pmf], q: list[Pmf], tokens: Tokens) -> tuple[list[Any], list[
 
 
 def stays(w: Any, p: Pmf, q: Pmf) -> Any:
-    """Return h, and 1 where neither side has more: 0/0 there, and the coin is then not asked to step back."""
+    """Return the acceptance probability h, which is 1 where the formula is 0/0."""
     above, below = positive_part(w * p - q).sum(), positive_part(q - w * p).sum()
     return above / max(above, below) if above > 0 or below > 0 else w * 0 + 1
 
@@ -87,7 +87,7 @@ def backward(capped_end: bool) -> Verifier:
 
 @from_parts
 def build(task: Task, gamma: int = 5) -> Parts:
-    """Draft gamma tokens from q."""
+    """Return the decoder that drafts gamma tokens from q."""
     return Parts(model_drafter(draft_model(task)), constant(gamma), backward(capped_end=True))
 
 

@@ -24,7 +24,7 @@ from .hierarchical import backward, ratios, stays, whole_block
 
 @from_parts
 def build(task: Task, gamma: int = 5) -> Parts:
-    """Draft gamma tokens from q."""
+    """Return the decoder that drafts gamma tokens from q."""
     return Parts(model_drafter(draft_model(task)), constant(gamma), backward(capped_end=False))
 
 
@@ -41,7 +41,7 @@ def declared_law(task: Task, prompt: Tokens, gamma: int = 5) -> dict[Tokens, Any
 
 
 def _ends(task: Task, prefix: Tokens, block: Tokens) -> list[tuple[Tokens, Pmf, Any]]:
-    """Return what may be kept of ``block``, the pmf of the token behind it, and the probability."""
+    """Return each prefix of ``block`` that may be kept, the pmf of the token after it, and the probability."""
     draft, gamma = draft_model(task), len(block)
     p = [task.target(prefix + block[:i]) for i in range(gamma + 1)]
     q = [draft(prefix + block[:i]) for i in range(gamma)]

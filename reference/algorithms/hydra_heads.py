@@ -16,7 +16,7 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 @from_parts
 def build(task: Task, gamma: int = 3) -> Parts:
-    """Draft one token from each of gamma heads."""
+    """Return the decoder that drafts one token from each of gamma heads."""
     length = constant(gamma)
     return Parts(head_chain_drafter((dependent_head(draft_model(task)),) * gamma), length, speculative_sampling)
 

@@ -20,7 +20,7 @@ from ..verifiers.greedy_match import greedy_match
 
 @from_parts
 def build(task: Task, block: int = 8, rule: str = "prefix") -> Parts | Decoder:
-    """Iterate on ``block`` tokens at a time. Raises ``ValueError`` for another rule than the two."""
+    """Return the decoder that iterates on ``block`` tokens at a time. Raises ``ValueError`` for an unknown rule."""
     if rule == "fixed point":
         return until_nothing_changes(task, block)
     if rule != "prefix":
@@ -29,7 +29,7 @@ def build(task: Task, block: int = 8, rule: str = "prefix") -> Parts | Decoder:
 
 
 def until_nothing_changes(task: Task, block: int) -> Decoder:
-    """Return the decoder whose rounds are blocks; the last sweep's input is the draft that it confirms."""
+    """Return a decoder that sweeps over a block until no token changes; one round commits one block."""
     check_block(block)
     target = checked_model(task.target, "target")
 

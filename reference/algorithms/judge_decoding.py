@@ -29,7 +29,7 @@ Pairs = tuple[tuple[int, int], ...]
 
 @from_parts
 def build(task: Task, correct: Pairs = (), gamma: int = 4) -> Parts:
-    """Draft gamma tokens from q."""
+    """Return the decoder that drafts gamma tokens from q."""
 
     def accept(prefix: Tokens, p: Pmf, q: Pmf, token: int) -> Any:
         return 1 if (prefix[-1], token) in correct else accept_probability(p, q, token)
@@ -39,7 +39,7 @@ def build(task: Task, correct: Pairs = (), gamma: int = 4) -> Parts:
 
 
 def declared_law(task: Task, prompt: Tokens, correct: Pairs = (), gamma: int = 4) -> dict[Tokens, Any]:
-    """Return new tokens -> probability."""
+    """Return the declared law of the output, new tokens -> probability."""
 
     def position(prefix: Tokens, p: Pmf, q: Pmf) -> Split:
         minima = (p - positive_part(p - q)).tolist()

@@ -10,7 +10,7 @@ from ..verifiers.k_seq import k_seq
 
 
 def build(task: Task, sequences: int = 4, depth: int = 4, bits: int = 16) -> Decoder:
-    """Draft K = ``sequences`` sequences of ``depth`` tokens; ``bits`` is the precision of rho."""
+    """Return the decoder of K = ``sequences`` sequences of ``depth`` drafts; ``bits`` is the precision of rho."""
     return tree_decoder(task, sequences_drafter((draft_model(task),) * sequences, depth), k_seq(bits))
 
 

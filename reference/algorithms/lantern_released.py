@@ -45,7 +45,7 @@ def together(p: Pmf, token: int, neighbours: int, delta: Any) -> Any:
 
 
 def without(p: Pmf, token: int, neighbours: int, delta: Any) -> Pmf:
-    """Return what is drawn from after a rejection."""
+    """Return the law of the replacement after a rejection."""
     closed = {token}
     if neighbours and p[nearest(token, len(p))[0]] <= parameter(delta, p):
         closed |= set(nearest(token, len(p))[: neighbours + 1])
@@ -58,7 +58,7 @@ def without(p: Pmf, token: int, neighbours: int, delta: Any) -> Pmf:
 
 @from_parts
 def build(task: Task, neighbours: int = 1, delta: Any = Fraction(1, 10), gamma: int = 4) -> Parts:
-    """Draft gamma argmaxes of q."""
+    """Return the decoder that drafts gamma argmaxes of q."""
     verify = accept_or_replace(
         accept=lambda prefix, p, q, token: together(p, token, neighbours, delta),
         replacement=lambda p, q, token: without(p, token, neighbours, delta),
@@ -69,7 +69,7 @@ def build(task: Task, neighbours: int = 1, delta: Any = Fraction(1, 10), gamma: 
 def declared_law(
     task: Task, prompt: Tokens, neighbours: int = 1, delta: Any = Fraction(1, 10), gamma: int = 4
 ) -> dict[Tokens, Any]:
-    """Return new tokens -> probability."""
+    """Return the declared law of the output, new tokens -> probability."""
 
     def position(prefix: Tokens, p: Pmf, q: Pmf) -> Split:
         guess = argmax(q)

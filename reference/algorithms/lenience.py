@@ -32,7 +32,7 @@ def lenient_probability(p: Pmf, q: Pmf, token: int, lenience: Any) -> Any:
 
 @from_parts
 def build(task: Task, lenience: Any = Fraction(1, 2), gamma: int = 4) -> Parts:
-    """Draft gamma tokens from q; ``lenience`` in (0, 1], else ``ValueError``."""
+    """Return the decoder that drafts gamma tokens from q; ``lenience`` in (0, 1], else ``ValueError``."""
     if not 0 < lenience <= 1:
         raise ValueError(f"lenience is {lenience}, expected a number in (0, 1] (1 is lossless)")
     verify = accept_or_replace(
@@ -43,7 +43,7 @@ def build(task: Task, lenience: Any = Fraction(1, 2), gamma: int = 4) -> Parts:
 
 
 def declared_law(task: Task, prompt: Tokens, lenience: Any = Fraction(1, 2), gamma: int = 4) -> dict[Tokens, Any]:
-    """Return new tokens -> probability."""
+    """Return the declared law of the output, new tokens -> probability."""
 
     def position(prefix: Tokens, p: Pmf, q: Pmf) -> Split:
         raised = p / parameter(lenience, p)

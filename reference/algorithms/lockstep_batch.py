@@ -6,7 +6,7 @@ of a block stays depends on the coins of the tokens before it and on the other r
 do differ must not read each other's padding; ``specverify`` looks for that in engines that take batches.
 
 The row decodes one request beside another, which stands at ``beside`` in every round; ``batch`` decodes several to
-their ends. A round may so end on a draft, without a token of the target behind it.
+their ends. A round may so end on a draft, without a token of the target after it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 
 def cut_to_the_other(q: LanguageModel, beside: Tokens, gamma: int) -> Verifier:
-    """Return the verifier that keeps as many tokens as the other request commits in its round."""
+    """Return the verifier that commits at most as many tokens as the other request does in its round."""
 
     def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
         verified = speculative_sampling(draws, target, prefix, draft)
@@ -50,14 +50,14 @@ def cut_to_the_other(q: LanguageModel, beside: Tokens, gamma: int) -> Verifier:
 
 @from_parts
 def build(task: Task, gamma: int = 4, beside: Tokens = (0,)) -> Parts:
-    """Draft gamma tokens for two requests, commit as many as both can."""
+    """Return the decoder that drafts gamma tokens for two requests and commits as many as both can."""
     check_gamma(gamma, "gamma")
     draft = draft_model(task)
     return Parts(model_drafter(draft), constant(gamma), cut_to_the_other(draft, beside, gamma))
 
 
 def batch(task: Task, prompts: Sequence[Tokens], gamma: int = 4, beside: Tokens = (0,)) -> Callable[[Draws], Texts]:
-    """Return the program whose outcome is the texts of all requests."""
+    """Return the program that decodes all requests in one batch; its outcome is their texts."""
     return served_together(task, prompts, gamma, commits=in_step)
 
 

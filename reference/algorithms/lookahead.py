@@ -15,7 +15,7 @@ from ..verifiers.candidate_set import candidate_set
 
 
 def build(task: Task, width: int = 5, order: int = 3, guesses: int = 5) -> Decoder:
-    """Keep ``order - 1`` rows of ``width`` guesses and the last ``guesses`` n-grams of every first token."""
+    """Return the decoder with ``order - 1`` rows of ``width`` guesses and ``guesses`` n-grams per first token."""
     return tree_decoder(task, lookahead_drafter(width, order, guesses), candidate_set)
 
 

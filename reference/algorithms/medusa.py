@@ -15,7 +15,7 @@ from ..verifiers.candidate_set import candidate_set
 
 
 def build(task: Task, widths: tuple[int, ...] = (3, 2, 2)) -> Decoder:
-    """Take the ``widths[i]`` most probable tokens of head i at every node of depth i."""
+    """Return the decoder whose nodes at depth i have the ``widths[i]`` most probable tokens of head i as children."""
     draft = draft_model(task)
     heads = [stand_in_head(draft, ahead) for ahead in range(len(widths))]
     return tree_decoder(task, heads_drafter(heads, widths), candidate_set)

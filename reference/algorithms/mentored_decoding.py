@@ -74,20 +74,20 @@ def _pairs(p: Pmf, q: Pmf) -> list[tuple[Any, Any]]:
 
 
 def mentored(task: Task, clip: Any) -> LanguageModel:
-    """Return pi as a model."""
+    """Return the language model whose rows are pi."""
     target, draft = checked_model(task.target, "target"), draft_model(task)
     return lru_cache(maxsize=4096)(lambda tokens: clipped(target(tokens), draft(tokens), clip))
 
 
 @from_parts
 def build(task: Task, clip: Any = 2, gamma: int = 4) -> Parts:
-    """Draft gamma tokens from q, verify them against pi."""
+    """Return the decoder that drafts gamma tokens from q and verifies them against pi."""
     pi = mentored(task, clip)
     return Parts(model_drafter(draft_model(task)), constant(gamma), speculative_sampling, target=pi)
 
 
 def declared_law(task: Task, prompt: Tokens, clip: Any = 2, gamma: int = 4) -> dict[Tokens, Any]:
-    """Return new tokens -> probability: pi decoding alone, for every gamma."""
+    """Return the declared law of the output, new tokens -> probability: pi decoding alone, for every gamma."""
     return autoregressive_law(mentored(task, clip), task, prompt)
 
 

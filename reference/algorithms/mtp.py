@@ -18,7 +18,7 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 @from_parts
 def build(task: Task, gamma: int = 1) -> Parts:
-    """Draft one token from each of gamma modules."""
+    """Return the decoder that drafts one token from each of gamma modules."""
     draft, length = draft_model(task), constant(gamma)
     modules = [dependent_head(forgetful(draft, i)) for i in range(gamma)]
     return Parts(head_chain_drafter(modules), length, speculative_sampling)

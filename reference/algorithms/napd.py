@@ -19,7 +19,7 @@ from ..verifiers.greedy_match import greedy_match
 
 @from_parts
 def build(task: Task, order: int = 3, gamma: int = 4) -> Parts:
-    """Draft up to gamma tokens from n-grams of all orders from ``order`` down to 2, keep the target's argmax."""
+    """Return the decoder that drafts up to gamma tokens from n-grams up to ``order`` and verifies them greedily."""
     return Parts(ngram_drafter(ngram_table(order, newest=True)), constant(gamma), greedy_match)
 
 

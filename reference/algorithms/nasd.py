@@ -16,7 +16,7 @@ from ..verifiers.sample_and_match import sample_and_match
 
 @from_parts
 def build(task: Task, order: int = 3, gamma: int = 4, filler_top_k: int = 1, backoff: bool = True) -> Parts:
-    """Draft up to gamma tokens from n-grams up to ``order``; no backoff means that one order alone."""
+    """Return the decoder that drafts up to gamma tokens from n-grams of ``order``, or shorter ones with backoff."""
     drafter = ngram_drafter(ngram_table(order, backoff), filler_top_k)
     return Parts(drafter, constant(gamma), sample_and_match)
 

@@ -43,7 +43,7 @@ def contexts_of(order: int) -> NgramTable:
 
 
 def guessing_drafter(target: LanguageModel, order: int, filler_top_k: int) -> Drafter:
-    """Draft the table's predictions, an even draw where it has none."""
+    """Draft the table's predictions, or a uniform draw in an unseen context."""
     known = ngram_drafter(contexts_of(order), filler_top_k)
 
     def propose(draws: Draws, table: NgramTable, prefix: Tokens, gamma: int, stop: Callable[[Pmf, int], bool]) -> Draft:
@@ -63,7 +63,7 @@ def guessing_drafter(target: LanguageModel, order: int, filler_top_k: int) -> Dr
 
 @from_parts
 def build(task: Task, order: int = 3, gamma: int = 5, filler_top_k: int = 3) -> Parts:
-    """Draft gamma tokens, keep a guess d with probability p(d), else draw from p."""
+    """Return the decoder that drafts gamma tokens and keeps a guess d with probability p(d), else draws from p."""
     verify = accept_or_replace(accept=lambda prefix, p, q, token: p[token], replacement=lambda p, q, token: p)
     target = checked_model(task.target, "target")
     return Parts(guessing_drafter(target, order, filler_top_k), constant(gamma), verify)

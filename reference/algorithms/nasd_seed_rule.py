@@ -18,7 +18,7 @@ from ..verifiers.match_argmax_then_sample import match_argmax_then_sample
 
 @from_parts
 def build(task: Task, order: int = 3, gamma: int = 4) -> Parts:
-    """Draft up to gamma tokens from n-grams up to ``order``, accept by argmax."""
+    """Return the decoder that drafts up to gamma tokens from n-grams up to ``order`` and accepts by argmax."""
     return Parts(ngram_drafter(ngram_table(order)), constant(gamma), match_argmax_then_sample)
 
 

@@ -41,7 +41,7 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 
 def online_drafter(draft: LanguageModel, order: int) -> Drafter:
-    """Draft from what was learned for the last ``order`` tokens, else from ``draft``."""
+    """Draft from the learned row of the last ``order`` tokens, or from ``draft`` if there is none."""
 
     def propose(
         draws: Draws, state: Learned, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]
@@ -54,7 +54,7 @@ def online_drafter(draft: LanguageModel, order: int) -> Drafter:
 
 @from_parts
 def online_decoder(task: Task, gamma: int, update: Update, interval: int, order: int) -> Parts:
-    """Draft gamma tokens a round, learn by ``update`` every ``interval`` rounds.
+    """Return the decoder that drafts gamma tokens and calls ``update`` every ``interval`` rounds.
 
     Raises ``ValueError`` for an interval or order below 1.
     """
@@ -80,7 +80,7 @@ def online_decoder(task: Task, gamma: int, update: Update, interval: int, order:
 
 @from_parts
 def build(task: Task, eta: Any = Fraction(1, 10), interval: int = 8, order: int = 1, gamma: int = 4) -> Parts | Decoder:
-    """Move q's row behind the last ``order`` tokens by the share ``eta`` towards p, for every rejection there."""
+    """Return the decoder that moves q's row towards p by the share ``eta`` after rejections in its context."""
     return online_decoder.parts(task, gamma, mixture_step(eta), interval, order)
 
 

@@ -15,7 +15,7 @@ from ..verifiers.candidate_set import candidate_set
 
 
 def build(task: Task, depth: int = 4, length: int = 4, most: int = 3, warm: tuple[Tokens, ...] = ()) -> Decoder:
-    """Draft ``depth`` tokens and up to ``most`` phrases of ``length`` behind them; ``warm`` starts the pool."""
+    """Return the decoder that drafts ``depth`` tokens, then up to ``most`` phrases of ``length`` tokens after them."""
     return tree_decoder(task, phrases_drafter(draft_model(task), depth, length, most, warm), candidate_set)
 
 

@@ -1,7 +1,7 @@
 """PaSS: one pass of the target with look-ahead tokens drafts, a second one verifies (Monea et al. 2311.13581).
 
 The first drafted token is the target's own draw, so it is always accepted; look-ahead token i gives the law of the
-token i places behind it, seeing the text but not what was drawn. Two target passes a round, hence at least two tokens a
+token i places after it, seeing the text but not what was drawn. Two target passes a round, hence at least two tokens a
 round where the horizon allows. Without look-ahead tokens the target decodes alone. That the first token is taken from
 the target and left out of the verified draft was read in a summary of the paper. Look-ahead embeddings are learned:
 tables stand in for them.
@@ -21,7 +21,7 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 @from_parts
 def build(task: Task, look_ahead: int = 3) -> Parts:
-    """Draft from the target itself, then from ``look_ahead`` look-ahead tokens of the same pass."""
+    """Return the decoder that drafts from the target's row, then from the ``look_ahead`` rows of the same pass."""
     length = constant(1 + look_ahead)
     first = dependent_head(checked_model(task.target, "target"))
     heads = (first, *look_ahead_heads(draft_model(task), look_ahead))

@@ -2,7 +2,7 @@
 
 At layer e of d the k most probable next tokens are read off an early exit, and k passes for what follows them begin.
 When the token is finished, drawn from p, the pass of the candidate that equals it goes on; the others were in vain. The
-text is the target's own, only its time changes: behind a guessed token d - e layers are done already. If a token is
+text is the target's own, only its time changes: after a guessed token d - e layers are done already. If a token is
 guessed with probability h, one takes ``d - (d - e) h`` layers on average, for up to k passes beside each. A round is a
 token; its trace holds the layers it took and whether it was guessed. The state is whether the last one was.
 """
@@ -17,7 +17,7 @@ from ..types import Algorithm, Claim, Decoder, Draws, Reduction, Round, State, T
 
 
 def build(task: Task, exit_layer: int = 2, layers: int = 4, k: int = 3) -> Decoder:
-    """Begin k passes at ``exit_layer`` of ``layers``. Raises ``ValueError`` for k < 0."""
+    """Return the decoder that begins k passes at ``exit_layer`` of ``layers``. Raises ``ValueError`` for k < 0."""
     if k < 0:
         raise ValueError(f"k is {k}, expected at least 0 (the passes begun ahead)")
     target = checked_model(task.target, "target")

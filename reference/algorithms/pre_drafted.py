@@ -1,13 +1,13 @@
 """Pre-drafted rounds: while the target verifies, the next draft is made for the outcomes that are likely.
 
 Speculative speculative decoding (Saguaro, Kumar et al. 2603.03251) keeps a cache from outcomes of a round, accepted
-drafts and token after them, to drafts that were made meanwhile; PEARL (2408.11850) and DSI (2405.14105) draft on behind
-a block that is assumed to be kept. A hit is used, a miss is drafted anew. Exact because a draft behind a text is drawn
-from q behind that very text, whenever it is drawn: the law must not depend on hits. A draft that is prepared for one
+drafts and token after them, to drafts that were made meanwhile; PEARL (2408.11850) and DSI (2405.14105) draft on after
+a block that is assumed to be kept. A hit is used, a miss is drafted anew. Exact because a draft after a text is drawn
+from q after that very text, whenever it is drawn: the law must not depend on hits. A draft that is prepared for one
 outcome and used for another was drawn from other rows than it declares.
 
 Here every number of accepted drafts is prepared for, with the most probable token of q there that is not the draft, and
-``ahead`` tokens are drafted behind it. A hit brings those ``ahead`` tokens, a miss gamma.
+``ahead`` tokens are drafted after it. A hit brings those ``ahead`` tokens, a miss gamma.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Prepared = tuple[tuple[Tokens, Tokens], ...]
 
 
 class _Ahead:
-    """Draws of a draft that is made ahead: their sites contain the outcome."""
+    """Draws of a draft made in advance: their sites contain the assumed outcome."""
 
     def __init__(self, draws: Draws, outcome: int) -> None:
         self._draws, self._outcome = draws, outcome
@@ -37,12 +37,12 @@ class _Ahead:
 
 
 def same_text(prepared: Tokens, text: Tokens) -> bool:
-    """Return whether a draft that was prepared behind one text may be used behind another: if that is the same."""
+    """Return whether the text for which a draft was prepared equals the current text."""
     return prepared == text
 
 
 def pre_drafting(task: Task, gamma: int, ahead: int, fits: Callable[[Tokens, Tokens], bool]) -> Decoder:
-    """Return the decoder that uses what was prepared behind a text where ``fits(that text, this text)``."""
+    """Return the decoder that uses what was prepared after a text where ``fits(that text, this text)``."""
     check_gamma(gamma, "gamma")
     check_gamma(ahead, "ahead")
     target, draft = checked_model(task.target, "target"), draft_model(task)
@@ -83,7 +83,7 @@ def pre_drafting(task: Task, gamma: int, ahead: int, fits: Callable[[Tokens, Tok
 
 
 def build(task: Task, gamma: int = 4, ahead: int = 4) -> Decoder:
-    """Draft gamma tokens where nothing is prepared, and prepare ``ahead`` tokens for likely outcomes."""
+    """Return the decoder that drafts gamma tokens, or uses ``ahead`` tokens prepared for the current text."""
     return pre_drafting(task, gamma, ahead, same_text)
 
 

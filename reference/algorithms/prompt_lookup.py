@@ -11,7 +11,7 @@ from ..verifiers.sample_and_match import sample_and_match
 
 @from_parts
 def build(task: Task, max_ngram: int = 3, gamma: int = 4) -> Parts:
-    """Copy up to gamma tokens after the leftmost earlier occurrence of the last tokens."""
+    """Return the decoder that copies up to gamma tokens after the leftmost earlier copy of the last tokens."""
     return Parts(prompt_lookup_drafter(max_ngram, task.eos), constant(gamma), sample_and_match)
 
 

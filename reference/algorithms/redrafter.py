@@ -21,7 +21,7 @@ from ..verifiers.candidate_set import candidate_set
 
 
 def beam_search(draft: LanguageModel, prefix: Tokens, beams: int, depth: int) -> list[Tokens]:
-    """Return the ``beams`` paths of ``depth`` tokens that the search is left with, the best first."""
+    """Return the ``beams`` best paths of ``depth`` tokens by beam search, the best first."""
     kept: list[tuple[Tokens, Any]] = [((), 1)]
     for _ in range(depth):
         grown = []
@@ -33,14 +33,14 @@ def beam_search(draft: LanguageModel, prefix: Tokens, beams: int, depth: int) ->
 
 
 def beams_drafter(draft: LanguageModel, beams: int, depth: int) -> Drafter:
-    """Draft the beams. Raises ``ValueError`` unless there is one at least and the depth is not negative."""
+    """Draft the paths of a beam search. Raises ``ValueError`` unless beams >= 1 and depth >= 0."""
     if beams < 1 or depth < 0:
         raise ValueError(f"beams is {beams} and depth {depth}, expected at least 1 and 0")
     return paths_drafter(lambda prefix, gamma: beam_search(draft, prefix, beams, min(depth, gamma)))
 
 
 def build(task: Task, beams: int = 4, depth: int = 4) -> Decoder:
-    """Draft ``beams`` paths of ``depth`` tokens."""
+    """Return the decoder that drafts ``beams`` paths of ``depth`` tokens."""
     return tree_decoder(task, beams_drafter(draft_model(task), beams, depth), candidate_set)
 
 

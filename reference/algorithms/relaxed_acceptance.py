@@ -40,13 +40,13 @@ from ..types import (
 
 
 def thinking(text: Tokens, begin: int, end: int) -> bool:
-    """Return whether the last of the two marks in ``text`` is ``begin``."""
+    """Return whether ``text`` is inside a thinking part: its last mark is ``begin`` and not ``end``."""
     marks = [token for token in text if token in {begin, end}]
     return bool(marks) and marks[-1] == begin
 
 
 def is_near(p: Pmf, token: int, top: int, delta: Any) -> bool:
-    """Return whether ``token`` is among the ``top`` tokens, those of probability 0 too, within ``delta`` of the first.
+    """Return whether ``token`` is among the ``top`` tokens of p and within ``delta`` of its largest probability.
 
     Raises ``ValueError`` for fewer than one token or a negative delta.
     """
@@ -58,7 +58,7 @@ def is_near(p: Pmf, token: int, top: int, delta: Any) -> bool:
 
 
 def relaxed(top: int, delta: Any, begin: int, end: int) -> Verifier:
-    """Return the verifier, relaxed behind ``begin`` and strict behind ``end``."""
+    """Return the verifier that is relaxed after the mark ``begin`` and strict after ``end``."""
 
     def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
         within = delta if thinking(prefix, begin, end) else 0
@@ -73,7 +73,7 @@ def relaxed(top: int, delta: Any, begin: int, end: int) -> Verifier:
 
 @from_parts
 def build(task: Task, top: int = 10, delta: Any = 0.6, begin: int = 0, end: int = 1, gamma: int = 3) -> Parts:
-    """Draft gamma argmaxes of q, keep them among the ``top`` tokens of p within ``delta`` of its largest entry."""
+    """Return the decoder that keeps argmax drafts among p's ``top`` tokens within ``delta`` of its maximum."""
     return Parts(greedy_drafter(draft_model(task)), constant(gamma), relaxed(top, delta, begin, end))
 
 

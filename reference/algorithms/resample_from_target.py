@@ -22,7 +22,7 @@ from ..verifiers.accept_or_replace import accept_or_replace
 
 @from_parts
 def build(task: Task, gamma: int = 4) -> Parts:
-    """Draft gamma tokens from q."""
+    """Return the decoder that drafts gamma tokens from q."""
     verify = accept_or_replace(
         accept=lambda prefix, p, q, token: accept_probability(p, q, token),
         replacement=lambda p, q, token: p,
@@ -31,7 +31,7 @@ def build(task: Task, gamma: int = 4) -> Parts:
 
 
 def declared_law(task: Task, prompt: Tokens, gamma: int = 4) -> dict[Tokens, Any]:
-    """Return new tokens -> probability."""
+    """Return the declared law of the output, new tokens -> probability."""
 
     def position(prefix: Tokens, p: Pmf, q: Pmf) -> Split:
         return (p - positive_part(p - q)).tolist(), (total_variation(p, q) * p).tolist()

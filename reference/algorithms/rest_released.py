@@ -3,7 +3,7 @@
 FasterDecoding/REST at 50a5fc1, ``rest/model/utils.py``, the nucleus mode of ``evaluate_posterior``, which is that of
 Medusa's: for each row of the table of paths, and each place on it, a token is drawn from p at that place; a row is
 accepted as far as its tokens equal those drawn *for it*. The row accepted furthest wins, the first of several, and the
-next token is drawn from p behind it, whatever was drawn there before. Two rows that share a place draw twice for it,
+next token is drawn from p after it, whatever was drawn there before. Two rows that share a place draw twice for it,
 and a draft d comes out with probability ``p(d) (2 - p(d))`` even where it is alone. The nucleus is whole here (top_p =
 1).
 """
@@ -35,12 +35,12 @@ from ..types import (
 
 
 def rows_of(draft: Draft) -> list[Tokens]:
-    """Return the paths from the root to a leaf."""
+    """Return the tokens of every path from the root to a leaf."""
     return [path_tokens(draft, leaf) for leaf in leaves(draft.parents)]
 
 
 def one_draw_a_row(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Match every row with draws of its own, then draw again behind the longest match."""
+    """Match every path with its own draws from p, then draw again after the longest match."""
     best: Tokens = ()
     for row, path in enumerate(rows_of(draft)):
         matched: Tokens = ()
@@ -53,7 +53,7 @@ def one_draw_a_row(draws: Draws, target: LanguageModel, prefix: Tokens, draft: D
 
 
 def build(task: Task, datastore: tuple[Tokens, ...] = (), longest: int = 4, depth: int = 4, nodes: int = 16) -> Decoder:
-    """Retrieve as ``rest`` does."""
+    """Return the decoder that retrieves drafts as ``rest`` does and verifies each path with its own draws."""
     return tree_decoder(task, retrieval_drafter(datastore, longest, depth, nodes), one_draw_a_row)
 
 

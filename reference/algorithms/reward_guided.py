@@ -28,7 +28,7 @@ Pairs = tuple[tuple[int, int], ...]
 
 
 def build(task: Task, rewarded: Pairs = ()) -> Decoder:
-    """Draft one step from q in every round."""
+    """Return the decoder that drafts one step from q in every round."""
     target, draft = checked_model(task.target, "target"), draft_model(task)
 
     def step(draws: Draws, state: State) -> tuple[State, Round]:
@@ -43,7 +43,7 @@ def build(task: Task, rewarded: Pairs = ()) -> Decoder:
 
 
 def mixed(task: Task, rewarded: Pairs) -> LanguageModel:
-    """Return the model whose samples the steps are."""
+    """Return the language model that has the law of the decoded steps."""
     target, draft = checked_model(task.target, "target"), draft_model(task)
 
     @lru_cache(maxsize=4096)
@@ -56,7 +56,7 @@ def mixed(task: Task, rewarded: Pairs) -> LanguageModel:
 
 
 def declared_law(task: Task, prompt: Tokens, rewarded: Pairs = ()) -> dict[Tokens, Any]:
-    """Return new tokens -> probability."""
+    """Return the declared law of the output, new tokens -> probability."""
     return autoregressive_law(mixed(task, rewarded), task, prompt)
 
 

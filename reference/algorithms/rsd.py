@@ -15,7 +15,7 @@ from ..verifiers.recursive_rejection import recursive_rejection
 
 
 def build(task: Task, branching: tuple[int, ...] = (2, 2, 1)) -> Decoder:
-    """Draft ``branching[d]`` children of every node at depth d - 1, fewer where q has no more tokens."""
+    """Return the decoder of trees with ``branching[d]`` children at depth d - 1, drawn without replacement."""
     drafter = tree_drafter(draft_model(task), regular_tree(branching), without_replacement)
     return tree_decoder(task, drafter, recursive_rejection)
 

@@ -17,7 +17,7 @@ from ..verifiers.sample_and_match import sample_and_match
 
 @from_parts
 def build(task: Task, least: int = 5, predict: int = 40) -> Parts:
-    """Draft ``predict`` - 1 tokens where at least ``least`` tokens match."""
+    """Return the decoder that drafts ``predict`` - 1 tokens where at least ``least`` tokens match."""
     return Parts(longest_match_drafter(least, predict), constant(predict), sample_and_match)
 
 

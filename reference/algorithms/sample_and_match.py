@@ -17,7 +17,7 @@ from ..verifiers.sample_and_match import sample_and_match
 
 @from_parts
 def build(task: Task, gamma: int = 4) -> Parts:
-    """Draft gamma tokens from q, emit the target's own draws while they equal the drafts."""
+    """Return the decoder that drafts gamma tokens from q and emits the target's own draws while they equal them."""
     return Parts(model_drafter(draft_model(task)), constant(gamma), sample_and_match)
 
 

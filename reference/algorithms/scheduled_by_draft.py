@@ -28,7 +28,7 @@ from .scheduled_verification import scheduled_drafter
 
 @from_parts
 def build(task: Task, gamma: int = 7, budget: int = 8, beside: Tokens = (0,)) -> Parts:
-    """Draft gamma tokens for two requests, verify the ``budget`` best of both.
+    """Return the decoder that drafts gamma tokens for two requests and verifies the ``budget`` best of both.
 
     The drafting is not shown alone: a cut that depends on the token leaves drafts that q does not describe.
     """
@@ -39,14 +39,14 @@ def build(task: Task, gamma: int = 7, budget: int = 8, beside: Tokens = (0,)) ->
 def batch(
     task: Task, prompts: Sequence[Tokens], gamma: int = 7, budget: int = 8, beside: Tokens = (0,)
 ) -> Callable[[Draws], Texts]:
-    """Return the program whose outcome is the texts of all requests."""
+    """Return the program that decodes all requests in one batch; its outcome is their texts."""
     return served_together(task, prompts, gamma, best_slots(budget, of_the_draft))
 
 
 def declared_law(
     task: Task, prompt: Tokens, gamma: int = 7, budget: int = 8, beside: Tokens = (0,)
 ) -> dict[Tokens, Any]:
-    """Return new tokens -> probability: every block beside every other one, cut, then verified token by token."""
+    """Return the declared law, new tokens -> probability: a sum over pairs of drafted blocks, cut and verified."""
     draft, plan = draft_model(task), best_slots(budget, of_the_draft)
 
     def of(prefix: Tokens, block: Tokens) -> Any:
@@ -71,7 +71,7 @@ def declared_law(
 def verified(
     target: LanguageModel, draft: LanguageModel, prefix: Tokens, block: Tokens
 ) -> Iterator[tuple[Tokens, Any]]:
-    """Yield what speculative sampling may commit of ``block``, and the probability."""
+    """Yield each possible result of speculative sampling on ``block``, with its probability."""
     left: Any = 1
     for i, token in enumerate(block):
         p, q = target(prefix + block[:i]), draft(prefix + block[:i])

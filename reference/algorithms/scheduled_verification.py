@@ -24,7 +24,7 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 
 def scheduled_drafter(task: Task, gamma: int, budget: int, beside: Tokens, confidence: Confidence) -> Drafter:
-    """Draft what the schedule leaves of a block, beside a block of gamma tokens behind ``beside``."""
+    """Draft the part of a block that the schedule keeps, next to a block of gamma tokens after ``beside``."""
     draft = draft_model(task)
     own, plan = model_drafter(draft), best_slots(budget, confidence)
     check_gamma(gamma, "gamma")
@@ -40,7 +40,7 @@ def scheduled_drafter(task: Task, gamma: int, budget: int, beside: Tokens, confi
 
 @from_parts
 def build(task: Task, gamma: int = 7, budget: int = 8, beside: Tokens = (0,)) -> Parts:
-    """Draft gamma tokens for two requests, verify the ``budget`` best of both."""
+    """Return the decoder that drafts gamma tokens for two requests and verifies the ``budget`` best of both."""
     drafter = scheduled_drafter(task, gamma, budget, beside, largest)
     return Parts(drafter, constant(gamma), speculative_sampling)
 
@@ -48,7 +48,7 @@ def build(task: Task, gamma: int = 7, budget: int = 8, beside: Tokens = (0,)) ->
 def batch(
     task: Task, prompts: Sequence[Tokens], gamma: int = 7, budget: int = 8, beside: Tokens = (0,)
 ) -> Callable[[Draws], Texts]:
-    """Return the program whose outcome is the texts of all requests."""
+    """Return the program that decodes all requests in one batch; its outcome is their texts."""
     return served_together(task, prompts, gamma, best_slots(budget, largest))
 
 

@@ -25,7 +25,7 @@ from ..validation import check_integer
 
 
 def build(task: Task, block: int = 4, window: int = 4) -> Decoder:
-    """Fill blocks of ``block`` places. Raises ``ValueError`` for a block or a window below 1."""
+    """Return the decoder that fills blocks of ``block`` places. Raises ``ValueError`` if block or window < 1."""
     check_integer(block, "block", least=1)
     check_integer(window, "window", least=1)
     target = checked_model(task.target, "target")
@@ -60,7 +60,7 @@ def build(task: Task, block: int = 4, window: int = 4) -> Decoder:
 
 
 def drawn_order(draws: Draws, here: Block, window: int, number: int) -> list[int]:
-    """Return at most ``window`` masked places, each drawn evenly from those that are left."""
+    """Return at most ``window`` masked places in a uniformly drawn order."""
     left, places = masked_places(here), list[int]()
     while left and len(places) < window:
         places.append(left.pop(draws.categorical(uniform(len(left)), ("place", number, len(places)))))

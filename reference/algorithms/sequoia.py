@@ -21,7 +21,7 @@ from ..verifiers.recursive_rejection import recursive_rejection
 
 
 def build(task: Task, acceptance: tuple[Any, ...] = (0.6, 0.2, 0.1), size: int = 8, depth: int = 4) -> Decoder:
-    """Draft the best tree of ``size`` nodes, root included, for measured positional ``acceptance``."""
+    """Return the decoder of the best tree with ``size`` nodes (root included) for positional ``acceptance``."""
     parents = sequoia_tree(acceptance, size, depth).parents
     drafter = tree_drafter(draft_model(task), parents, without_replacement_then_uniform)
     return tree_decoder(task, drafter, recursive_rejection)

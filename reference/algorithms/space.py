@@ -1,7 +1,7 @@
-"""SPACE: a semi-autoregressive model guesses behind every candidate while it verifies it (Yi et al. 2402.11809).
+"""SPACE: a semi-autoregressive model guesses after every candidate while it verifies it (Yi et al. 2402.11809).
 
 The input is the last token and k candidates, each followed by k mask tokens: ``group_mask``. The pass verifies the
-candidates greedily, and the group behind the last accepted one holds the next candidates, which therefore do not depend
+candidates greedily, and the group after the last accepted one holds the next candidates, which therefore do not depend
 on the token that the pass adds. Exact for the fine-tuned model, which is the target here. Of (k + 1)^2 positions k^2
 are masks in vain. Not covered: the benefit of semi-autoregressive tuning, which needs training.
 """
@@ -23,7 +23,7 @@ from ..verifiers.greedy_match import greedy_match
 
 @from_parts
 def build(task: Task, gamma: int = 4) -> Parts:
-    """Draft the most probable tokens of gamma masks behind the last accepted candidate."""
+    """Return the decoder that appends gamma mask tokens after the last accepted one and drafts their argmaxes."""
     heads = independent_heads(draft_model(task), gamma)
     return Parts(greedy_head_chain_drafter(heads), constant(gamma), greedy_match)
 
@@ -31,7 +31,7 @@ def build(task: Task, gamma: int = 4) -> Parts:
 def group_mask(k: int) -> Any:
     """Return which of the (k + 1)^2 new rows attends to which, bool ``[rows, rows]``; all attend to the known tokens.
 
-    Row (k + 1) j is candidate j (the last token for j = 0), the k rows behind it are its masks. A candidate sees itself
+    Row (k + 1) j is candidate j (the last token for j = 0), the k rows after it are its masks. A candidate sees itself
     and the candidates before it; a mask sees its candidate, what that sees, and the masks of its group up to itself.
     """
     group, place = np.divmod(np.arange((k + 1) ** 2), k + 1)

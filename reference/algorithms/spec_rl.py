@@ -34,7 +34,7 @@ def reuse_probability(p: Pmf, q: Pmf, token: int, lenience: Any) -> Any:
 
 
 def build(task: Task, lenience: Any = 1) -> Decoder:
-    """Draft a whole response from q, then go on from p without drafts."""
+    """Return the decoder that drafts a whole response from q, then goes on from p without drafts."""
     target, old = checked_model(task.target, "target"), model_drafter(draft_model(task))
 
     def propose(draws: Draws, state: State) -> Draft:

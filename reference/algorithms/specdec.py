@@ -36,7 +36,7 @@ def passes(p: Pmf, token: int, beta: int, tau: float) -> bool:
 
 @from_parts
 def build(task: Task, beta: int = 5, tau: float = 3.0, gamma: int = 4) -> Parts:
-    """Draft the drafter's gamma greedy tokens."""
+    """Return the decoder that drafts the drafter's gamma greedy tokens."""
     draft = draft_model(task)
     verify = accept_or_replace(
         accept=lambda prefix, p, q, token: int(passes(p, token, beta, tau)),

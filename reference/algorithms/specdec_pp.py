@@ -58,7 +58,7 @@ def predicting_drafter(draft: LanguageModel, threshold: Any) -> Drafter:
 
 @from_parts
 def build(task: Task, threshold: Any = Fraction(7, 10), gamma: int = 20) -> Parts:
-    """Draft at most gamma tokens."""
+    """Return the decoder that drafts at most gamma tokens."""
     return Parts(predicting_drafter(draft_model(task), threshold), constant(gamma), speculative_sampling)
 
 

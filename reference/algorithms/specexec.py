@@ -41,7 +41,7 @@ def best_first_drafter(draft: LanguageModel, budget: int, depth: int) -> Drafter
 
 
 def build(task: Task, budget: int = 16, depth: int = 8) -> Decoder:
-    """Draft the ``budget`` most probable paths, at most ``depth`` tokens long."""
+    """Return the decoder that drafts the ``budget`` most probable paths, at most ``depth`` tokens long."""
     return tree_decoder(task, best_first_drafter(draft_model(task), budget, depth), candidate_set)
 
 

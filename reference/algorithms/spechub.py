@@ -103,7 +103,7 @@ def through_the_hub(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...],
 
 
 def build(task: Task, depth: int = 4) -> Decoder:
-    """Draft ``depth`` levels of pairs, each below every token of the pair before."""
+    """Return the decoder that drafts ``depth`` levels of pairs, each below every token of the pair before."""
     return tree_decoder(task, hub_drafter(draft_model(task), depth), partial(descend, rule=through_the_hub))
 
 

@@ -17,7 +17,7 @@ from ..verifiers.recursive_rejection import in_random_order
 
 
 def build(task: Task, forget: tuple[int, ...] = (0, 1), depth: int = 4) -> Decoder:
-    """Draft one sequence for each entry of ``forget``, from a drafter that does not see that many first tokens."""
+    """Return the decoder that drafts one sequence per entry of ``forget``, without that many first tokens."""
     draft = draft_model(task)
     drafter = sequences_drafter(tuple(forgetful(draft, count) for count in forget), depth)
     return tree_decoder(task, drafter, in_random_order)

@@ -24,7 +24,7 @@ from ..verifiers.joint_blocks import Prefix, behind, joint_blocks, prefixes, sta
 
 
 def build(task: Task, candidates: int = 4, gamma: int = 8) -> Decoder:
-    """Draft K = ``candidates`` blocks of gamma tokens from q."""
+    """Return the decoder that drafts K = ``candidates`` blocks of gamma tokens from q."""
     check_gamma(gamma, "gamma")
     return tree_decoder(task, sequences_drafter((draft_model(task),) * candidates, gamma), joint_blocks)
 
@@ -49,7 +49,7 @@ def declared_law(task: Task, prompt: Tokens, candidates: int = 4, gamma: int = 8
 def _ends(
     blocks: Sequence[Sequence[Prefix]], at: tuple[int, int], kept: Prefix, turned: frozenset[Tokens]
 ) -> list[tuple[Prefix, Any]]:
-    """Return what may stay, with its probability, from the prefix of length ``at[1]`` of block ``at[0]`` on."""
+    """Return each possible end from prefix ``at[1]`` of block ``at[0]`` on, with its probability."""
     number, length = at
     if length > len(blocks[number]) - 1:
         if kept.q is None or number == len(blocks) - 1:

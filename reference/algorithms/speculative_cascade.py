@@ -48,7 +48,7 @@ RULES: dict[str, Callable[[Pmf, Pmf, Any], Pmf]] = {
 
 
 def cascade(task: Task, rule: str, alpha: Any) -> LanguageModel:
-    """Return pi as a model. Raises ``ValueError`` for an unknown rule or a task without draft model."""
+    """Return the language model whose rows are pi. Raises ``ValueError`` for an unknown rule or no draft model."""
     if rule not in RULES:
         raise ValueError(f"the rule is {rule!r}, expected one of {', '.join(RULES)}")
     target, draft = checked_model(task.target, "target"), draft_model(task)
@@ -63,7 +63,7 @@ def cascade(task: Task, rule: str, alpha: Any) -> LanguageModel:
 
 @from_parts
 def build(task: Task, rule: str = "opt", alpha: Any = Fraction(1, 2), gamma: int = 4) -> Parts:
-    """Draft gamma tokens from q, verify them against pi."""
+    """Return the decoder that drafts gamma tokens from q and verifies them against pi."""
     pi = cascade(task, rule, alpha)
     return Parts(model_drafter(draft_model(task)), constant(gamma), speculative_sampling, target=pi)
 
@@ -71,7 +71,7 @@ def build(task: Task, rule: str = "opt", alpha: Any = Fraction(1, 2), gamma: int
 def declared_law(
     task: Task, prompt: Tokens, rule: str = "opt", alpha: Any = Fraction(1, 2), gamma: int = 4
 ) -> dict[Tokens, Any]:
-    """Return new tokens -> probability: pi decoding alone, for every gamma."""
+    """Return the declared law of the output, new tokens -> probability: pi decoding alone, for every gamma."""
     return autoregressive_law(cascade(task, rule, alpha), task, prompt)
 
 

@@ -2,14 +2,14 @@
 
 The target drafts for itself. A sweep feeds the text and a window of drafts; draft i stays with probability ``min(1,
 p_i(d_i)/q_i(d_i))``, where q_i is the row that d_i was drawn from one sweep earlier, after the drafts that stood before
-it then. The first that does not stay is replaced from ``norm((p_i - q_i)+)``, and all behind it are drawn anew from
+it then. The first that does not stay is replaced from ``norm((p_i - q_i)+)``, and all after it are drawn anew from
 this sweep's rows: they are the next sweep's drafts. Places that were not drawn yet are filled with uniform draws, which
 the released code declares as point masses (tyshiwo1/Accelerating-T2I-AR-with-SJD at b389cfb,
 ``scheduler/jacobi_iteration_lumina_mgpt.py``, ``SpeculativeSampler`` and ``get_multi_token_for_preparation``).
 
 Is its law p? Yes, for every p: when draft i is judged, its row q_i is a function of what was drawn before it, d_i is a
 fresh draw from that row, and no decision since then depends on d_i. That is the condition of the stopping theorem,
-whatever the drafts behind a rejection were conditioned on. A point mass on a token that was chosen independently of p
+whatever the drafts after a rejection were conditioned on. A point mass on a token that was chosen independently of p
 satisfies it too.
 """
 
@@ -25,7 +25,7 @@ Window = tuple[tuple[int, Tokens | None], ...]
 
 
 def build(task: Task, window: int = 16) -> Decoder:
-    """Keep ``window`` drafts. Raises ``ValueError`` if that is negative."""
+    """Return the decoder that keeps ``window`` drafts per sweep. Raises ``ValueError`` if it is negative."""
     if window < 0:
         raise ValueError(f"window is {window}, expected a number of drafts >= 0")
     target = checked_model(task.target, "target")

@@ -27,7 +27,7 @@ from ..validation import check_integer
 
 
 def build(task: Task, block: int = 4, depth: int = 2, width: int = 1) -> Decoder:
-    """Fill blocks of ``block`` places. Raises ``ValueError`` for a block below 1, or a negative depth or width."""
+    """Return the decoder that fills blocks of ``block`` places. Raises ``ValueError`` for invalid numbers."""
     check_integer(block, "block", least=1)
     check_integer(depth, "depth", least=0)
     check_integer(width, "width", least=0)
@@ -61,12 +61,12 @@ def build(task: Task, block: int = 4, depth: int = 2, width: int = 1) -> Decoder
 
 
 def most_confident(rows: dict[int, Pmf]) -> list[int]:
-    """Return the places, the one whose row has the largest entry first; places that tie in their order."""
+    """Return the places in decreasing order of the largest entry of their row; ties keep their order."""
     return sorted(rows, key=lambda place: (-rows[place].max(), place))
 
 
 def draft_states(here: Block, rows: dict[int, Pmf], depth: int, width: int) -> list[Block]:
-    """Return the states that are passed along with ``here``, guessed from the ``rows`` of the state before it."""
+    """Return the block states to verify together with ``here``, guessed from the ``rows`` of the previous state."""
     places = [place for place in most_confident(rows) if here[place] is None][:depth]
     states: list[Block] = []
     for count in range(1, len(places) + 1):

@@ -62,7 +62,7 @@ def gathering(model: LanguageModel, small: LanguageModel, inner: int, least: int
 
 @from_parts
 def build(task: Task, least: int = 4, inner: int = 2) -> Parts:
-    """Draft at least ``least`` tokens of q by inner rounds of ``inner`` drafts."""
+    """Return the decoder that drafts at least ``least`` tokens of q by inner rounds of ``inner`` drafts."""
     for value, name in ((least, "least"), (inner, "inner")):
         check_gamma(value, name)
     draft = draft_model(task)

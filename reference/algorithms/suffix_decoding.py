@@ -20,7 +20,7 @@ from ..verifiers.sample_and_match import sample_and_match
 def build(
     task: Task, texts: tuple[Tokens, ...] = (), factor: Any = 1, least: Any = Fraction(1, 10), gamma: int = 24
 ) -> Parts:
-    """Draft at most ``factor`` tokens for every token of the match."""
+    """Return the decoder that drafts at most ``factor`` tokens for every token of the match."""
     return Parts(suffix_drafter(texts, factor, least), constant(gamma), sample_and_match)
 
 

@@ -16,7 +16,7 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 @from_parts
 def build(task: Task, threshold: float = 0.3, scale: float = 0.15, gamma: int = 40) -> Parts:
-    """Draft at most gamma tokens, none after one with ``sqrt(scale H(q)) > threshold``."""
+    """Return the decoder that drafts at most gamma tokens, none after one with ``sqrt(scale H(q)) > threshold``."""
     return Parts(model_drafter(draft_model(task)), entropy_stopping(threshold, scale, gamma), speculative_sampling)
 
 

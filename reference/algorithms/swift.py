@@ -1,7 +1,7 @@
 """SWIFT: the target without some layers drafts for itself, and which layers changes while it decodes (2410.06916).
 
 Read in the released code, hemingkx/SWIFT at 88caed7, ``model/swift/utils.py``. ``swift_draft``: tokens are drawn from q
-behind the first one drawn at each place, no further after one with q below a threshold. ``get_choices_list``: that
+after the first one drawn at each place, no further after one with q below a threshold. ``get_choices_list``: that
 token gets siblings, drawn without replacement, the more the less likely it was; nothing hangs below a sibling.
 ``sample`` and ``evaluate_posterior``: recursive rejection, as in EAGLE. ``swift_optimization``: after a round another
 set of layers is tried on the first tokens of the answer, and stays if the argmax of its q meets more of them than any
@@ -46,7 +46,7 @@ RELEASED: Widths = ((Fraction(19, 20), 1), (Fraction(4, 5), 3), (Fraction(1, 2),
 
 
 class Search(NamedTuple):
-    """Which set of layers drafts, and how the search for a better one stands."""
+    """The set of layers that drafts, and the state of the search for a better one."""
 
     begin: int
     """Tokens of the prompt."""
@@ -57,7 +57,7 @@ class Search(NamedTuple):
 
 
 def candidates(widths: Widths, q: Pmf, token: int) -> int:
-    """Return how many candidates stand where ``token`` was drawn first. Raises ``ValueError`` if no bound is below."""
+    """Return the number of candidates at a place whose first drawn token is ``token``."""
     for bound, count in widths:
         if q[token] > parameter(bound, q):
             return count
@@ -104,7 +104,7 @@ def build(
     layers: int = 4,
     window: int = 32,
 ) -> Decoder:
-    """Draft with ``sets[i]`` of ``layers`` layers, the set chosen by the answer's first ``window`` tokens."""
+    """Return the decoder that drafts with the best of the layer ``sets``, chosen by the first ``window`` tokens."""
     target, draft = checked_model(task.target, "target"), draft_model(task)
     models = [partial_model(target, draft, run, layers) for run in sets]
     return tree_decoder(task, layer_drafter(models, depth, stop, widths, window), recursive_rejection)

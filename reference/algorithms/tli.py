@@ -18,7 +18,7 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 @from_parts
 def build(task: Task, missing: Tokens = (), gamma: int = 4) -> Parts:
-    """Draft gamma tokens from q without the tokens ``missing``."""
+    """Return the decoder that drafts gamma tokens from q without the tokens ``missing``."""
     return Parts(shared_tokens_drafter(draft_model(task), missing), constant(gamma), speculative_sampling)
 
 

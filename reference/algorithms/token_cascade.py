@@ -25,7 +25,7 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 
 def cascade(task: Task, alpha: Any) -> LanguageModel:
-    """Return pi as a model. Raises ``ValueError`` unless 0 <= alpha < 1."""
+    """Return the language model whose rows are pi. Raises ``ValueError`` unless 0 <= alpha < 1."""
     if not 0 <= alpha < 1:
         raise ValueError(f"alpha is {alpha}, expected a number in [0, 1)")
     target, draft = checked_model(task.target, "target"), draft_model(task)
@@ -41,13 +41,13 @@ def cascade(task: Task, alpha: Any) -> LanguageModel:
 
 @from_parts
 def build(task: Task, alpha: Any = Fraction(1, 2), gamma: int = 4) -> Parts:
-    """Draft gamma tokens from q, verify them against pi."""
+    """Return the decoder that drafts gamma tokens from q and verifies them against pi."""
     pi = cascade(task, alpha)
     return Parts(model_drafter(draft_model(task)), constant(gamma), speculative_sampling, target=pi)
 
 
 def declared_law(task: Task, prompt: Tokens, alpha: Any = Fraction(1, 2), gamma: int = 4) -> dict[Tokens, Any]:
-    """Return new tokens -> probability: pi decoding alone, for every gamma."""
+    """Return the declared law of the output, new tokens -> probability: pi decoding alone, for every gamma."""
     return autoregressive_law(cascade(task, alpha), task, prompt)
 
 

@@ -15,7 +15,7 @@ SMALL: tuple[Tokens, ...] = ((0,), (1,), (0, 0))
 
 
 def build(task: Task, template: tuple[Tokens, ...] = SMALL, width: int = 8) -> Decoder:
-    """Fill ``template``, paths of ranks below ``width``, from the matrix."""
+    """Return the decoder that fills ``template``, paths of ranks below ``width``, from the matrix."""
     return tree_decoder(task, recycling_drafter(template, width), candidate_set)
 
 

@@ -19,7 +19,7 @@ from ..verifiers.optimal_transport import optimal_transport
 
 
 def build(task: Task, branching: tuple[int, ...] = (2, 1), replacement: bool = True) -> Decoder:
-    """Draft ``branching[d]`` children of every node at depth d - 1, with or without replacement."""
+    """Return the decoder of trees with ``branching[d]`` children at depth d - 1, verified by an optimal plan."""
     pick = independent if replacement else without_replacement
     drafter = tree_drafter(draft_model(task), regular_tree(branching), pick)
     return tree_decoder(task, drafter, optimal_transport(replacement))

@@ -11,7 +11,7 @@ from ..verifiers.traversal import traversal
 
 
 def build(task: Task, branching: tuple[int, ...] = (2, 2, 1), replacement: bool = False) -> Decoder:
-    """Draft ``branching[d]`` children of every node at depth d - 1, with or without replacement."""
+    """Return the decoder of trees with ``branching[d]`` children at depth d - 1, verified from the leaves."""
     pick = independent if replacement else without_replacement
     return tree_decoder(task, tree_drafter(draft_model(task), regular_tree(branching), pick), traversal)
 

@@ -26,7 +26,7 @@ from ..verifiers.speculative_sampling import speculative_sampling
 
 @from_parts
 def build(task: Task, gamma: int = 4, forget: int = 1) -> Parts:
-    """Draft gamma tokens of nearly q'; q' does not see the first ``forget`` tokens."""
+    """Return the decoder that drafts gamma tokens of nearly q'; q' does not see the first ``forget`` tokens."""
     partial = forgetful(task.target, forget)
     inner = accept_or_replace(
         accept=lambda prefix, p, q, token: accept_probability(p, q, token),
@@ -70,7 +70,7 @@ def declared_law(task: Task, prompt: Tokens, gamma: int = 4, forget: int = 1) ->
 
 
 def drafted(q1: Pmf, q2: Pmf, was_accepted: bool) -> list[tuple[Pmf, bool]]:
-    """Return the masses of the next draft, by whether it is an accepted inner draft: those of q' after one."""
+    """Return the masses of the next draft, split by whether it is an accepted inner draft."""
     if was_accepted:
         return [(q1, False)]
     return [(q1 - positive_part(q1 - q2), True), (total_variation(q1, q2) * q1, False)]

@@ -33,7 +33,7 @@ def typical_part(p: Pmf, epsilon: float, delta: float) -> Pmf:
 
 @from_parts
 def build(task: Task, epsilon: float = 0.09, delta: float = 0.3, gamma: int = 4) -> Parts:
-    """Draft gamma tokens from q, match them with draws from t, then draw from t."""
+    """Return the decoder that drafts gamma tokens from q, matches them with draws from t, then draws from t."""
 
     def part(p: Pmf) -> Pmf:
         return typical_part(p, epsilon, delta)
@@ -49,7 +49,7 @@ def build(task: Task, epsilon: float = 0.09, delta: float = 0.3, gamma: int = 4)
 def declared_law(
     task: Task, prompt: Tokens, epsilon: float = 0.09, delta: float = 0.3, gamma: int = 4
 ) -> dict[Tokens, Any]:
-    """Return new tokens -> probability."""
+    """Return the declared law of the output, new tokens -> probability."""
 
     def position(prefix: Tokens, p: Pmf, q: Pmf) -> Split:
         part = typical_part(p, epsilon, delta)

@@ -29,7 +29,7 @@ MODES = ("strength", "efficiency")
 
 
 def reweighted(pmf: Pmf, key: int) -> Pmf:
-    """Return the pmf whose mass in the key's order is the second half of ``pmf``'s, doubled."""
+    """Return the pmf with the second half of the mass, in the key's order of tokens, doubled."""
     size, changed = len(pmf), pmf * 0
     total = pmf.sum() * 0
     for token in range(size) if key == 0 else range(size - 1, -1, -1):
@@ -45,7 +45,7 @@ def drawn_by_key(draws: Draws, pmf: Pmf, site: Site) -> int:
 
 
 def build(task: Task, keep: str = "strength", gamma: int = 4) -> Decoder:
-    """Draft gamma tokens by keys, and ``keep`` the watermark's strength or the drafts' efficiency."""
+    """Return the decoder that drafts gamma tokens by keys; ``keep``: the watermark's strength or the acceptance."""
     check_gamma(gamma, "gamma")
     if keep not in MODES:
         raise ValueError(f"keep is {keep!r}, expected one of {', '.join(MODES)}")

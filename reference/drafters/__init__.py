@@ -1,1 +1,1 @@
-"""Where a draft comes from."""
+"""Drafters: the sources of drafted tokens."""

@@ -1,4 +1,4 @@
-"""A block whose rows are made at once, and sampled: each token declares the row it was drawn from.
+"""A drafter that computes all rows of a block at once and samples them; each token declares its own row as q.
 
 The rows of a parallel drafter are functions of the text alone (DFlash, 2602.06036). DSpark (2607.05147) adds to each a
 bias of the token before it, its Markov head, and so samples one token after another; a confidence that depends on the
@@ -20,14 +20,14 @@ from .model import stateless
 
 
 def biased_row(row: Pmf, bias: Pmf) -> Pmf:
-    """Return ``norm(row bias)``: logits add up; the row alone where nothing is left."""
+    """Return the normalised product ``row * bias`` (a sum of logits), or ``row`` if the product is 0 everywhere."""
     product = row * bias
     mass = product.sum()
     return product / mass if mass > 0 else row
 
 
 def argmaxes_of_rows(draft: LanguageModel, prefix: Tokens, count: int) -> Draft:
-    """Return the argmax of each of ``count`` rows that are blind to each other, each with its row as its pmf."""
+    """Return the argmax of each of ``count`` independent rows, each with its row as its pmf."""
     rows = tuple(stand_in_head(draft, slot)(prefix) for slot in range(count))
     return chain(tuple(argmax(row) for row in rows), rows)
 

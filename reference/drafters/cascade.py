@@ -30,7 +30,7 @@ class _Inner:
 
 
 def vertical(model: LanguageModel, inner: Drafter, inner_gamma: int, verify: Verifier) -> Drafter:
-    """Draft from ``model`` by rounds of ``inner``, at most ``inner_gamma`` tokens each, that ``verify`` decides.
+    """Draft from ``model`` by inner rounds: ``inner`` drafts at most ``inner_gamma`` tokens, ``verify`` tests them.
 
     Every token declares ``model``'s pmf. Raises ``ValueError`` for a negative ``inner_gamma``.
     """

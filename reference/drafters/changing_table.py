@@ -32,7 +32,7 @@ Update: TypeAlias = Callable[[Pmf, Pmf], Pmf]
 
 
 class Learned(NamedTuple):
-    """The moving part of the drafter."""
+    """The state of the drafter: what it learned, and its buffer."""
 
     table: TableRows = ()
     """Last tokens -> the row drafted from behind them, in order of the tokens."""
@@ -72,12 +72,12 @@ def learned_model(draft: LanguageModel, learned: Learned, order: int) -> Languag
 
 
 def buffered(learned: Learned, context: Tokens, p: Pmf) -> Learned:
-    """Return the state after a draft behind ``context`` was rejected, where the target has the row ``p``."""
+    """Return the state after recording the target's row ``p`` for a draft rejected after ``context``."""
     return learned._replace(buffer=(*learned.buffer, (context, tuple(p.tolist()))))
 
 
 def after_round(learned: Learned, draft: LanguageModel, update: Update, interval: int, order: int) -> Learned:
-    """Return the state after a round: every ``interval``-th empties the buffer into the table."""
+    """Return the state after a round; every ``interval`` rounds the buffer updates the table and is emptied."""
     if learned.rounds + 1 < interval:
         return learned._replace(rounds=learned.rounds + 1)
     table = dict(learned.table)

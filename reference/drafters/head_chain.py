@@ -50,14 +50,14 @@ def greedy_head_chain_drafter(heads: Sequence[Head]) -> Drafter:
 def independent_heads(draft: LanguageModel, count: int) -> tuple[Head, ...]:
     """Return heads on the state that predicted the last token: they see neither that token nor any draft.
 
-    A target pass answers for its last token together with the heads' guesses of those behind it. The stand-in for head
+    A target pass answers for its last token together with the heads' guesses of those after it. The stand-in for head
     i is q after its own 1 + i most probable tokens. A text of one token is seen whole.
     """
     return tuple(_on_state_before_last(stand_in_head(draft, 1 + i)) for i in range(count))
 
 
 def look_ahead_heads(draft: LanguageModel, count: int) -> tuple[Head, ...]:
-    """Return heads behind the last token, which they see: the i-th is q after its own 1 + i most probable tokens."""
+    """Return heads that see the last token: head i is q after its own 1 + i most probable tokens."""
     return tuple(_on_text(stand_in_head(draft, 1 + i)) for i in range(count))
 
 

@@ -30,7 +30,7 @@ def heads_drafter(heads: Sequence[LanguageModel], widths: Sequence[int]) -> Draf
 
 
 def stand_in_head(draft: LanguageModel, ahead: int) -> LanguageModel:
-    """Return a head for models without: q after its own ``ahead`` most probable tokens, a function of the text."""
+    """Return a substitute for a trained head: q after its own ``ahead`` most probable tokens."""
 
     def head(tokens: Tokens) -> Pmf:
         for _ in range(ahead):

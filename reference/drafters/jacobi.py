@@ -1,4 +1,4 @@
-"""Jacobi iteration as a drafter: what a sweep guessed is the next one's draft (Santilli et al. 2305.10427, Section 3).
+"""Jacobi iteration as a drafter: the guesses of a sweep are the next draft (Santilli et al. 2305.10427, Section 3).
 
 A sweep over a block of m unknown tokens sets ``y'_i = argmax p(. | x, y_<i)`` for all i at once. Its leading tokens
 that did not change, and the one after them, are final: a greedy verification of the previous sweep. After j sweeps at
@@ -20,7 +20,7 @@ def sweep(target: LanguageModel, prefix: Tokens, guess: Tokens) -> Tokens:
 
 
 def jacobi_drafter(block: int) -> Drafter:
-    """Draft the block as the last sweep left it, but for its last token, which no other depends on.
+    """Draft the block of the last sweep without its last token, on which no other token depends.
 
     Raises ``ValueError`` for a block below 1.
     """
@@ -40,7 +40,7 @@ def jacobi_drafter(block: int) -> Drafter:
 
 
 def padding(tokens: Tokens, block: int) -> Tokens:
-    """Return the block before its first sweep: the last known token, again and again."""
+    """Return the block before its first sweep: repetitions of the last known token."""
     return tokens[-1:] * block
 
 

@@ -16,7 +16,7 @@ from .model import stateless
 
 
 def first_end(tokens: Tokens, length: int) -> int | None:
-    """Return where the last ``length`` tokens ended first, before the end of ``tokens``; None if nowhere."""
+    """Return the earliest index where the last ``length`` tokens occurred and ended before; None if nowhere."""
     suffix = tokens[len(tokens) - length :]
     ends = range(length, len(tokens))
     return next((end for end in ends if tokens[end - length : end] == suffix), None)

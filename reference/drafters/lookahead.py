@@ -1,7 +1,7 @@
 """Lookahead's window and pool (Fu et al. 2402.02057, Sections 3.1 to 3.3): n-grams out of Jacobi trajectories.
 
 The window holds N - 1 rows of W guesses on a diagonal: row 0 begins with the last known token, column i of row r stands
-i + r places behind it. A step guesses one more token for every column, the target's argmax after the text, row 0 up to
+i + r places after it. A step guesses one more token for every column, the target's argmax after the text, row 0 up to
 that column, and the column itself; every column with it is an n-gram for the pool. Then the oldest row goes and the
 window moves one place on, however many tokens were committed. The pool keeps, for each first token, its G n-grams used
 last. Everything is read off the pass that verifies, so candidates depend on the past alone; nothing is drawn.
@@ -32,7 +32,7 @@ class Lookahead(NamedTuple):
 
 
 def with_phrase(pool: Pool, phrase: Tokens, most: int) -> Pool:
-    """Return the pool with ``phrase`` as the one used last, and at most ``most`` of its first token."""
+    """Return the pool with ``phrase`` as the most recent, and at most ``most`` phrases with its first token."""
     kept = (*_without(pool, phrase), phrase)
     alike = [other for other in kept if other[0] == phrase[0]]
     return kept if len(alike) <= most else _without(kept, alike[0])
@@ -45,7 +45,7 @@ def _without(pool: Pool, phrase: Tokens) -> Pool:
 
 
 def phrases_after(pool: Pool, last: int, longest: int) -> list[Tokens]:
-    """Return what follows ``last`` in the pool's phrases, cut to ``longest`` tokens, oldest first."""
+    """Return the continuations of ``last`` in the pool's phrases, cut to ``longest`` tokens, oldest first."""
     return [phrase[1 : 1 + longest] for phrase in pool if phrase[0] == last]
 
 

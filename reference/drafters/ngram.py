@@ -34,7 +34,7 @@ class Row(dict[int, int]):
 
 
 class _Counts(dict[Tokens, Row]):
-    """A dictionary that is never changed after it was built, so it has a hash."""
+    """A dictionary that is never changed after its construction, so it can be hashed."""
 
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(frozenset(self.items()))
@@ -63,7 +63,7 @@ class NgramTable(NamedTuple):
         return self._replace(counts=counts)
 
     def _counted(self, row: Row, token: int) -> Row:
-        """Return the row with one more of ``token``: in its place, or behind all that had as many before it."""
+        """Return the row with one more of ``token``: in its place, or after all that had as many before it."""
         if self.newest:
             return Row({**row, token: row.get(token, 0) + 1})
         others = {other: count for other, count in row.items() if other != token}

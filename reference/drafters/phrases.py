@@ -61,12 +61,12 @@ def greedy(model: LanguageModel, prefix: Tokens, count: int) -> Tokens:
 
 
 def said(target: LanguageModel, prefix: Tokens, drafted: Tokens) -> Tokens:
-    """Return the target's argmax at the place of every drafted token."""
+    """Return the target's argmax at the position of every drafted token."""
     return tuple(argmax(target(prefix + drafted[:i])) for i in range(len(drafted)))
 
 
 def said_behind(target: LanguageModel, prefix: Tokens, drafted: Tokens) -> Tokens:
-    """Return the target's argmax behind every drafted token."""
+    """Return the target's argmax after every drafted token."""
     return tuple(argmax(target(prefix + drafted[: i + 1])) for i in range(len(drafted)))
 
 
@@ -84,7 +84,7 @@ def extra_phrases(drafted: Tokens, behind: Tokens, length: int) -> list[Tokens]:
 
 
 def put_right(pool: Pool, better: list[Tokens]) -> Pool:
-    """Return the pool with the newest phrases of one first token replaced by ``better``, each in its place."""
+    """Return the pool with the newest phrases with one first token replaced by ``better``, in place."""
     places = [place for place, phrase in enumerate(pool) if phrase[0] in {new[0] for new in better}]
     changed = dict(zip(reversed(places), reversed(better), strict=False))
     return tuple(changed.get(place, phrase) for place, phrase in enumerate(pool))

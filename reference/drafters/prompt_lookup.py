@@ -2,7 +2,7 @@
 
 The longest suffix first, down to one token; of several occurrences the leftmost that has a continuation. Draws nothing.
 
-The published function requires a whole continuation: the leftmost place with as many tokens behind it as are wanted, or
+The published function requires a whole continuation: the leftmost place with as many tokens after it as are wanted, or
 nothing (its copy in hemingkx/Spec-Bench at fd2c1cd, ``model/pld/pld.py``, ``find_candidate_pred_tokens``). Here a
 shorter continuation is copied too. The law does not depend on it.
 """

@@ -30,7 +30,7 @@ def filled(matrix: Mapping[int, Tokens], template: tuple[Tokens, ...], last: int
 
 
 def recycling_drafter(template: tuple[Tokens, ...], width: int) -> Drafter:
-    """Draft the template, cut at gamma levels.
+    """Draft the tree ``template`` filled with recycled tokens, cut at gamma levels.
 
     Raises ``ValueError`` for a node without its parent before it, or a rank not below ``width``.
     """

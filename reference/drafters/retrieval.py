@@ -14,7 +14,7 @@ from .text_paths import paths_drafter
 
 
 def continuations(tokens: Tokens, texts: tuple[Tokens, ...], longest: int, depth: int) -> list[Tokens]:
-    """Return up to ``depth`` tokens behind every earlier occurrence of the longest suffix that has one; [] if none."""
+    """Return up to ``depth`` tokens after each earlier occurrence of the longest suffix that has one; [] if none."""
     for length in range(min(longest, len(tokens)), 0, -1):
         suffix = tokens[len(tokens) - length :]
         result = [
@@ -29,7 +29,7 @@ def continuations(tokens: Tokens, texts: tuple[Tokens, ...], longest: int, depth
 
 
 def retrieved(tokens: Tokens, texts: tuple[Tokens, ...], longest: int, depth: int, nodes: int) -> list[Tokens]:
-    """Return the most frequent ``nodes`` prefixes of the continuations."""
+    """Return the ``nodes`` most frequent prefixes of the continuations."""
     counts: dict[Tokens, int] = {}
     result = continuations(tokens, texts, longest, depth)
     for start in chain.from_iterable((path[:end] for end in range(1, len(path) + 1)) for path in result):

@@ -21,7 +21,7 @@ from ..types import Tokens
 
 
 class PlannedTree(NamedTuple):
-    """A tree's shape, children in the order of verification, and the tokens it emits on average."""
+    """A tree's shape, with children in the order of verification, and its mean number of emitted tokens."""
 
     parents: Tokens
     value: Any

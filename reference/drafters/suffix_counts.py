@@ -1,4 +1,4 @@
-"""Draft the most frequent continuation of the suffix that promises most (SuffixDecoding, Oliaro et al. 2411.04975).
+"""Draft the most frequent continuation of the suffix with the best score (SuffixDecoding, 2411.04975).
 
 As the release does (snowflakedb/ArcticInference at 9d46438, ``csrc/suffix_decoding/suffix_tree.cc``,
 ``SuffixTree::speculate`` and ``_speculate_path``): every suffix of the text, shortest first, is looked up in a tree;
@@ -35,7 +35,7 @@ def followers(texts: tuple[Tokens, ...], context: Tokens) -> tuple[int, dict[int
 
 
 def followed(texts: tuple[Tokens, ...], context: Tokens, most: int, least: Any) -> tuple[Tokens, Any]:
-    """Return the likeliest path behind ``context`` and its score."""
+    """Return the most probable path after ``context`` and its score."""
     path: Tokens = ()
     chance, score = Fraction(1), Fraction(0)
     while len(path) < most:
@@ -51,7 +51,7 @@ def followed(texts: tuple[Tokens, ...], context: Tokens, most: int, least: Any) 
 
 
 def best_draft(texts: tuple[Tokens, ...], context: Tokens, factor: Any, least: Any, gamma: int) -> tuple[Tokens, Any]:
-    """Return the draft of best score behind a suffix of ``context`` in a tree of ``texts``, and the score."""
+    """Return the best draft after a suffix of ``context`` in a tree of ``texts``, and its score."""
     best: tuple[Tokens, Any] = ((), 0)
     for length in range(1, len(context)):
         suffix = context[len(context) - length :]

@@ -1,4 +1,4 @@
-"""Paths that follow from the text alone, as a tree: nothing is drawn and nothing is remembered."""
+"""Drafts that are a tree of paths computed from the text alone, without draws and without state."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def tree_drafter(draft: LanguageModel, parents: Tokens, pick: Pick) -> Drafter:
 
 
 def independent(draws: Draws, q: Pmf, earlier: Tokens, width: int, site: Site) -> Child | None:
-    """Draw from q, whatever the siblings are: with replacement (SpecInfer, arXiv 2305.09781; SpecTr, 2310.15141)."""
+    """Draw a child from q, independent of its siblings (SpecInfer, arXiv 2305.09781; SpecTr, 2310.15141)."""
     return Child(draws.categorical(q, site), q)
 
 
@@ -81,7 +81,7 @@ def without_replacement_then_uniform(draws: Draws, q: Pmf, earlier: Tokens, widt
 
 
 def most_likely(draws: Draws, q: Pmf, earlier: Tokens, width: int, site: Site) -> Child | None:
-    """Take q's most probable token that is no sibling yet; ties go to lower ids, nothing is drawn (top-k trees)."""
+    """Take the most probable token of q that is not a sibling yet; ties go to lower ids, nothing is drawn."""
     ranked = top_tokens(q, len(earlier) + 1)
     return Child(ranked[-1], None) if len(ranked) > len(earlier) else None
 
@@ -100,7 +100,7 @@ def sampled_then_most_likely(draws: Draws, q: Pmf, earlier: Tokens, width: int, 
 
 
 def excluding(q: Pmf, tokens: Tokens) -> Pmf | None:
-    """Return ``norm(q without tokens)``, or None if nothing is left of it."""
+    """Return ``norm(q without tokens)``, or None if no mass remains."""
     for token in tokens:
         q = positive_part(q - one_hot(token, q))
     mass = q.sum()

@@ -26,7 +26,7 @@ def spelled(pieces: Pieces, token: int) -> Tokens:
 
 
 def shared_part(q: Pmf, missing: Tokens) -> Pmf | None:
-    """Return q restricted to the tokens that both vocabularies have, or None where it has nothing left."""
+    """Return q restricted to the tokens of both vocabularies, or None if no mass remains."""
     kept = q * 1
     for token in missing:
         if token < len(kept):
@@ -36,7 +36,7 @@ def shared_part(q: Pmf, missing: Tokens) -> Pmf | None:
 
 
 def shared_tokens_drafter(draft: LanguageModel, missing: Tokens) -> Drafter:
-    """Draft from q restricted to the shared tokens and renormalised; where that is nothing the draft ends."""
+    """Draft from q restricted to the shared tokens and renormalised; the draft ends where no mass remains."""
 
     def propose(draws: Draws, _: object, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
         drafted: Tokens = ()
@@ -74,7 +74,7 @@ def respelled_sample_drafter(draft: LanguageModel, pieces: Pieces) -> Drafter:
 
 
 def string_law_drafter(draft: LanguageModel, pieces: Pieces) -> Drafter:
-    """Draft the target's tokens from the law of the drafter's text: every way to spell it is added up.
+    """Draft target tokens from the law of the drafter's text, summed over all its spellings.
 
     ``weights[rest]`` is the probability that the drafter wrote this text and that ``rest`` is what its last token
     spells beyond it; the pmf of the next token is the sum over these, the drafter being asked where nothing is left.

@@ -1,4 +1,4 @@
-"""The cloud: it verifies. A pure state machine, one state per session.
+"""The cloud verifies drafts. It is a pure state machine with one state per session.
 
 ``decide`` draws the reply, ``state_after`` draws nothing and gives the state that follows. So a request that was
 answered is answered again in the same words, whatever became of the first reply, and a cloud that lost its memory is
@@ -37,7 +37,7 @@ from .shared_noise import NoiseOf, SeededNoise, decisions
 
 
 class Pending(NamedTuple):
-    """A draft whose rejection at ``position`` waits for a row of q, of which q(y) is known."""
+    """A draft rejected at ``position`` whose replacement waits for the row of q; q(y) is known."""
 
     draft: Tokens
     position: int
@@ -45,7 +45,7 @@ class Pending(NamedTuple):
 
 
 class CloudState(NamedTuple):
-    """One session."""
+    """The state of one session in the cloud."""
 
     epoch: int
     tokens: Tokens
@@ -61,7 +61,7 @@ class CloudState(NamedTuple):
 def decide(
     draws: Draws, target: LanguageModel, state: CloudState | None, request: EdgeRequest, noise: NoiseOf = SeededNoise
 ) -> Reply:
-    """Return the reply to ``request``; only one that was never answered draws, from ``draws`` or shared noise.
+    """Return the reply to ``request``; a new request draws from ``draws`` or shared noise, a repeated one does not.
 
     Raises ``ValueError`` for an unknown mode or one without its seed, and for a draft that does not fit.
     """
@@ -81,7 +81,7 @@ def decide(
 
 
 def state_after(state: CloudState | None, request: EdgeRequest, reply: Reply) -> CloudState | None:
-    """Return the state once ``request`` was answered by ``reply``. Draws nothing; answering again changes nothing."""
+    """Return the state after ``request`` was answered by ``reply``; it draws nothing and is idempotent."""
     if isinstance(reply, Refused) or earlier_reply(state, request) is not None:
         return state
     if isinstance(request, Open):
@@ -102,7 +102,7 @@ def state_after(state: CloudState | None, request: EdgeRequest, reply: Reply) ->
 
 
 def earlier_reply(state: CloudState | None, request: EdgeRequest) -> Reply | None:
-    """Return the reply that the very same request had before, or None."""
+    """Return the earlier reply to an identical request, or None."""
     return next((reply for asked, reply in state.answered if asked == request), None) if state else None
 
 
@@ -121,7 +121,7 @@ def reason_to_refuse(state: CloudState | None, request: EdgeRequest) -> str | No
 
 
 def target_rows(target: LanguageModel, state: CloudState, draft: Tokens, count: int) -> list[Pmf]:
-    """Return the last ``count`` rows of one pass over what the cache lacks of context and draft, ``[vocabulary]``."""
+    """Return the last ``count`` rows of a pass over the tokens missing from the cache, each ``[vocabulary]``."""
     fed = tokens_to_feed(state.tokens + draft, len(state.cache))
     ends = range(len(fed) - count + 1, len(fed) + 1)
     rows = [target(state.cache + fed[:end]) for end in ends]
@@ -129,7 +129,7 @@ def target_rows(target: LanguageModel, state: CloudState, draft: Tokens, count: 
 
 
 def first_rejection(draws: Draws, rows: list[Pmf], draft: Draft) -> int | None:
-    """Return the first draft that its coin rejects, with probability 1 - min(1, p/q); None if all stay."""
+    """Return the index of the first rejected draft (probability 1 - min(1, p/q) each); None if all are accepted."""
     for i, token in enumerate(draft.tokens):
         if not flip(draws, accept_probability(rows[i], draft.pmfs[i], token), ("accept", i)):
             return i

@@ -1,4 +1,4 @@
-"""The edge: it drafts and commits. A pure state machine that draws only when it drafts.
+"""The edge drafts and commits tokens. It is a pure state machine that draws only when it drafts.
 
 ``prepared`` puts the next request into the state, ``received`` takes a text off the wire, ``timed_out`` is a silence.
 The request stays in the state until its reply comes: sending again is sending the same bytes. A reply that is late,
@@ -46,7 +46,7 @@ class Edge(NamedTuple):
 
 
 class DraftedBlock(NamedTuple):
-    """Drafted tokens, the row of q behind each unless the mode needs none, and the plan they came from."""
+    """Drafted tokens, the row of q after each unless the mode needs none, and the plan they came from."""
 
     draft: Tokens
     rows: tuple[SparsePmf, ...]
@@ -56,7 +56,7 @@ class DraftedBlock(NamedTuple):
 
 
 class EdgeState(NamedTuple):
-    """All that the edge must not forget."""
+    """The persistent state of the edge."""
 
     tokens: Tokens
     remaining: int
@@ -90,7 +90,7 @@ def drafted(edge: Edge, draws: Draws, state: EdgeState) -> tuple[DraftedBlock, t
 
 
 def prepared(edge: Edge, draws: Draws, state: EdgeState) -> EdgeState:
-    """Return the state with the next request in ``waiting``; one that waits already is left as it is."""
+    """Return the state with the next request in ``waiting``; a request that already waits is kept."""
     if state.waiting is not None:
         return state
     key = (edge.session, state.epoch, len(state.tokens))
@@ -109,7 +109,7 @@ def prepared(edge: Edge, draws: Draws, state: EdgeState) -> EdgeState:
 
 
 def received(edge: Edge, state: EdgeState, text: str) -> tuple[EdgeState, Round | None]:
-    """Return the state after ``text`` arrived, and what the round did if it ends with it.
+    """Return the state after the message ``text`` arrived, and the round's record if the message ends the round.
 
     A session that is unknown to the cloud is opened again under the next epoch, with the same draft and the reported
     rejection: a row is requested after a rejection alone, so to draw that coin again would be biased. ``ValueError``: a
@@ -135,7 +135,7 @@ def received(edge: Edge, state: EdgeState, text: str) -> tuple[EdgeState, Round 
 
 
 def timed_out(edge: Edge, state: EdgeState) -> tuple[EdgeState, Round | None]:
-    """Return the state after a silence: unchanged, so that the same request goes out again.
+    """Return the state after no answer came in time: unchanged, so that the same request is sent again.
 
     An impatient edge commits its first draft and leaves; what comes later is ignored.
     """
@@ -145,7 +145,7 @@ def timed_out(edge: Edge, state: EdgeState) -> tuple[EdgeState, Round | None]:
 
 
 def committed_alone(edge: Edge, state: EdgeState, count: int) -> tuple[EdgeState, Round]:
-    """Return the state once the first ``count`` drafts are committed unverified: the edge leaves its session."""
+    """Return the state after committing the first ``count`` drafts unverified, which ends the edge's session."""
     assert state.block is not None
     after, done = _committed(edge, state, state.block, 0, state.block.draft[:count])
     alone = len(done.tokens)  # they stay, as accepted drafts do

@@ -34,13 +34,13 @@ class _OfBlock:
 
 
 def is_easy(gate: Gate, most: Any, draft: Tokens, pmfs: Sequence[Pmf]) -> bool:
-    """Return whether the edge commits a block by itself; an empty one it does not."""
+    """Return whether the edge commits a block without the cloud; never for an empty block."""
     hard = sum(is_hard(gate, q, token) for token, q in zip(draft, pmfs, strict=True))
     return bool(draft) and Fraction(hard, len(draft)) <= exact(most)
 
 
 def gated_decoder(task: Task, mode: str, gate: Gate, most: Any, gamma: int) -> Decoder:
-    """Put edge, gate and cloud together; ``mode`` is how the cloud verifies what reaches it.
+    """Return the decoder of edge, gate and cloud; ``mode`` is how the cloud verifies the blocks it receives.
 
     ``most`` below 0 sends every block to the cloud, 1 sends none but the last token before the horizon. Raises
     ``ValueError`` for a mode that shares noise: these blocks are drawn without it.

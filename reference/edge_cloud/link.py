@@ -1,4 +1,4 @@
-"""Between the two: a service that holds the cloud's sessions, a link to it in memory, and a round played over any link.
+"""The cloud's service with its sessions, an in-memory link to it, and one round played over any link.
 
 A link is ``send(text) -> texts that came back``: none where nothing came in time, several where the network repeats or
 reorders. Every message of the link in memory is encoded and decoded, so a law computed over it is the protocol's.
@@ -43,7 +43,7 @@ class Service:
         self._target, self._draws, self._record, self._noise = target, draws, record, noise
 
     def respond(self, text: str) -> str:
-        """Return the reply to one request. Raises ``ValueError`` for what is no request."""
+        """Return the reply to one request. Raises ``ValueError`` for an invalid request."""
         request = decode(text)
         state = self.sessions.get(request.session)
         reply = decide(self._draws, self._target, state, request, self._noise)
@@ -57,7 +57,7 @@ class Service:
 
 
 def rebuilt(lines: Sequence[tuple[str, str]]) -> dict[str, CloudState]:
-    """Return the sessions of a service that recorded these requests and replies: nothing is drawn again."""
+    """Return the sessions of a service restored from its recorded requests and replies, without drawing."""
     sessions: dict[str, CloudState] = {}
     for text, said in lines:
         request = decode(text)
@@ -68,7 +68,7 @@ def rebuilt(lines: Sequence[tuple[str, str]]) -> dict[str, CloudState]:
 
 
 def in_memory(service: Service) -> Link:
-    """Return the link that loses nothing."""
+    """Return a link in memory that loses no message."""
     return lambda text: (service.respond(text),)
 
 
@@ -81,7 +81,7 @@ def play_round(
     patience: int = 8,
     save: Callable[[EdgeState], None] = lambda state: None,
 ) -> tuple[EdgeState, Round, Traffic]:
-    """Go on from ``state`` until a round is committed; return it with the state after it and what it moved.
+    """Run from ``state`` until a round is committed; return the round, the state after it and its traffic.
 
     ``save`` is called with the state before each send. Raises ``TimeoutError`` when ``patience`` sends in a row brought
     nothing new, and ``ValueError`` for what the edge refuses.

@@ -59,7 +59,7 @@ class Supply(NamedTuple):
 
 
 class Opened(NamedTuple):
-    """Cloud: the session stands."""
+    """Cloud: the session is open."""
 
     session: str
     epoch: int
@@ -86,7 +86,7 @@ class Wanted(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """Cloud: not answered, nothing changed. ``reason`` is one of ``REASONS``."""
+    """Cloud: the request is refused and nothing changed. ``reason`` is one of ``REASONS``."""
 
     session: str
     epoch: int

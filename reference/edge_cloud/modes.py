@@ -26,7 +26,7 @@ from .messages import SparsePmf, Verify
 
 
 class Mode(NamedTuple):
-    """A way to verify at a distance."""
+    """A mode of verification: the part of q that is sent, and the rule of the cloud."""
 
     sends: Literal["nothing", "masses", "rows"]
     verify: Verifier

@@ -22,7 +22,7 @@ class Journal:
     """Requests and replies in a file, two lines each. A pair that was not finished is dropped on reading."""
 
     def __init__(self, path: Path) -> None:
-        """Read what is there and cut an unfinished end off."""
+        """Read the journal and cut an unfinished pair off its end."""
         self._path = path
         lines = path.read_text("utf-8").split("\n")[:-1] if path.exists() else []
         whole = lines[: len(lines) // 2 * 2]
@@ -30,7 +30,7 @@ class Journal:
         path.write_text("".join(f"{line}\n" for line in whole), "utf-8")
 
     def record(self, request: str, reply: str) -> None:
-        """Append a pair; it is with the operating system when this returns."""
+        """Append a request and its reply; the data are with the operating system on return."""
         with self._path.open("a", encoding="utf-8") as file:
             file.write(f"{request}\n{reply}\n")
 
@@ -71,7 +71,7 @@ def server(
 
 
 class HttpLink:
-    """A link to a server: nothing comes back where it is silent for ``timeout`` seconds, or not there."""
+    """A link to a server; it returns nothing if the server is absent or silent for ``timeout`` seconds."""
 
     def __init__(self, address: Callable[[], Address], timeout: float = 2.0) -> None:
         """``address`` is called at every connection: a restarted server may have another address."""

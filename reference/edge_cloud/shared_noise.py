@@ -26,7 +26,7 @@ class SharedNoise(Protocol):
     """One race at each position of the text."""
 
     def winner(self, pmf: Pmf, position: int) -> int:
-        """Return the token that wins the race of ``pmf`` ``[vocabulary]``; asked again it is the same one."""
+        """Return the token that wins the race of ``pmf`` ``[vocabulary]``; repeated calls return the same token."""
         ...
 
 
@@ -35,7 +35,7 @@ NoiseOf: TypeAlias = Callable[[int], SharedNoise]
 
 
 class SeededNoise:
-    """Noise as a function of (seed, position): no state, so no order of questions and no crash changes it.
+    """Noise as a function of (seed, position), without state, so neither call order nor a crash changes it.
 
     The words are those of the counter-based generator Philox at (key = seed, counter = position), whose stream NumPy
     keeps from version to version. Each word gives a uniform of 52 bits, so E lies in [1.1e-16, 36.8].
@@ -61,7 +61,7 @@ class SeededNoise:
 
 
 class DrawnNoise:
-    """Noise drawn by what it decides, for one round: the first race from its pmf, the other given the first winner.
+    """Noise of one round drawn as its outcomes: the first winner from its pmf, the second given the first.
 
     Behind the first disagreement nothing that is emitted or counted as accepted depends on the drafts. So noise that is
     new in every round gives texts the law that noise of positions gives them, and accepted drafts as well, unless a
@@ -105,5 +105,5 @@ class Races:
 
 
 def decisions(draws: Draws, noise: NoiseOf, seed: int | None, start: int) -> Draws:
-    """Return what decides in the block after ``start`` tokens: ``draws``, or races where the session has a seed."""
+    """Return the draws of the block after ``start`` tokens: ``draws``, or races if the session has a seed."""
     return draws if seed is None else Races(noise(seed), start)

@@ -28,7 +28,7 @@ class Threshold(NamedTuple):
 
 
 class Schedule(NamedTuple):
-    """The update of the threshold: b1, the accepted share aimed at, eps, b2."""
+    """The parameters of the threshold's update: b1, the target accepted share, eps, b2."""
 
     keep_rate: Any = 0.5
     aim: Any = 0.9

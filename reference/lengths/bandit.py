@@ -1,4 +1,4 @@
-"""A bandit picks the length of the next draft by what past lengths earned (BanditSpec, 2505.15141).
+"""A bandit that selects the next draft length by the rewards of past lengths (BanditSpec, 2505.15141).
 
 As in the released code, sail-sg/BanditSpec at 4e6dd86, ``generate_utils.py``, ``ucb_length_spec_generate``: the arms
 are the lengths 1 to ``arms``, tried in turn; then the one with the best mean wins. Rounds count from 1 and arms are
@@ -18,7 +18,7 @@ from .constant import check_gamma
 
 
 class Arms(NamedTuple):
-    """The reward of each length so far, and the length of the current round."""
+    """The rewards of each length so far, and the length of the current round."""
 
     calls: tuple[int, ...]
     earned: tuple[Fraction, ...]

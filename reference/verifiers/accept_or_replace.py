@@ -1,4 +1,4 @@
-"""Accept each draft with a probability of one's own, else emit a replacement: the shape of every relaxed rule.
+"""Accept each draft with a given probability, else emit a replacement: the form of all relaxed rules.
 
 With d ~ q, accept probability a(d) and a replacement f that does not depend on d, the law of the emitted token is
 ``q a + (1 - sum q a) f``. It is p exactly when ``q a <= p`` everywhere and ``f = norm(p - q a)``; any other choice is

@@ -21,7 +21,7 @@ from ..types import Draft, Draws, LanguageModel, Pmf, Tokens, Verified
 
 
 def block_verification(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Accept the longest prefix whose coin comes up heads, asked from the longest down."""
+    """Accept the longest prefix whose test succeeds, testing from the longest down."""
     gamma = len(draft.tokens)
     p = [target(prefix + draft.tokens[:i]) for i in range(gamma + 1)]
     q = [one_hot(draft.tokens[i], p[i]) if pmf is None else pmf for i, pmf in enumerate(draft.pmfs)]

@@ -1,4 +1,4 @@
-"""A set of deterministic candidates at each position: draw z from the target, go on below it if it is a candidate.
+"""Deterministic candidates at each position: draw z from the target, continue after it if it is a candidate.
 
 Lossless for every tree that is a function of the text so far, and for every other one, since only target draws come
 out. At a position with the candidates S it accepts with probability p(S), the most that any lossless rule can with
@@ -15,7 +15,7 @@ from ..types import Draft, Draws, LanguageModel, Pmf, Tokens, Verified
 
 
 def candidate_set(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Emit target draws up to and including the first that is no candidate, else one more."""
+    """Emit draws from the target up to and including the first that is not a candidate, or one more after a leaf."""
     return descend(draws, target, prefix, draft, sample_and_look_up)
 
 

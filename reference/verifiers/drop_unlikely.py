@@ -1,4 +1,4 @@
-"""Drop drafts that the drafter itself finds unlikely, and stay lossless.
+"""Drop drafts of low probability under q, with a residual that keeps the rule lossless.
 
 Dropping d where q(d) < threshold and then sampling p is biased: the token itself decides whether it is kept. The repair
 treats what may be kept, ``q 1[q >= threshold]``, as a proposal of mass below 1. Whether a draft was dropped or

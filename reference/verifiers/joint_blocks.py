@@ -1,4 +1,4 @@
-"""The joint chances of SpecTr-GBV as released: K blocks of one drafter, tried prefix by prefix. Not lossless.
+"""SpecTr-GBV's joint acceptance as released: K blocks of one drafter, tested prefix by prefix. Not lossless.
 
 junemily/SpecTr-GBV at e399f44, ``src/engine.py``, ``speculative_decoding``. K blocks are drawn from q independently.
 With S and B the probabilities of a prefix under q and p, ``r(v) = min(1, S q(v)/(B p(v)))``, ``r = min(1, S/B)`` and
@@ -22,7 +22,7 @@ from ..types import Draft, Draws, LanguageModel, Pmf, Tokens, Verified
 
 
 class Prefix(NamedTuple):
-    """A drafted prefix: its tokens, what q and p make of it, and their rows behind it (none of q at the end)."""
+    """A drafted prefix: its tokens, what q and p make of it, and their rows after it (none of q at the end)."""
 
     tokens: Tokens
     proposed: Any
@@ -32,7 +32,7 @@ class Prefix(NamedTuple):
 
 
 def prefixes(target: LanguageModel, draft: LanguageModel, text: Tokens, block: Tokens) -> list[Prefix]:
-    """Return all prefixes of ``block`` behind ``text``, the empty one first."""
+    """Return all prefixes of ``block`` after ``text``, the empty one first."""
     result: list[Prefix] = []
     proposed: Any = 1
     mass: Any = 1
@@ -47,7 +47,7 @@ def prefixes(target: LanguageModel, draft: LanguageModel, text: Tokens, block: T
 
 
 def stays(prefix: Prefix, count: int) -> Any:
-    """Return the probability that a prefix of one of ``count`` blocks stays when it is tried."""
+    """Return the probability that a tested prefix of one of ``count`` blocks is accepted."""
     missing = (1 - _share(prefix.proposed, prefix.mass)) ** count
     drafted = 1 - (1 - prefix.proposed) ** count
     if prefix.q is None:
@@ -58,7 +58,7 @@ def stays(prefix: Prefix, count: int) -> Any:
 
 
 def behind(prefix: Prefix, count: int) -> Pmf:
-    """Return the law of the token after the longest prefix that stayed: p itself after a whole block."""
+    """Return the law of the token after the longest accepted prefix: p itself after a whole block."""
     if prefix.q is None:
         return prefix.p
     owed = as_pmf([p * (1 - share**count) for p, share in _shares(prefix)])
@@ -67,7 +67,7 @@ def behind(prefix: Prefix, count: int) -> Pmf:
 
 
 def joint_blocks(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Emit the longest prefix that stayed, and one more token."""
+    """Emit the longest accepted prefix, and one more token."""
     ends = leaves(draft.parents)
     rows = {path_tokens(draft, parent): q for parent, q in zip(draft.parents, draft.pmfs, strict=True)}
     tried = [

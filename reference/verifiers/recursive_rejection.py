@@ -1,4 +1,4 @@
-"""Recursive rejection sampling of several candidates for one position: speculative sampling, again and again.
+"""Recursive rejection sampling of several candidates for one position: repeated speculative sampling.
 
     r = p;  for every candidate x ~ q_k in the order drawn: accept x with probability min(1, r(x)/q_k(x)),
             else r = norm((r - q_k)+);  if none is accepted, emit from r
@@ -31,7 +31,7 @@ def recursive_rejection(draws: Draws, target: LanguageModel, prefix: Tokens, dra
 
 
 def try_in_turn(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
-    """Return the first candidate accepted, or a draw from what p is still owed."""
+    """Return the first accepted candidate, or a draw from the remaining residual of p."""
     owed = p
     for k, (token, q) in enumerate(zip(tokens, pmfs, strict=True)):
         if flip(draws, accept_probability(owed, q, token), ("accept", depth, k)):
@@ -41,12 +41,12 @@ def try_in_turn(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], dep
 
 
 def in_random_order(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Try the candidates of each position in an order that is drawn (SpecInfer, Algorithm 2, line 29)."""
+    """Try the candidates of each position in a random order (SpecInfer, Algorithm 2, line 29)."""
     return descend(draws, target, prefix, draft, try_at_random)
 
 
 def try_at_random(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
-    """Return the first candidate accepted, each one tried next with equal probability."""
+    """Return the first accepted candidate; each remaining one is tried next with equal probability."""
     order: list[int] = []
     while left := [k for k in range(len(tokens)) if k not in order]:
         chosen = draws.categorical(uniform(len(left)), ("next", depth, len(order))) if len(left) > 1 else 0

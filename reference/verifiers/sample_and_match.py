@@ -1,4 +1,4 @@
-"""Sample and match: draw from the target at every row, go on while the draw equals the draft.
+"""Sample and match: draw from the target at every row and continue while the draw equals the draft.
 
 The draft never influences what is emitted, so the rule is lossless for every drafter and needs no q. A draft d is
 accepted with probability p(d), which is optimal for a deterministic drafter. It is what assisted generation does

@@ -11,9 +11,9 @@ _EQUAL_IF_THE_SAME = (MethodType, BuiltinMethodType)
 
 
 def told_apart(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a callable that calls ``function``, is hashable, and is equal only to wrappers of the same object.
+    """Return a hashable callable that calls ``function`` and equals only wrappers of the same object.
 
-    Data classes and named tuples compare equal where their fields do, whatever their code computes, and some are not
+    Data classes and named tuples are equal if their fields are, whatever their code computes, and some are not
     hashable. A cache keyed by them would mix up two functions.
     """
     equal: object = type(function).__eq__

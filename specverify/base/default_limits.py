@@ -1,4 +1,4 @@
-"""Default limits."""
+"""Default limits of runs."""
 
 SECONDS = 600.0
 """Of a subject, for all its checks together."""

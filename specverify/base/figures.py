@@ -13,7 +13,7 @@ from specverify.base.edges import merged_edges
 
 
 class Figure(NamedTuple):
-    """The description of one figure, and the function that merges its values of two cases."""
+    """A figure of a check, and the function that merges its values from two cases."""
 
     meaning: str
     merged: Callable[[Any, Any], Any]
@@ -29,7 +29,7 @@ def _largest(meaning: str) -> Figure:
 
 
 def longer(one: Any, other: Any) -> Any:
-    """Return the longer of two lists, the first if both have the same length."""
+    """Return the longer of two lists; the first one if they have the same length."""
     return one if len(one) >= len(other) else other
 
 

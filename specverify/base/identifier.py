@@ -1,4 +1,4 @@
-"""Replay identifiers: one word that holds everything needed to reproduce a failure."""
+"""Replay identifiers: one word with everything needed to reproduce a failure."""
 
 from __future__ import annotations
 

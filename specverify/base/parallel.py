@@ -29,7 +29,7 @@ ELSEWHERE = 3600.0
 
 
 class WorkerDied(Exception):  # noqa: N818 - reads as the sentence it is
-    """A worker process ended before its work was done."""
+    """A worker process ended before it finished its work."""
 
 
 def in_parallel(
@@ -149,7 +149,7 @@ def _refuse_unreachable(head: str | None) -> None:
 
 
 class _Cluster(NamedTuple):
-    """A backend whose processes run on other machines."""
+    """A joblib backend whose processes run on other machines."""
 
     module: str
     """The module it needs."""
@@ -206,7 +206,7 @@ def _deaths_named(patience: float | None) -> Iterator[None]:
 
 
 def _deaths() -> tuple[type[BaseException], ...]:
-    """Return the exceptions that a backend raises when a worker process has ended."""
+    """Return the exception types with which a backend reports that a worker process has ended."""
     value: tuple[type[BaseException], ...] = (BrokenExecutor, CancelledError)
     if "distributed" in sys.modules:
         distributed: Any = import_module("distributed")

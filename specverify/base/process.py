@@ -30,7 +30,7 @@ _own: set[Any] = set()
 
 
 class ProcessState(NamedTuple):
-    """The state that ``changes_since`` compares."""
+    """The process-wide state that ``changes_since`` compares."""
 
     directory: str | None
     handlers: Mapping[signal.Signals, Any]

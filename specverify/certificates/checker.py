@@ -33,7 +33,7 @@ class CertificateRefused(Exception):  # noqa: N818 - named for what it says of t
 
 
 class Ratio(NamedTuple):
-    """A numerator over a product of denominators."""
+    """A quotient: a numerator over a product of denominators."""
 
     top: Polynomial
     below: tuple[Polynomial, ...] = ()

@@ -18,7 +18,7 @@ Row = tuple[Fraction, ...]
 
 
 class RunStep(NamedTuple):
-    """One draw of a run."""
+    """One draw of a run of the algorithm: its site, weights and outcome."""
 
     site: Site
     pmf: Row
@@ -133,7 +133,7 @@ def _random_tables(
 
 
 def _program(data: Mapping[str, Any], rows: Rows, text: Tokens, remaining: int) -> Callable[[Scripted], Tokens]:
-    """Return one round of the algorithm, or for joint laws a whole decode, as a function of its draws."""
+    """Return a function of draws that runs one round of the algorithm, or for joint laws a whole decode."""
     uniform = (Fraction(1, data["vocabulary"]),) * data["vocabulary"]
 
     def model(kind: str) -> Callable[[Tokens], Pmf]:

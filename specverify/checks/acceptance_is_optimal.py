@@ -74,7 +74,7 @@ def examine(drafting: Drafting, conditions: Conditions) -> Examination:
 
 
 def _prefix_acceptance(draft: Draft, prefix: Any, target: Any) -> list[tuple[int, Any, Any]]:
-    """Return by number of drafts: the probability of accepting them one by one, and that of the target."""
+    """Return by number of drafts: P(all are accepted one by one), and P(the target emits them)."""
     result, product, said = [], 1, 1
     for i, token in enumerate(draft.tokens):
         p = target(prefix + draft.tokens[:i])
@@ -118,13 +118,13 @@ def _not_optimal(
 
 
 def _chance_of_equal(here: InScenario, tokens: Tokens) -> Any:
-    """Return the probability that a draw from p and a draw from q are equal after these tokens."""
+    """Return the probability that independent draws from p and q after ``tokens`` are equal."""
     p, q = here.task.target(tokens), draft_model(here.task)(tokens)
     return sum(one * other for one, other in zip(p.tolist(), q.tolist(), strict=True))
 
 
 def _too_coarse(found: Examination, epsilon: float, within: float) -> Examination:
-    """Return the examination without a refutation, if the observed floats or bounds are too coarse for one."""
+    """Return an examination that is not refuted, because the observed floats or bounds are too coarse."""
     bounds = f", or known no better: probabilities lie between bounds, up to {within:.1g} off" if within else ""
     said = f"{found.statement}; that may be rounding in floats with a spacing of {epsilon:.1g} at 1{bounds}"
     return Examination(said, unknown=True, rational=False, figures=found.figures)

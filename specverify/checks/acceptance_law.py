@@ -97,9 +97,9 @@ def told(rate: Rate) -> str:
 
 
 def _of_position(rounding: Rounding) -> float:
-    """Return the error bound of a rate at one position: of its coin, and of the draw of p it is compared with.
+    """Return the error bound of a rate at one position: the errors of its coin and of the draw of p.
 
-    Errors of earlier decisions are in the mass of the draft and in that of the position alike, so they cancel.
+    Errors of earlier decisions change the mass of the draft and of the position by the same factor, so they cancel.
     """
     return allowed(rounding._replace(decisions=2))
 

@@ -23,15 +23,15 @@ COARSEST = FLOAT32
 
 
 def rounding(spacing: float) -> float:
-    """Return the largest difference, relative to the largest entry, that counts as rounding: half of the bits.
+    """Return the largest difference that counts as rounding: the square root of ``spacing``.
 
-    A wrong token, position or row changes the first ones.
+    It is relative to the largest entry. A wrong token, position or row changes the leading bits.
     """
     return math.sqrt(spacing)
 
 
 def fault(seen: Seen, run: Run, _: Observable) -> str | None:
-    """Name the first forward pass whose cache does not hold exactly the tokens before those it is fed."""
+    """Name the first forward pass whose cache does not hold exactly the tokens before its inputs."""
     tokens = seen.prompt + run.ends[0][0]
     for number, forward in enumerate(run.seen.forwards, start=1):
         result = misfed(forward, tokens, seen.prompt) or _differs(forward, seen.caches.get(tokens[: forward.held], ()))
@@ -41,7 +41,10 @@ def fault(seen: Seen, run: Run, _: Observable) -> str | None:
 
 
 def misfed(forward: Forward, tokens: Tokens, prompt: Tokens) -> str | None:
-    """Describe an input of a forward pass that is not what its cache lacks of ``tokens``; "" if there is none."""
+    """Describe an input of a forward pass that is not the part of ``tokens`` missing in its cache.
+
+    "" if there is none.
+    """
     known = committed_before(forward, prompt)
     if not forward.fed:
         return None  # a prompt of embeddings: there are no ids to compare

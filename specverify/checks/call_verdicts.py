@@ -38,7 +38,7 @@ NEAR = 1e-5
 
 
 class Finding(NamedTuple):
-    """The result for a law."""
+    """The result of comparing a law with the rule."""
 
     statement: str
     refuted: bool = False
@@ -80,7 +80,7 @@ def wrong_anyway(law: CallLaw, rows: Rows) -> str | None:
 
 
 def _wrong_drafts(prefix: Tokens, weight: float, rows: Rows, spare: float) -> str | None:
-    """Describe what is wrong with the accepted drafts, if anything."""
+    """Describe what is wrong with the accepted drafts ``prefix``; None if nothing is."""
     if not weight > spare:
         return None
     if prefix != rows.drafts[: len(prefix)]:
@@ -108,7 +108,7 @@ def _wrong_tokens(position: int, found: Behind, rows: Rows, spare: float) -> str
 
 
 def compared(law: CallLaw, rows: Rows, dtype: str) -> tuple[Finding, dict[str, float]]:
-    """Compare a law with the rule. Return the finding and figures."""
+    """Compare a law with the rule. Return the finding and its figures."""
     if law.rounding.within > NOTICEABLE / 2:
         said = (
             f"probabilities of several random numbers together, or of those that meet 16 bits, are known to within "
@@ -140,7 +140,7 @@ def compared(law: CallLaw, rows: Rows, dtype: str) -> tuple[Finding, dict[str, f
 
 
 class _ExcessLaw(NamedTuple):
-    """How far a law is outside its bounds."""
+    """The distance of a law from its bounds."""
 
     total: float
     """The probability that is too much or too little."""
@@ -180,7 +180,7 @@ def _outside(law: CallLaw, rows: Rows, floats: Floats) -> _ExcessLaw:
 
 
 def _parts(law: CallLaw, rows: Rows, floats: Floats) -> Iterator[Part]:
-    """Yield the probabilities of a law: acceptance of each draft, and the tokens after them."""
+    """Yield the conditional probabilities of a law: the acceptance of each draft, and the tokens after them."""
     result = [law.behind.get(rows.drafts[:position]) for position in range(len(rows.drafts) + 1)]
     weights = [each.weight if each else 0.0 for each in result]
     for position, here in enumerate(result):
@@ -221,13 +221,13 @@ def _behind(count: int) -> str:
 
 
 def _many(outside: Any) -> str:
-    """Return the number of wrong tokens as words, if there is more than one."""
+    """Return words for the number of wrong tokens if there are several, else ""."""
     number = int(np.count_nonzero(outside))
     return f"{number} tokens are wrong by {readable(float(outside.sum()))} together: " if number > 1 else ""
 
 
 def _left_on_nothing(rounding: Rounding) -> float:
-    """Return the probability that a lookup at the end of a cumulated row may leave on an impossible token."""
+    """Return the probability that a lookup in a cumulative sum may leave on an impossible token at its end."""
     if not rounding.cells:
         return UNDERFLOW
     return UNDERFLOW + 2 * rounding.epsilon + of_lookup(rounding.epsilon, rounding.cells)

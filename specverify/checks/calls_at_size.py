@@ -111,7 +111,7 @@ def _follows(opened: OpenedCall, seed: int) -> bool:
 
 
 def _few_tokens(vocabulary: int, gamma: int) -> list[tuple[Any, Any, Tokens]]:
-    """Return rows of p and q with three possible tokens, away from the ends, and drafts."""
+    """Return rows of p and q with three possible tokens, none at an end of the vocabulary, and drafts."""
     result = []
     for weights in (((1, 2, 3), (3, 2, 1)), ((4, 1, 1), (1, 1, 4)), ((1, 1, 2), (2, 1, 1))):
         p, q = np.zeros((gamma + 1, vocabulary)), np.zeros((gamma, vocabulary))
@@ -124,7 +124,7 @@ def _few_tokens(vocabulary: int, gamma: int) -> list[tuple[Any, Any, Tokens]]:
 
 
 def described(given: GivenCall, opened: OpenedCall) -> tuple[str, ...]:
-    """Return the call as lines of text: its sizes, and p and q at the drafts."""
+    """Format a call as lines: its sizes, and p and q at the drafts."""
     rows, gamma = opened.rows, len(opened.rows.drafts)
     masses = [(float(rows.p[i].pmf[token]), float(rows.q[i].pmf[token])) for i, token in enumerate(rows.drafts)]
     at = [
@@ -138,7 +138,7 @@ def described(given: GivenCall, opened: OpenedCall) -> tuple[str, ...]:
 
 
 class AtPlace(NamedTuple):
-    """The result of a call in which one random number is at its end."""
+    """The result of a call in which one random number has an extreme value."""
 
     fault: str
     """What is wrong with what came out, or nothing."""
@@ -149,7 +149,7 @@ class AtPlace(NamedTuple):
 
 
 def places_of(opened: OpenedCall) -> list[int]:
-    """Return the indices of a call's random numbers to test: each single draw, and some of every vector draw.
+    """Return the indices of the random numbers of a call to test: each single draw, and some of every vector draw.
 
     Of a long vector: the numbers of an impossible token, of a likely token, and the first and last.
     """
@@ -166,9 +166,10 @@ def places_of(opened: OpenedCall) -> list[int]:
 
 
 def at_place(opened: OpenedCall, end: float, place: int, apart: float = 0.0) -> AtPlace:
-    """Return the result with one number at an end of its generator's range and the others close to it.
+    """Return the result of a call with one random number at an extreme value and the others close to it.
 
-    The number may be ``apart`` from that end. Raises the verifier's error if it also occurs with ordinary numbers.
+    The number may be ``apart`` from the extreme value. Raises the verifier's error if it also occurs with ordinary
+    numbers.
     """
     boundaries: list[Boundary] = []
 

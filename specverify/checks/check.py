@@ -50,7 +50,7 @@ class Conditions(NamedTuple):
 
 
 class Case(NamedTuple):
-    """One subject in one situation, with its examination by one check. A replay repeats a case."""
+    """One subject in one situation, and the examination of it by one check. A replay repeats a case."""
 
     subject: Subject
     situation: Situation
@@ -82,7 +82,7 @@ def cases_of(
 
 
 def in_scenarios(keep: Callable[[Scenario], bool] = lambda scenario: True) -> Callable[[Subject], Iterator[InScenario]]:
-    """Return every variant in every scenario of the subject accepted by ``keep``, in order."""
+    """Return the cases of every variant in every scenario that ``keep`` accepts, in order."""
 
     def situations(subject: Subject) -> Iterator[InScenario]:
         for scenario in subject.scenarios:
@@ -105,7 +105,7 @@ def case_of_program(check: Check, subject: Subject, program: EngineProgram) -> C
 
 
 def needs_variants(subject: Subject) -> str | None:
-    """The obstacle shared by all checks that enumerate."""
+    """Return the reason why a subject cannot be enumerated, or None; shared by all checks that enumerate."""
     return None if subject.variants else "its draws cannot be enumerated, only sampled"
 
 
@@ -159,7 +159,7 @@ def runs_by_round(here: InScenario) -> float:
 
 @lru_cache(maxsize=4096)
 def paths_of_one_row(here: InScenario) -> float:
-    """Return the approximate number of paths of a round with one open row.
+    """Return the approximate number of paths of a round in which one row is not one-hot.
 
     The vocabularies are larger there than elsewhere, and a program that sorts all tokens has a path for each order.
     """
@@ -174,7 +174,7 @@ def paths_of_whole(here: InScenario) -> float:
 
 
 def slack(here: InScenario, decisions: int, epsilon: float = FLOAT32) -> float:
-    """Return the rounding error of a probability over this many decisions; 0 for rationals.
+    """Return the rounding error of a probability over ``decisions`` decisions; 0 for rationals.
 
     ``epsilon`` is the spacing of the floats at 1.
     """

@@ -47,7 +47,7 @@ class Comparison(NamedTuple):
 
 
 class LawBearing(NamedTuple):
-    """A case with a law that can be enumerated, and an expected law."""
+    """A case whose law can be enumerated, and the expected law."""
 
     law: Callable[[Conditions], Law]
     """Its law, by enumeration."""
@@ -213,7 +213,7 @@ def enumerated(program: EngineProgram, conditions: Conditions) -> Law:
 
 
 class Overheard(NamedTuple):
-    """The record of an enumeration of a law: every path was followed, and no random number was used twice."""
+    """The record of an enumeration that followed every path and found no reuse of a random number."""
 
     shares: Mapping[tuple[int, ...], int]
     """Outcomes of the first two draws -> paths that begin so."""
@@ -223,13 +223,13 @@ class Overheard(NamedTuple):
 
 @lru_cache(maxsize=MOST_PROGRAMS)
 def overheard_of(opened: OpenProgram) -> list[Overheard]:
-    """Return the record of a program whose law was enumerated, so that other checks need not follow its paths again."""
+    """Return the record of a program whose law was enumerated, so that other checks need not follow its paths."""
     return []
 
 
 @lru_cache(maxsize=MOST_PROGRAMS)
 def law_of_opened(opened: OpenProgram, runs: int, jobs: int) -> Law:
-    """Enumerate in this process, or in several if the enumeration is large enough."""
+    """Return the law of an opened program, enumerated in several processes if it is large enough."""
     with opened() as run:
         if jobs == 1 or estimated_paths(run) < WORTH_SHARING:
             return _listened_to(opened, run, runs)
@@ -240,7 +240,7 @@ def law_of_opened(opened: OpenProgram, runs: int, jobs: int) -> Law:
 
 
 def _listened_to(opened: OpenProgram, run: Callable[[Draws], Any], runs: int) -> Law:
-    """Return the law, and store the record of its draws if it is complete and without reuse."""
+    """Return the law of a program, and store the record of its draws if it is complete and without reuse."""
     shares: Counter[tuple[int, ...]] = Counter()
     draws = 0
 

@@ -33,7 +33,7 @@ SEED = 0x5EED
 
 
 class CoupledRuns(NamedTuple):
-    """What came of running a program twice with the same random numbers, many times."""
+    """The result of running a program in pairs with the same random numbers."""
 
     runs: int
     """Pairs of runs that ended alike."""
@@ -46,7 +46,7 @@ class CoupledRuns(NamedTuple):
 
 
 def coupled(program: Callable[[Draws], Any], runs: int = RUNS, seed: int = 0) -> CoupledRuns:
-    """Return what comes of ``runs`` pairs of runs of a program: one as it is, one examined with the same numbers.
+    """Run a program in ``runs`` pairs, once as it is and once examined with the same random numbers, and compare them.
 
     Parameters
     ----------
@@ -85,14 +85,14 @@ def coupled(program: Callable[[Draws], Any], runs: int = RUNS, seed: int = 0) ->
 
 
 def _plain_run(program: Callable[[Draws], Any], place: int) -> tuple[Recorder, Any]:
-    """Return the record of a run with seeds of its own, and what it ends with."""
+    """Return the record of a run with its own seeds, and its result."""
     recorder = Recorder(Tape(place))
     with seeded(place), generators_moved(place):
         return recorder, end_of(program, recorder)
 
 
 def end_of(program: Callable[[Draws], Any], draws: Draws) -> Any:
-    """Return what a run ends with, an exception that it raises included."""
+    """Return the result of a run, or the exception that it raises."""
     try:
         return program(draws)
     except NotRecorded:
@@ -102,7 +102,7 @@ def end_of(program: Callable[[Draws], Any], draws: Draws) -> Any:
 
 
 def _keeps_state(program: Callable[[Draws], Any], place: int, plain: Any) -> bool:
-    """Return whether plain runs with the same seeds end differently."""
+    """Return whether two plain runs with the same seeds have different results."""
     return any(name_of(_plain_run(program, place)[1]) != name_of(plain) for _ in range(AGAIN))
 
 
@@ -116,12 +116,12 @@ def _difference(plain: Any, ended: Any, examined: Coupled) -> str:
 
 
 def may_be(plain: Any, ended: Any) -> bool:
-    """Return whether the plain run ended as the examined one may, of which some draws may not have been read."""
+    """Return whether the result of the plain run is possible for the examined run, which may have unread draws."""
     return any(bool(plain == outcome) and share > 0 for outcome, share in outcomes_of(ended))
 
 
 def name_of(ended: Any) -> str:
-    """Return what a run ends with in words."""
+    """Describe the result of a run in words."""
     return f"{type(ended).__name__}: {ended}".rstrip(": ") if isinstance(ended, Exception) else str(ended)
 
 

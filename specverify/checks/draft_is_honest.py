@@ -60,7 +60,7 @@ def obstacle(subject: Subject) -> str | None:
 
 
 def needs_propose(subject: Subject) -> str | None:
-    """The obstacle shared by all checks that enumerate the drafting step alone."""
+    """Return the reason why the drafting step cannot be run alone, or None; shared by all checks that enumerate it."""
     if not subject.variants:
         return "its draws cannot be enumerated, only sampled"
     return None if next(in_scenarios()(subject)).decoder.propose else HIDDEN

@@ -54,7 +54,7 @@ def _check(name: str, summary: str, examine: Examine) -> Check:
 
 
 def _follows(program: EngineProgram, law: Law) -> Examination:
-    """Compare, position by position, the law of a token with the q reported on the way to it."""
+    """Compare, position by position, the law of a drafted token with the q reported for it."""
     longest = max((len(draft.tokens) for draft in law.probabilities), default=0)
     result = None
     for place in range(longest):
@@ -69,7 +69,7 @@ def _follows(program: EngineProgram, law: Law) -> Examination:
 
 
 def _at(law: Law, place: int) -> tuple[dict[object, float], dict[object, float]]:
-    """Return the law of the token at ``place`` with its history, and the law of both under the reported q."""
+    """Return the joint law of the token at ``place`` and its history, and the same law under the reported q."""
     seen: defaultdict[object, float] = defaultdict(float)
     histories: defaultdict[History, float] = defaultdict(float)
     for draft, mass in law.probabilities.items():

@@ -70,7 +70,7 @@ def obstacle(subject: Subject) -> str | None:
 
 
 def _several_rounds(scenario: Scenario) -> bool:
-    """Scenarios with thresholds in either order, and a vocabulary above two for residuals of several tokens."""
+    """Return whether a scenario decides several rounds with a residual of several tokens (vocabulary above two)."""
     plain = not scenario.greedy and not scenario.eos
     return plain and scenario.vocabulary > 2 and scenario.horizon > 3 and scenario.shape in SHAPES
 
@@ -200,7 +200,7 @@ def _compared(block: DecodeBlock, conditions: Conditions) -> Comparison | NeedsV
 
 
 def _paths_in(outcome: Any) -> int:
-    """Return the number of paths that one run with an unread last token stands for."""
+    """Return the number of paths that one run represents if its last token is not read."""
     return len(outcome.outcomes) if isinstance(outcome, Undecided) else 1
 
 
@@ -209,7 +209,7 @@ def _nothing_twice(runs: int, draws: int) -> Examination:
 
 
 def _each(most: int, shares: int) -> int:
-    """Return the number of paths to follow in each share, of ``most`` together."""
+    """Return the number of paths to follow in each of ``shares`` shares, ``most`` in all."""
     return -(-most // shares)
 
 
@@ -244,7 +244,7 @@ def _in_one_block(here: InScenario, intercepted: Intercepted) -> Callable[[Draws
 
 
 def _put_twice(here: InScenario, known: frozenset[str]) -> str:
-    """Describe the reuse when a verifier decides the first round twice, except the ``known`` one."""
+    """Describe the reuse that occurs if a verifier decides the first round twice; ``known`` reuse is ignored."""
     if (intercepted := here.variant.intercepted) is None:
         return ""
     decoder = intercepted.build(here.task, lambda _: nullcontext())
@@ -259,7 +259,9 @@ def _put_twice(here: InScenario, known: frozenset[str]) -> str:
 
 
 def _follow(run: Callable[[Draws], Any], found: list[Reuse], most: int) -> tuple[NeedsValue | None, int, int]:
-    """Follow at most this many paths, the same number for each outcome of the first two draws.
+    """Follow at most ``most`` paths, the same number for each outcome of the first two draws.
+
+    Append reuse to ``found``.
 
     Return the reason why a path could not be followed, if any, and the numbers of paths and of their draws.
     """

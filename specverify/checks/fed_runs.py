@@ -28,7 +28,7 @@ FEW = 24
 
 
 class FedRuns(NamedTuple):
-    """What came of giving a program the numbers of paths."""
+    """The result of running a program with numbers from sampled paths."""
 
     runs: int
     """Paths that ended alike."""
@@ -43,14 +43,14 @@ class FedRuns(NamedTuple):
 
 
 class _Followed(NamedTuple):
-    """A path: how it ended, and the numbers of its cell."""
+    """A path: its result, and numbers inside its intervals."""
 
     ended: Any
     gathered: Gathered
 
 
 def fed(program: Callable[[Draws], Any], runs: int, seed: int = 0, *, few: int = FEW) -> FedRuns:
-    """Return what comes of giving the plain program numbers from the cells of up to ``runs`` paths.
+    """Run the plain program with numbers from up to ``runs`` sampled paths, and compare the results.
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ STEPS = (1, 2, 4, 16, 2**8, 2**16)
 
 
 class Look(NamedTuple):
-    """The result with the numbers at one distance from their end."""
+    """The result of a search for a fault with the numbers at one distance from their extreme value."""
 
     faulty: bool
     closer: float
@@ -51,9 +51,9 @@ def probability_of(look: Callable[[float], Look], least: float) -> float:
 
 
 def is_below(edge: float, look: Callable[[float], Look], numbers: int, least: float) -> bool:
-    """Return whether the probability of a fault is below ``edge``, from one look.
+    """Return whether the probability of a fault is below ``edge``, from one search.
 
-    ``numbers`` are examined together; each has its very end with a probability of up to ``least``.
+    ``numbers`` random numbers are examined together; each has its extreme value with probability at most ``least``.
     """
     if not 0 < numbers * least < edge:
         return False
@@ -63,7 +63,7 @@ def is_below(edge: float, look: Callable[[float], Look], numbers: int, least: fl
 
 
 def at_an_edge(refutation: Examination, probability: float) -> Examination:
-    """Return the refutation with the probability of its edge; unchanged if it is no edge."""
+    """Return a refutation with the probability of its edge added; unchanged if it is no edge."""
     if probability >= 1:
         return refutation
     statement = f"{refutation.statement}: {once_in(probability)}"

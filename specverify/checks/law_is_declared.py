@@ -26,7 +26,7 @@ def cases(subject: Subject) -> Iterator[Case]:
 
 
 def examine(bearing: LawBearing, declared: Promise, conditions: Conditions) -> Examination:
-    """Compare with the declared law; the figures hold its total variation from the target."""
+    """Compare the law with the declared one; the figures hold its total variation from the target's law."""
     law = declared()
     result = compare(bearing._replace(logits=None), conditions, law, "the declared one")
     bias = total_variation(Law(law), bearing.target()).low

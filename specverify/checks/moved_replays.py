@@ -53,12 +53,15 @@ class Replays(NamedTuple):
 
 
 def noticed(replays: int) -> float:
-    """Return the probability per replay at which a hidden draw is missed with probability at most ``MISS``."""
+    """Return the smallest probability per replay of a hidden draw that ``replays`` replays find.
+
+    They miss it with probability at most ``MISS``.
+    """
     return 1.0 if replays < 1 else 1 - MISS ** (1 / replays)
 
 
 def looked_at(run: Callable[[Draws], Any], seed: int = 0) -> Found:
-    """Return the differences between two runs without answered draws."""
+    """Return the differences between two runs whose draws were not answered."""
     with suppress(NeedsValue):  # libraries load parts of themselves at the first run
         run(Tape(seed))
     with probed() as result:
@@ -87,7 +90,7 @@ def replayed(run: Callable[[Draws], Any], number: int, seed: int = 0) -> Replays
 
 
 class _MadeFrom:
-    """The draws of a program by the states of their generators, named by call and line."""
+    """The draws of a program, each with the generator state it was made from, by call and line."""
 
     def __init__(self) -> None:
         """Start without draws."""
@@ -123,7 +126,7 @@ def _difference(
 
 
 def _why(one: Narrated, other: Narrated, *, elsewhere: bool) -> str:
-    """Return a possible reason for different draws: ``elsewhere``, or at the same place with other weights."""
+    """Return a phrase with a possible reason why two runs made different draws; "" if none is known."""
     if len(one.threads) > 1 or len(other.threads) > 1:
         return f": {AT_ONCE}"
     return f": {KEPT}" if elsewhere else ""

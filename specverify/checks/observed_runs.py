@@ -27,7 +27,7 @@ class Run(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """The runs of an engine with and without speculation."""
+    """The recorded runs of an engine with and without speculation."""
 
     runs: tuple[Run, ...]
     plain: tuple[Run, ...]
@@ -47,7 +47,7 @@ ExamineRuns = Callable[[Observable, Conditions], Examination]
 
 
 def needs_told(field: str) -> Callable[[Subject], str | None]:
-    """Return the obstacle of checks that read ``field`` of the record of an engine's run."""
+    """Return a function that gives the reason why ``field`` is not in a subject's run records, or None."""
 
     def obstacle(subject: Subject) -> str | None:
         watched = [program for program in subject.programs if program.watch]

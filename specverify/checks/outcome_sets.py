@@ -17,11 +17,15 @@ FaultOf = Callable[[Task, Tokens, Tokens], str | None]
 
 
 def examine_outcomes(
-    fault: FaultOf, held: str, forgives: Callable[[Rounding], float] = lambda rounding: 0.0
+    fault: FaultOf,
+    held: str,
+    forgives: Callable[[Rounding], float] = lambda rounding: 0.0,
+    cause: Callable[[InScenario, Tokens], str] = lambda here, new: "",
 ) -> Callable[[InScenario, Conditions], Examination]:
     """Return an examination that finds the heaviest outcome with a fault.
 
-    Outcomes of floats are left out if ``forgives`` attributes their probability to rounding.
+    Outcomes of floats are left out if ``forgives`` attributes their probability to rounding. ``cause`` returns the
+    sentence about the step that makes an outcome faulty, or nothing.
     """
 
     def examine(here: InScenario, conditions: Conditions) -> Examination:
@@ -32,14 +36,12 @@ def examine_outcomes(
         if faulty:
             worst = max(faulty, key=lambda new: (faulty[new], new))
             statement = f"{fault(task, prompt, worst)} (probability {readable(faulty[worst])})"
+            example = outcome_counterexample(
+                here, lambda new: new == worst, f"the output {worst} is impossible, but: {statement}"
+            )
+            example = example._replace(fault=cause(here, worst))
             return Examination(
-                statement,
-                failed=True,
-                rational=is_rational(law),
-                counterexample=outcome_counterexample(
-                    here, lambda new: new == worst, f"the output {worst} is impossible, but: {statement}"
-                ),
-                figures=figures,
+                statement, failed=True, rational=is_rational(law), counterexample=example, figures=figures
             )
         if law.missing > 0:
             missing = f"probability {readable(law.missing)} was not enumerated within {law.runs} runs"

@@ -195,7 +195,10 @@ def examine_call(subject: Subject, given: GivenCall, conditions: Conditions) -> 
 
 
 def _in_the_open(run: Callable[[Draws], Any], number: int, seed: int, *, probe: bool = True) -> tuple[Replays, Found]:
-    """Probe a foreign program once from outside if requested, then replay it ``number`` times."""
+    """Replay a foreign program ``number`` times in other states of the world.
+
+    First probe it from outside if requested.
+    """
     try:
         result = looked_at(run, seed) if probe else Found()
         return (Replays(0) if result.unanswered else replayed(run, number, seed)), result
@@ -225,7 +228,7 @@ def _said(subject: Subject, replays: Replays, found: Found, where: str) -> Exami
 
 
 def _said_of_couples(held: Examination, couples: CoupledRuns, where: str) -> Examination:
-    """Return the statement about a program that was run as it is beside examined runs with the same numbers."""
+    """Return the sentence about the pairs of plain and examined runs with the same random numbers."""
     figures = {**held.figures, "coupled_runs": couples.runs, "coupled_ties": len(couples.ties)}
     if not couples.parted:
         return held._replace(figures=figures)
@@ -234,7 +237,7 @@ def _said_of_couples(held: Examination, couples: CoupledRuns, where: str) -> Exa
 
 
 def _said_of_fed(held: Examination, runs: FedRuns, where: str) -> Examination:
-    """Return the statement about a program that was given the numbers of paths."""
+    """Return the sentence about the plain runs with numbers from sampled paths."""
     figures = {**held.figures, "fed_runs": runs.runs}
     if not runs.parted:
         return held._replace(figures=figures)
@@ -243,7 +246,7 @@ def _said_of_fed(held: Examination, runs: FedRuns, where: str) -> Examination:
 
 
 def _said_of_seeds(held: Examination, replays: Replays, where: str) -> Examination:
-    """Return the note about a program that sets seeds for some of its numbers only."""
+    """Return the note about a program that seeds only some of its generators."""
     if held.unknown or not (replays.seeded and replays.unseeded):
         return held
     said = SEEDED.format(seeded=", ".join(replays.seeded[:3]), unseeded=", ".join(replays.unseeded[:3]))
@@ -252,7 +255,7 @@ def _said_of_seeds(held: Examination, replays: Replays, where: str) -> Examinati
 
 
 def _said_of_values(held: Examination, fault: str, where: str) -> Examination:
-    """Return the note about a program that runs again with values in place of symbolic numbers."""
+    """Return the note about the runs with plain values in place of symbolic numbers."""
     if not fault:
         return held
     figures = {**held.figures, "function_of_draws": False}

@@ -67,7 +67,7 @@ def examine(here: InScenario, program: EngineProgram, conditions: Conditions) ->
 
 
 def _off(law: Law, expected: Probabilities) -> str:
-    """Return the error of each row's own law, in words."""
+    """Describe the error of the law of each row."""
     off = []
     for row in range(len(next(iter(expected)))):
         marginal: dict[Any, Any] = {}

@@ -49,7 +49,7 @@ BOUNDARIES = {0.0: "exactly 0", 1.0: "the largest float below 1"}
 
 
 class AtBoundary(NamedTuple):
-    """The outcomes when every uniform has one value."""
+    """The outcomes of a program when every uniform has the same extreme value."""
 
     uniform: float
     said: str
@@ -166,7 +166,7 @@ class BoundaryCalls(NamedTuple):
 
 
 def examine_calls_at_ends(called: CalledVerifier, conditions: Conditions) -> Examination:
-    """Give one uniform of a call its smallest value, then its largest."""
+    """For each uniform of a call, set it to its smallest and to its largest value, and examine the output."""
     runs, edges, edge = 0, dict[float, Any](), conditions.edge
     for end, start in product(BOUNDARIES, starting_texts(called.here)[:: conditions.apart]):
         rows = BoundaryCalls(called, start, end)
@@ -188,7 +188,11 @@ def examine_calls_at_ends(called: CalledVerifier, conditions: Conditions) -> Exa
             if end in edges and is_below(edge, look, came.boundary.together, came.boundary.coarsest):
                 continue
             probability, number = probability_of(look, came.boundary.coarsest), came.boundary
-            when = f"{number.where} gives {number.value!r}" if number.where else "random numbers are ordinary"
+            when = (
+                f"{number.where} gives {number.value!r}"
+                if number.where
+                else "no random number is at an end of its range"
+            )
             if probability >= edge:
                 said = f"{fault}, when {when}"
                 sentence = _accepted_at_zero(called, came) or _empty_residual(called, came, fault) or said
@@ -200,7 +204,7 @@ def examine_calls_at_ends(called: CalledVerifier, conditions: Conditions) -> Exa
 
 
 def examine_given(given: GivenCall, conditions: Conditions) -> Examination:
-    """Give one random number of a call at the caller's own size its smallest value, then its largest."""
+    """Set each random number of a call at the caller's own size to both extreme values, and examine the output."""
     opened, runs, edges = given.open(), 0, dict[str, Any]()
     for end, place in product(BOUNDARIES, places_of(opened)):
         result = at_place(opened, end, place)
@@ -238,7 +242,7 @@ def _rounds(
 
 
 def _of_true_zeros(rows: BoundaryCalls, faults: set[str]) -> tuple[BoundaryCalls, set[str]]:
-    """Return the rows with logits of -inf in the place of those that underflow, and the faults that are left with them.
+    """Return rows with logits of -inf in place of those that underflow, and the faults that remain with them.
 
     A verifier that compares logarithms accepts a token of probability e^-2000 at u = 0, as it should.
     """
@@ -255,13 +259,13 @@ def _masked(process: Callable[[Task], Task], task: Task) -> Task:
 
 
 def _look(rows: BoundaryCalls, only: int | None, drafts: tuple[int, ...], apart: float) -> Look:
-    """Examine rounds with the numbers, or the ``only`` one, at a distance from their end."""
+    """Examine rounds with all random numbers, or the ``only`` one, at a distance from the extreme value."""
     seen = list(_rounds(rows, only, apart, drafts))
     return Look(any(fault for _, fault in seen), max(came.boundary.closer for came, _ in seen))
 
 
 def _by_one_number(rows: BoundaryCalls, numbers: int, *, each_place_once: bool) -> Iterator[tuple[int, Came, str]]:
-    """Yield the faults with one number at its end and the others near it: its index, the round, the fault."""
+    """Yield (index, round, fault) with one random number at its extreme value and the others near it."""
     for place in range(numbers):
         faults = ((place, came, fault) for came, fault in _rounds(rows, place) if fault)
         yield from islice(faults, 1) if each_place_once else faults

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from specverify.base.verdict import Evidence
 from specverify.checks.check import Check, cases_of, in_scenarios, needs_variants
+from specverify.checks.explaining.counterexamples import impossible_token
 from specverify.checks.outcome_sets import examine_outcomes
 from specverify.laws.rounding import left_on_nothing
 from specverify.reference import Claim, Task, Tokens
@@ -36,6 +37,8 @@ CHECK = Check(
     obstacle=needs_variants,
     cases=cases_of(
         in_scenarios(lambda scenario: scenario.shape in {"zeros", "disjoint", "point_target", "point_draft"}),
-        examine_outcomes(fault, "every token has positive target probability", forgives=left_on_nothing),
+        examine_outcomes(
+            fault, "every token has positive target probability", forgives=left_on_nothing, cause=impossible_token
+        ),
     ),
 )

@@ -44,7 +44,7 @@ def examine_tree(here: InScenario, best: Callable[[Task], Decoder]) -> Examinati
 
 
 def _accepted_by(decoder: Decoder, state: State) -> tuple[Any, int, int]:
-    """Return the round from ``state``: mean number of accepted drafts, paths, largest number of drafts."""
+    """Return for the round from ``state``: mean number of accepted drafts, paths, largest number of drafts."""
     mean, runs, nodes = 0, 0, 0
     for path in paths(lambda draws: decoder.step(draws, state)):
         _, done = path.outcome

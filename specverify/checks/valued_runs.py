@@ -30,14 +30,14 @@ Valued = Callable[[Draws, Boundary], Any]
 
 
 class _Elsewhere(Exception):  # noqa: N818 - reads as the sentence it is
-    """The program makes a draw that it did not make before."""
+    """The program makes a draw that the first run did not make."""
 
 
 class _Outcomes:
-    """Interpreter that repeats the outcomes of the first run, by site."""
+    """An interpreter that repeats the outcomes of the first run, by site."""
 
     def __init__(self, decisions: Iterable[Decision]) -> None:
-        """``decisions`` are those of the first run."""
+        """Repeat ``decisions``, those of the first run."""
         self._left: dict[Site, list[Decision]] = defaultdict(list)
         self._asked: set[Site] = set()
         for decision in decisions:
@@ -60,7 +60,7 @@ class _Outcomes:
 
 
 def with_values(run: Callable[[Draws], Any], valued: Valued, number: int, seed: int) -> str:
-    """Run this many paths again with values; return the difference, or ""."""
+    """Run ``number`` paths again with plain values; return the first difference, or ""."""
     return next(filter(None, (_difference(run, valued, place) for place in range(seed, seed + number))), "")
 
 
@@ -85,7 +85,7 @@ def raises_without_values(run: Callable[[Draws], Any], valued: Valued, number: i
 
 
 def _raised(run: Callable[[], Any]) -> str:
-    """Return the error of a program in a word and a sentence, or ""; it continues where it draws more."""
+    """Return the error of a program as a word and a sentence, or ""; the run continues if it draws more."""
     try:
         run()
     except (_Elsewhere, MoreNumbers):

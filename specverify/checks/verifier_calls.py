@@ -43,7 +43,7 @@ ExamineCalls = Callable[[CalledVerifier, Conditions], Examination]
 
 
 class Came(NamedTuple):
-    """The result of one round after ``state`` with random numbers of given values."""
+    """The result of a round after ``state`` with random numbers of given values."""
 
     state: State
     choices: tuple[int, ...]
@@ -57,7 +57,7 @@ class Came(NamedTuple):
 
 
 def needs_calls(subject: Subject) -> str | None:
-    """The obstacle shared by all checks of calls: the subject must be a verifier."""
+    """Return the reason why a subject is not a verifier that can be called, or None; shared by all checks of calls."""
     return None if any(variant.intercepted for variant in subject.variants) else "it is no verifier"
 
 
@@ -171,7 +171,7 @@ def _choices(narrated: Narrated) -> tuple[int, ...]:
 
 
 class After(NamedTuple):
-    """Changes of the arguments and the answers of the calls in one scenario."""
+    """The changes of arguments and answers after the calls in one scenario."""
 
     calls: int
     changed: tuple[str, tuple[str, ...]] | None

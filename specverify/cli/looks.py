@@ -10,7 +10,7 @@ Look = Callable[..., None]
 
 
 def _late(name: str, module: str = "arguments") -> Look:
-    """Return a function of a module of ``base``."""
+    """Return a validator that imports function ``name`` of a module of ``base`` when it is called."""
 
     def look(*given: Any) -> None:
         getattr(import_module(f"specverify.base.{module}"), name)(*given)

@@ -28,7 +28,7 @@ errors = Console(stderr=True)
 
 
 def stop(sentence: str) -> NoReturn:
-    """End the command with an error message."""
+    """Print an error message and end the command."""
     say(errors, f"specverify: {sentence}")
     raise typer.Exit(UNUSABLE)
 
@@ -199,7 +199,7 @@ def processes(jobs: int) -> int:
 
 
 def option(said: str, name: str, check: Callable[..., None], *given: Any) -> Any:
-    """Return an option whose value, if given, must pass ``check(value, *given)``."""
+    """Return a command-line option; a given value must pass ``check(value, *given)``."""
     return typer.Option(name, help=said, callback=checked(check, *given))
 
 

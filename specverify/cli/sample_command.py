@@ -211,7 +211,7 @@ def _with_notes(verdicts: Sequence[Verdict], notes: Sequence[str]) -> Sequence[V
 
 
 def _prefixes(after: Sequence[str], prompt: Any, law: Path | None) -> list[tuple[int, ...]]:
-    """Return the forced prefixes; stops unless each is a list of token ids with a law of its own."""
+    """Return the prefixes of ``--after``; stops the command unless they are token ids and no ``law`` file is given."""
     if after and (law is not None or not isinstance(prompt, tuple)):
         stop("--after needs a prompt of token ids, and --logprobs or --reference: each prefix has a law of its own")
     result = [_ids_or_text(prefix) for prefix in after]

@@ -127,7 +127,7 @@ def verify_command(
 def _refuse_files(
     json_file: Path | None, markdown: Path | None, certificate: Path | None, names: Sequence[str]
 ) -> None:
-    """Refuse files that would be written twice, and one certificate of several subjects."""
+    """Stop the command if two reports have one file, or if several subjects have one certificate."""
     if json_file is not None and json_file == markdown:
         stop(f"--json and --markdown both name {str(json_file)!r}, expected two files")
     if certificate is not None and len(names) != 1:

@@ -163,7 +163,7 @@ def _engine(prefix: str, places: list[str]) -> Engine:
 
 
 def _places() -> dict[str, list[str]]:
-    """Return prefix -> places of its engine, ``module:attribute``; more than one if packages conflict."""
+    """Return identifier prefix -> places of its engine, ``module:attribute``; several if packages conflict."""
     result: dict[str, list[str]] = {}
     for prefix, place in (*((point.name, point.value) for point in entry_points(group=GROUP)), *_own_places()):
         listed = result.setdefault(prefix, [])

@@ -1,1 +1,1 @@
-"""Foreign code and the process that runs it: how it ends, its time limit, and the line to report."""
+"""Run foreign code in a process: detect how it ends, enforce a time limit, and find the line to report."""

@@ -1,8 +1,8 @@
-"""Where the answers of servers hold samples and log-probabilities: one table of paths for each, and their reader.
+"""The positions of samples and log-probabilities in the answers of servers: tables of paths, and their reader.
 
 A path is a chain of keys: ``a.b`` enters an object, ``[]`` every element of a list, ``[0]`` its first element. A row of
-a table is used where its path exists and holds values of a usable kind, so a new server costs a row and no code. Rows
-that hold token ids come before rows that hold texts.
+a table is used if its path exists and holds values of a usable type, so a new server needs a row and no code. Rows with
+token ids come before rows with texts.
 """
 
 from __future__ import annotations
@@ -85,9 +85,9 @@ def rows_in(choices: Sequence[Mapping[str, Any]]) -> list[list[Any]] | None:
 
 
 def logprobs_in(choice: Mapping[str, Any]) -> tuple[list[tuple[Any, float]], bool] | None:
-    """Return the likeliest tokens at the first place with their logarithms, and whether all options are included.
+    """Return the most likely tokens at the first position with their log-probabilities.
 
-    None if no row of the tables fits.
+    The result also states whether all possible tokens are included. None if no row of the tables fits.
     """
     for path in (*PROCESSED, *REPORTED):
         try:
@@ -106,7 +106,10 @@ def accepted_in(choice: Mapping[str, Any]) -> int | None:
 
 
 def value_at(data: Any, path: str) -> Any:
-    """Return the value at a path, None where it does not exist; behind ``[]`` a list of values, none of them None."""
+    """Return the value at a path; None if the path does not exist.
+
+    After ``[]`` it is a list of values, none of them None.
+    """
     return _value(data, re.findall(r"[^.\[\]]+|\[\d*\]", path))
 
 
@@ -124,7 +127,7 @@ def _value(data: Any, steps: Sequence[str]) -> Any:
 
 
 def _rows_at(choices: Sequence[Mapping[str, Any]], path: str) -> list[list[Any]] | None:
-    """Return the tokens at a path of each sample; None unless all have them and are of one kind."""
+    """Return the tokens of each sample at a path; None unless all samples have tokens of one type."""
     rows = [value_at(choice, path) for choice in choices]
     if not all(isinstance(row, list) for row in rows):
         return None
@@ -142,7 +145,7 @@ def _text_of(choice: Mapping[str, Any]) -> str | None:
 
 
 def _pairs(told: Any) -> list[tuple[Any, float]]:
-    """Return pairs of token and logarithm of an object, a list of objects, or a list of lists."""
+    """Return (token, log-probability) pairs from an object, a list of objects, or a list of lists."""
     if isinstance(told, Mapping):
         return [(id_or_text(token), float(value)) for token, value in told.items()]
     return [_pair(item) for item in told or ()]
@@ -159,7 +162,7 @@ def _pair(item: Any) -> tuple[Any, float]:
 
 
 def id_or_text(token: Any) -> Any:
-    """Return the id that some servers write as ``token_id:5``; anything else as it is."""
+    """Return the id in ``token_id:5``, which some servers write; any other value unchanged."""
     if isinstance(token, str) and token.startswith("token_id:") and token[9:].isdecimal():
         return int(token[9:])
     return token

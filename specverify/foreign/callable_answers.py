@@ -21,7 +21,7 @@ from specverify.subjects.sampler import answered as answers_of
 
 
 def main() -> None:
-    """Answer until standard input ends."""
+    """Answer lines of JSON until standard input ends."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     place, function, failure = sys.argv[1], None, ""

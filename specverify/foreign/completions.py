@@ -49,7 +49,7 @@ ADAPTABLE: Final = (400, 413, 422, 500, 501)
 
 
 class Dialect(NamedTuple):
-    """The form of a request. Dots in the name of a field enter an object."""
+    """The format of a request. Dots in a field name enter an object."""
 
     ends: str
     """What the path of the URL ends with."""
@@ -121,7 +121,7 @@ class UnusableAnswer(Exception):  # noqa: N818 - reads as the sentence it is
 
 
 class HttpRefusal(NamedTuple):
-    """An answer with a status other than 200."""
+    """An HTTP answer with a status other than 200."""
 
     status: int
     message: str
@@ -144,7 +144,7 @@ class Server(NamedTuple):
 
 
 def main() -> None:
-    """Answer until standard input ends."""
+    """Answer lines of JSON until standard input ends."""
     parser = ArgumentParser()
     parser.add_argument("url")
     parser.add_argument("--model", default="")
@@ -162,7 +162,7 @@ def main() -> None:
 
 
 def server_at(url: str, model: str = "", *, neutral: bool = False) -> Server:
-    """Return the server at a URL; a URL without a path gets that of completions."""
+    """Return the server at a URL; a URL without a path gets the path of completions."""
     path = urlsplit(url).path.rstrip("/")
     if not path:
         url, path = url.rstrip("/") + "/v1/completions", "/v1/completions"
@@ -206,7 +206,7 @@ def logprobs_after(server: Server, question: Mapping[str, Any]) -> dict[str, Any
 
 
 def _choices(server: Server, question: Mapping[str, Any]) -> tuple[list[Any], int]:
-    """Return the samples of an answer, and the number that the last request asked for."""
+    """Return the samples of an answer, and the number of samples that the last request asked for."""
     while True:
         limits = {name: most for name, most in server.most.items() if name in question}
         asked = {**question, **{name: min(question[name], most) for name, most in limits.items()}}
@@ -345,7 +345,7 @@ def _message(text: str) -> str:
 
 
 def _title(text: str) -> str:
-    """Name a page of HTML by its title; return "" for other texts."""
+    """Return the title of an HTML page; "" for other texts."""
     if not re.match(r"\s*<(!doctype|html|head)", text, re.IGNORECASE):
         return ""
     title = re.search(r"<title[^>]*>(.*?)</title>", text, re.IGNORECASE | re.DOTALL)

@@ -75,7 +75,7 @@ def time_limit(seconds: float, *, watch_loops: bool = False) -> Iterator[None]:
 
 
 class _ActivityWatcher:
-    """The activity of the subject in the last quarter of its time, sampled and summarised in one sentence."""
+    """Sample the activity of the subject in the last quarter of its time, and summarise it in one sentence."""
 
     def __init__(self, seconds: float) -> None:
         self.watched = seconds * _WATCHED
@@ -92,7 +92,7 @@ class _ActivityWatcher:
         self._patience = self._patience_of_contexts = _PATIENCE
 
     def watch_loops(self, thread: int) -> None:
-        """Count the turns of loops without draws in a thread."""
+        """Count the turns of loops without draws in ``thread``."""
         self._loops, self._thread = LoopWatch(self._stop), thread
 
     def leave_loops(self) -> None:
@@ -106,7 +106,7 @@ class _ActivityWatcher:
         return (LoopsWithoutDrawing if self._loop_found else OutOfTime)(self.said)
 
     def _stop(self, loop: str) -> None:
-        """End the subject now because of a loop. Called in the thread that loops."""
+        """End the subject because of an endless loop; called in the thread that loops."""
         if not self.said:
             self.said, self._loop_found = loop, True
         self.deadline = monotonic()
@@ -119,7 +119,10 @@ class _ActivityWatcher:
         return max(due - monotonic(), 1e-4)
 
     def is_over(self, frame: FrameType | None) -> bool:
-        """Sample the subject's activity and return whether the time is over; ``said`` then holds the description."""
+        """Sample the activity of the subject and return whether its time is over.
+
+        ``said`` then holds the description.
+        """
         if self._loops is not None and monotonic() >= self._loops.next:
             self._loops.look(frame, self._thread, importing=_is_importing(frame))
         if monotonic() < self.next:

@@ -65,7 +65,7 @@ class _TurnCount(NamedTuple):
 
 
 class LoopWatch:
-    """Counts the turns of loops while a run makes no draw, and stops the run at the limit."""
+    """Count the turns of loops while a run makes no draw, and stop the run at the limit."""
 
     def __init__(self, stop: Callable[[str], None]) -> None:
         """``stop(reason)`` is called in the thread that loops, and must raise."""
@@ -123,10 +123,10 @@ class LoopWatch:
 
 
 class _Counter(Protocol):
-    """Reports the turns of the loops of chosen frames."""
+    """The interface that reports the turns of the loops of chosen frames."""
 
     def count_in(self, frames: Sequence[FrameType]) -> None:
-        """Report the turns of these active frames."""
+        """Report the loop turns of these active frames."""
 
     def end(self) -> None:
         """Stop reporting."""
@@ -141,7 +141,7 @@ def _counter(turned: Turn) -> _Counter | None:
 
 
 class _Monitored:
-    """Counts with ``sys.monitoring``, in the code of the frames alone; other code keeps its speed."""
+    """Count turns with ``sys.monitoring``, only in the code of the chosen frames; other code keeps its speed."""
 
     def __init__(self, turned: Turn, tool: int) -> None:
         self._tool, self._codes = tool, set[CodeType]()
@@ -168,7 +168,7 @@ class _Monitored:
 
 
 class _Traced:
-    """Counts with ``sys.settrace`` on Python 3.11, in the frames alone.
+    """Count turns with ``sys.settrace`` on Python 3.11, only in the chosen frames.
 
     A line before the last executed one begins a new turn.
     """

@@ -1,4 +1,4 @@
-"""The line of foreign code to report: from a traceback, from an active frame, or from the output of a dying process."""
+"""Find the line of foreign code to report: in a traceback, an active frame, or the output of a dying process."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Other people's random calls, answered by draws."""
+"""Intercept the random calls of foreign code and answer them by draws."""

@@ -44,7 +44,7 @@ ROUNDING = 1e-6
 
 
 class Reuse(NamedTuple):
-    """Randomness that was used twice."""
+    """One reuse of randomness, with the two places that share it."""
 
     what: str
     """Such as ``the uniform drawn by torch.rand at f.py:12``."""
@@ -55,10 +55,10 @@ class Reuse(NamedTuple):
 
 
 class Origin:
-    """One state of a generator, and the draws that were made from it."""
+    """One generator state, and the draws that were made from it."""
 
     def __init__(self, state: Hashable = None) -> None:
-        """Nothing has been drawn from it yet."""
+        """Start without draws from ``state``."""
         self.state = state
         self.looked_at: list[Draw] = []
         self.shared: dict[Hashable, Any] = {}
@@ -71,7 +71,7 @@ class Draw:
     __slots__ = ("origin", "site", "way")
 
     def __init__(self, site: Site, origin: Origin | None = None, way: Hashable = ()) -> None:
-        """Draws from one ``origin`` in one ``way`` (function, weights, position) give the same."""
+        """Two draws with the same ``origin`` and ``way`` (function, weights, position) return the same value."""
         self.site, self.origin, self.way = site, origin, way
 
     @property
@@ -81,16 +81,16 @@ class Draw:
 
     @property
     def place(self) -> str:
-        """The line alone."""
+        """The line of the call."""
         return str(self.site[1]) if len(self.site) > 1 else "unknown place"
 
     @property
     def made_before(self) -> bool:
-        """Whether something was made for a draw like this one."""
+        """Whether a value is stored for an earlier draw with the same origin and way."""
         return self.origin is not None and self.way in self.origin.shared
 
     def shared(self, make: Callable[[], Any]) -> Any:
-        """Return what was made for the first draw like this one."""
+        """Return the value stored for the first draw with the same origin and way; call ``make`` if there is none."""
         if self.origin is None:
             return make()
         if self.way not in self.origin.shared:
@@ -98,7 +98,7 @@ class Draw:
         return self.origin.shared[self.way]
 
     def look(self) -> str:
-        """Record that the outcome is read. Return why there is no answer, or ""."""
+        """Record that the outcome is read. Return the reason why it cannot be answered, or ""."""
         if self.origin is None or self.origin.looked_at == [self]:
             return ""
         others = [other for other in self.origin.looked_at if other is not self]
@@ -115,7 +115,7 @@ class Draw:
 
 
 class Cell(NamedTuple):
-    """The information of one answer about a uniform: the number of the answer, and its interval."""
+    """The interval of a uniform after one answer, and the number of that answer."""
 
     answer: int
     low: float
@@ -123,7 +123,7 @@ class Cell(NamedTuple):
 
 
 class AnsweredQuestion(NamedTuple):
-    """A question that was answered by a draw."""
+    """A comparison that was answered by a draw."""
 
     draw: Draw
     place: str
@@ -152,13 +152,13 @@ class Audit:
 
 @contextmanager
 def audited() -> Iterator[list[Reuse]]:
-    """Collect reuse inside the block, each case once; the evidence of several runs is combined."""
+    """Collect each reuse of randomness once while the ``with`` block runs; the evidence of several runs is combined."""
     with _auditing(Audit()) as audit:
         yield audit.found
 
 
 def overheard() -> AbstractContextManager[Audit]:
-    """Collect the same inside the block without a word: whatever runs there does what it does without an audit."""
+    """Audit the code in the ``with`` block without changing its behaviour: no run is refused."""
     return _auditing(Audit(speaks=False))
 
 
@@ -176,7 +176,10 @@ def place() -> str:
 def asked(
     questions: list[AnsweredQuestion], draw: Draw, thresholds: Sequence[float], cell: Cell | None, where: str = ""
 ) -> None:
-    """Note a question to a uniform at ``where``, or here; ``cell`` is None where the answer was known already."""
+    """Record a comparison of a uniform with ``thresholds`` at line ``where`` (by default the current line).
+
+    ``cell`` is the interval that the answer selects, or None if the answer was already determined.
+    """
     audit: Audit | None = mode().audit
     if audit is None:
         return
@@ -214,7 +217,10 @@ def asked_together(names: tuple[str, ...], before: Sequence[bool], *, others: bo
 
 
 def _sides(cell: Cell, thresholds: Sequence[float], *, drawn: bool) -> Iterator[bool]:
-    """Yield True for a threshold inside the cell that took a draw, False for one outside, nothing for its edges."""
+    """Yield, for each threshold, whether it lies strictly inside ``cell`` and the answer took a draw.
+
+    False is yielded for a threshold outside; nothing for one at an end of the cell.
+    """
     for threshold in thresholds:
         if threshold < cell.low - ROUNDING or threshold > cell.high + ROUNDING:
             yield False
@@ -223,14 +229,14 @@ def _sides(cell: Cell, thresholds: Sequence[float], *, drawn: bool) -> Iterator[
 
 
 class Raced(NamedTuple):
-    """Where a uniform took part in a race, and with which weight (its logarithm)."""
+    """A race in which a uniform took part, with the logarithm of its weight."""
 
     place: str
     weight: float
 
 
 class Racer(NamedTuple):
-    """A uniform in a race: its earlier decisions, and its current log weight."""
+    """A uniform in a race, with its earlier decisions and its current log weight."""
 
     draw: Draw
     questions: Sequence[AnsweredQuestion]
@@ -239,7 +245,7 @@ class Racer(NamedTuple):
 
 
 def raced(racers: Sequence[Racer], where: str = "") -> None:
-    """Note a race at ``where``, or here."""
+    """Record a race between ``racers`` at line ``where`` (by default the current line)."""
     if mode().audit is None:
         return
     where, entries = where or caller(), [id(racer.questions) for racer in racers]
@@ -255,7 +261,7 @@ def raced(racers: Sequence[Racer], where: str = "") -> None:
 
 
 def compared_after(draw: Draw, race: Raced) -> None:
-    """Note that a uniform is compared with a number after it raced."""
+    """Record that a uniform is compared with a number after it took part in ``race``."""
     if mode().audit is not None:
         _decides_twice(draw, race.place, caller())
 

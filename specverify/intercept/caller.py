@@ -1,4 +1,4 @@
-"""Which line of the foreign code asked."""
+"""Find the line of the foreign code that made a call."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _INSIDE = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
 
 
 class DrawLine(str):
-    """File and line of a draw. It equals and hashes as this text; the line that called its function comes with it."""
+    """File and line of a draw, a string, with the line of the caller of its function as an attribute."""
 
     __slots__ = ("called_from",)
     called_from: str
     """Empty where no other foreign code called the function that draws."""
 
     def in_full(self) -> str:
-        """Return the line, with that of its caller where several lines call the function that draws."""
+        """Return the line, followed by that of its caller if the drawing function is called from several lines."""
         several = len(PROCESS.callers.get(self, ())) > 1 and self.called_from
         return f"{self} called from {self.called_from}" if several else str(self)
 
@@ -48,7 +48,10 @@ def draw_line() -> DrawLine:
 
 
 def _line_of_call(frame: FrameType) -> str:
-    """Return the line of the foreign code that called the function of a frame, or nothing where others called it."""
+    """Return the line of the foreign code that called the function of ``frame``.
+
+    "" if its caller is not foreign code.
+    """
     answered, outer = jax_is_answered(), frame
     while outer.f_code.co_name in _INSIDE and outer.f_back is not None:
         outer = outer.f_back
@@ -62,9 +65,9 @@ def _line_of_call(frame: FrameType) -> str:
 
 
 def file_of(frame: FrameType) -> str:
-    """Return the file of the code that a frame runs; what the standard library compiles from a string is its own.
+    """Return the file of the code of a frame; code that the standard library compiles from strings counts as its own.
 
-    Such are the methods of named tuples and data classes, and the line that a process of multiprocessing begins with.
+    Examples are methods of named tuples and data classes, and the start line of a multiprocessing process.
     """
     name, around = frame.f_code.co_filename, frame.f_globals
     if name != _COMPILED:
@@ -75,9 +78,9 @@ def file_of(frame: FrameType) -> str:
 
 
 def caller(trace: TracebackType | None = None) -> str:
-    """Return file and line of the innermost frame outside torch, NumPy, the standard library and this package.
+    """Return file and line of the innermost foreign frame, of the stack or of ``trace``.
 
-    With ``trace`` the innermost such frame of a traceback.
+    A frame is foreign if it is outside torch, NumPy, the standard library and this package.
     """
     traced = RUNS.lines[-1]() if RUNS.lines and trace is None else ""
     if traced:
@@ -94,12 +97,15 @@ def caller(trace: TracebackType | None = None) -> str:
 
 
 def foreign_frame() -> Any:
-    """Return the innermost frame outside torch, NumPy, the standard library and this package, if there is one."""
+    """Return the innermost frame outside torch, NumPy, the standard library and this package, or None."""
     return _foreign_frame_and_name()[0]
 
 
 def _foreign_frame_and_name() -> tuple[Any, str]:
-    """Return that frame and the name of its file. Reading the code object of a frame raises an audit event."""
+    """Return the innermost foreign frame and the name of its file.
+
+    Reading the code object of a frame raises an audit event, so both are read together.
+    """
     frame: Any = sys._getframe(2)  # noqa: SLF001
     answered = jax_is_answered()
     while frame is not None:
@@ -112,13 +118,13 @@ def _foreign_frame_and_name() -> tuple[Any, str]:
 
 
 def is_ours_or_answered(filename: str) -> bool:
-    """Return whether a file is this package's, or of a library whose random calls are answered."""
+    """Return whether a file belongs to this package or to a library whose random calls are intercepted."""
     return _is_ours_or_of_library(filename, jax_is_answered())
 
 
 @cache
 def _is_ours_or_of_library(filename: str, jax: bool) -> bool:
-    """Return whether a file is this package's, or of a library; ``jax`` is answered from a later call on."""
+    """Return whether a file belongs to this package or to an intercepted library; JAX counts only if ``jax``."""
     path, package = Path(filename), Path(__file__).parent.parent
     libraries = ("torch", "jax", "jaxlib") if jax else ("torch",)
     ours = [Path(np.__file__).parent, package, Path(random.__file__), Path(threading.__file__)]
@@ -128,13 +134,13 @@ def _is_ours_or_of_library(filename: str, jax: bool) -> bool:
 
 
 def jax_is_answered() -> bool:
-    """Return whether JAX is loaded in a version whose draws are answered."""
+    """Return whether JAX is loaded in a version whose draws are intercepted."""
     return sys.modules.get("specverify.intercept.jax.calls") is not None
 
 
 @cache
 def is_own(filename: str) -> bool:
-    """Return whether a file is this package's, and not one that answers calls."""
+    """Return whether a file belongs to this package, except the modules that answer random calls."""
     here = Path(__file__).parent
     return (
         is_ours_or_answered(filename)
@@ -145,20 +151,20 @@ def is_own(filename: str) -> bool:
 
 @cache
 def standard_library(filename: str) -> tuple[str, ...]:
-    """Return the parts of the path of a file inside the standard library; none for another file."""
+    """Return the path components of a file relative to the standard library; () for other files."""
     library, path = Path(sysconfig.get_path("stdlib")), Path(filename)
     inside = path.is_relative_to(library) and not {"site-packages", "dist-packages"} & set(path.parts)
     return path.relative_to(library).parts if inside else ()
 
 
 def _foreign_name(filename: str) -> str:
-    """Return the name of a file that belongs to the foreign code, or nothing."""
+    """Return the file name if it belongs to foreign code; "" otherwise."""
     return _name_if_foreign(filename, jax_is_answered())
 
 
 @cache
 def _name_if_foreign(filename: str, jax: bool) -> str:
-    """Return the same; ``jax`` is whether JAX is answered."""
+    """Return the file name if it belongs to foreign code; "" otherwise. ``jax`` states whether JAX is intercepted."""
     if _is_ours_or_of_library(filename, jax) or standard_library(filename) or filename.startswith("<frozen "):
         return ""
     return Path(filename).name

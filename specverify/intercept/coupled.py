@@ -40,7 +40,7 @@ class Parted(Exception):  # noqa: N818 - reads as the sentence it is
 
 
 class _Rest:
-    """The position of a uniform number within its known interval, as a share of it."""
+    """The position of a uniform in its known interval, as a fraction of the interval."""
 
     __slots__ = ("at", "width")
 
@@ -49,7 +49,7 @@ class _Rest:
 
 
 class _Number(NamedTuple):
-    """The value of a random number."""
+    """The value of a uniform in the plain run, with its position after each answer."""
 
     of: Any
     """The number, or what is known of it: kept, so that no other one gets its identity."""
@@ -60,10 +60,10 @@ class _Number(NamedTuple):
 
 
 class Coupled:
-    """Answers the draws of one examined run by the records of a plain one; ``named`` as in ``Recorder``."""
+    """Answer the draws of an examined run from the records of a plain run; ``named`` is as in ``Recorder``."""
 
     def __init__(self, recorder: Recorder, named: Draws, rng: np.random.Generator) -> None:
-        """``rng`` places a number that is known to a cell alone."""
+        """``rng`` chooses the value of a number of which only an interval is recorded."""
         self._named, self._rng = named, rng
         self._records: deque[Record] = deque(recorder.records)
         self._keys: deque[Any] = deque(recorder.keys)
@@ -86,21 +86,21 @@ class Coupled:
     # What interception tells
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the outcome of a draw that the program makes by name."""
+        """Return the outcome of a draw that the program makes through ``draws``."""
         return self._named.categorical(pmf, site)
 
     def key(self) -> Any:
-        """Return the key that the plain run was given. Raises ``Parted`` if there is none."""
+        """Return the key that the plain run received. Raises ``Parted`` if there are no more keys."""
         if not self._keys:
             raise self._part("a key is asked for that the plain run did not ask for")
         return self._keys.popleft()
 
     def push(self, items: Sequence[Item]) -> None:
-        """Give the next numbers, which are known otherwise."""
+        """Insert ``items`` as the next numbers; they come from another source than the records."""
         self._items.extendleft(reversed(items))
 
     def take(self, uniform: Any) -> None:
-        """Give a new uniform number its value."""
+        """Assign the next recorded value to a new uniform number."""
         item = self._next(uniform.draw.name)
         if math.isnan(item.low):
             raise self._part(f"{uniform.draw.name} makes a number, and {self._of} drew an outcome")
@@ -109,7 +109,7 @@ class Coupled:
         self._numbers[id(uniform)] = _Number(uniform, value, item, RUNS.blocks[-1] if RUNS.blocks else None)
 
     def take_outcome(self, draw: Any) -> Item:
-        """Return what was recorded for a draw of one of several outcomes."""
+        """Return the recorded item of a categorical draw."""
         return self._next(draw.name)
 
     def outcome(self, pmf: Any, item: Item, name: str) -> int:
@@ -126,12 +126,12 @@ class Coupled:
         return item.outcome
 
     def agree(self, outcome: int, pmf: Any, item: Item, name: str) -> None:
-        """Raise ``Parted`` if two recorded draws are examined as one."""
+        """Raise ``Parted`` if a draw that counts as a repetition was recorded with another outcome."""
         if outcome != self.outcome(pmf, item, name):
             raise self._part(f"{name} is examined as a draw made before, which gave another outcome")
 
     def cell(self, uniform: Any, pmf: Any, lies: Callable[[float], int]) -> int:
-        """Return in which of the cells of a question a uniform number lies."""
+        """Return the index of the interval, among those of a comparison, that contains the value of ``uniform``."""
         value, known = self.value(uniform), uniform.known
         result = lies(value)
         masses = [float(mass) for mass in pmf]
@@ -144,7 +144,10 @@ class Coupled:
         return self._by_rest(rest, result, masses, uniform.draw.name)
 
     def holds(self, uniforms: Sequence[Any], of: Any, bound: float, *, or_equal: bool) -> int:
-        """Return 0 if a quantity of several numbers is below a bound, else 1."""
+        """Return 0 if the quantity ``of`` of several uniforms is below ``bound`` (or equal, if ``or_equal``).
+
+        Else 1.
+        """
         for uniform in uniforms:
             self._rests[id(uniform.known)] = rest = _Rest(0.0)
             rest.width = 0.0
@@ -160,7 +163,7 @@ class Coupled:
         return int(not (value <= bound if or_equal else value < bound))
 
     def first(self, pmf: Any, runners: Sequence[Any]) -> int:
-        """Return which of several clocks rings first."""
+        """Return the index of the clock in ``runners`` with the smallest ring time."""
         times = [self._time(runner) for runner in runners]
         name, known = str(runners[0].known.site[:2]), [id(runner.known) for runner in runners]
         if any(all((one, other) in self._order for other in known if other != one) for one in known):
@@ -171,18 +174,18 @@ class Coupled:
         return result
 
     def largest(self, pmf: Any, scores: Sequence[Any], *, first: bool = True) -> int:
-        """Return the place of the largest of scores, or of the smallest."""
+        """Return the index of the largest of ``scores``, or of the smallest."""
         values = [self.evaluate(score) for score in scores]
         signed = [-value for value in values] if first else values
         return self._least(signed, [float(mass) for mass in pmf], "a race")
 
     def learn(self, uniforms: Iterable[Any]) -> None:
-        """Store the values of numbers by their known intervals."""
+        """Compute and store the values of ``uniforms`` from their known intervals."""
         for uniform in uniforms:
             self.value(uniform)
 
     def value(self, uniform: Any) -> float:
-        """Return the value of a uniform number; all draws that gave it are to have one."""
+        """Return the value of a uniform number. Raises ``Parted`` if the recorded draws behind it differ in value."""
         mine, known = self._numbers[id(uniform)], uniform.known
         number = self._numbers.setdefault(id(known), mine._replace(of=known))
         if number.item.low != mine.item.low:
@@ -190,7 +193,7 @@ class Coupled:
         return number.value
 
     def whole(self, of: Any, otherwise: float) -> int:
-        """Return the recorded integer: with many outcomes a share in float64 does not determine it."""
+        """Return the recorded integer; a share in float64 cannot represent one of very many outcomes exactly."""
         outcome, steps = self._numbers[id(of.uniform)].item.outcome, of.steps
         added = int(steps[2].number) if len(steps) == 3 and steps[2].name == "plus" else 0
         plainly = [step.name for step in steps] in (["times", FLOOR.name], ["times", FLOOR.name, "plus"])
@@ -213,7 +216,10 @@ class Coupled:
         return float(min(max(result, of.low), of.high))
 
     def twins(self) -> frozenset[tuple[int, int]]:
-        """Return the places of numbers of one block that are equal but examined as two, if there are few."""
+        """Return index pairs of numbers in one block that are equal in the plain run but separate in the examined one.
+
+        Returns an empty set if there are many.
+        """
         numbers = [number for number in self._numbers.values() if hasattr(number.of, "known")]
         if len(numbers) > MOST_COMPARED:
             return frozenset()
@@ -226,7 +232,7 @@ class Coupled:
         )
 
     def left(self) -> str:
-        """Return the first call of the plain run that was not made again; nothing if all were."""
+        """Return the first recorded call that the examined run did not make; "" if it made all."""
         drawing = (record for record in self._records if _draws(record))
         return next((f"{record} was not made again" for record in drawing), "")
 
@@ -253,7 +259,7 @@ class Coupled:
         return self._possible(result, masses, name)
 
     def _possible(self, result: int, masses: list[float], name: str) -> int:
-        """Return an outcome that can come: the recorded one, or the nearest that has a probability."""
+        """Return the recorded outcome ``result``, or the nearest outcome of positive probability."""
         if masses[result] > 0:
             return result
         self._differ(f"{name}: an answer of probability 0 came")
@@ -282,7 +288,7 @@ class Coupled:
 
 
 def _draws(record: Record) -> bool:
-    """Return whether a call drew a number: of a shape without elements none is drawn."""
+    """Return whether a recorded call drew a number; a call with an empty shape draws none."""
     try:
         return bool(items_of(record))
     except NotRecorded:

@@ -50,19 +50,19 @@ INSIDE = 2.0**-6
 
 
 class MoreNumbers(Exception):  # noqa: N818 - reads as the sentence it is
-    """More random numbers are drawn than there are values for."""
+    """The program draws more random numbers than values are given."""
 
 
 class Boundary:
-    """Gives random numbers a value: 0 and 1 stand for the smallest and the largest value of their generator."""
+    """Give random numbers fixed values: 0 and 1 stand for the smallest and the largest value of their generator."""
 
     def __init__(
         self, end: float, only: int | None = None, values: Sequence[float] | None = None, apart: float = 0.0
     ) -> None:
-        """Give every number the value ``end``; or only the one of this place, and to the others one near that end.
+        """Give every number the value ``end``, or only the number with index ``only``.
 
-        ``values`` are those of the uniforms that all numbers are made of, one after the other, where they are known.
-        With ``apart`` a number that would be at the end is that far from it, measured in probability.
+        The others then get a value near that end. ``values`` are the underlying uniforms in order, if they are known.
+        With ``apart``, a number that would be at the end has this distance from it, measured in probability.
         """
         self._values = values
         self.has_values = values is not None
@@ -116,7 +116,10 @@ class Boundary:
         return value
 
     def several(self, count: int, number: Callable[[], float]) -> list[float]:
-        """Return that many numbers of one call; they are alike unless one of them alone is at its end, or all known."""
+        """Return ``count`` numbers of one call.
+
+        They are equal unless ``values`` are known or a single number is at its end.
+        """
         if self._values is not None:
             return [number() for _ in range(count)]
         first = self.drawn
@@ -132,7 +135,7 @@ class Boundary:
         return result
 
     def _next(self) -> float:
-        """Return the next value that is known. Raises ``MoreNumbers`` if there is none."""
+        """Return the next of ``values``. Raises ``MoreNumbers`` if there is none."""
         values = self._values or ()
         if self.drawn >= len(values):
             raise MoreNumbers(f"{self.drawn + 1} random numbers are drawn, and {len(values)} were before")
@@ -144,11 +147,11 @@ class Boundary:
         return self.number(call, 0.0, largest, float, 1 - largest)
 
     def whole(self, call: str, low: int, number: int) -> int:
-        """Return the next integer, one of this many from ``low`` on."""
+        """Return the next integer in ``[low, low + number)``."""
         return low + int(self.number(call, 0, number - 1, lambda u: math.floor(u * number), 1 / number))
 
     def exponential(self, call: str, smallest: float = 0.0, largest: float = LATEST, least: float = SMALLEST) -> float:
-        """Return the next exponential of rate 1."""
+        """Return the next exponential number of rate 1."""
         known = self._values is not None  # what is known is known of u, where the exponential is -log u
         return self.number(call, smallest, largest, lambda u: -math.log(u) if known else -math.log1p(-u), least)
 
@@ -158,14 +161,17 @@ class Boundary:
 
 
 class NearEnd(NamedTuple):
-    """Every number of a run at one distance from an end; what gives the values of each run is kept."""
+    """The setting in which every number of a run has one distance from an end.
+
+    It keeps the ``Boundary`` of each run.
+    """
 
     end: float
     apart: float
     boundaries: list[Boundary]
 
     def __float__(self) -> float:
-        """Return the end, for a program whose uniforms have no distance."""
+        """Return the end itself, for code that does not use the distance."""
         return self.end
 
 
@@ -174,7 +180,7 @@ Forced = float | NearEnd | Boundary | None
 
 
 def boundary_of(forced: Forced) -> Boundary | None:
-    """Return what gives values in one run, if anything does."""
+    """Return the ``Boundary`` that gives values in one run, or None."""
     if isinstance(forced, NearEnd):
         forced.boundaries.append(Boundary(forced.end, apart=forced.apart))
         return forced.boundaries[-1]
@@ -189,7 +195,7 @@ Parameters: TypeAlias = Mapping[str, Any]
 
 
 class Distribution(NamedTuple):
-    """A law that is a monotone function of one uniform or exponential number, for every library."""
+    """A law that is a monotone function of one uniform or exponential number, with its methods in each library."""
 
     image: Callable[..., Any]
     """``image(x, noise, *parameters)``, in operations ``x`` of the table."""
@@ -213,7 +219,7 @@ MOST_WHOLE = 2.0**62
 
 
 def _logit(x: Operations, u: Any) -> Any:
-    """Return ``log(u / (1 - u))``; its extreme values are those of u."""
+    """Return ``log(u / (1 - u))``, computed by ``x``; it is smallest and largest where u is."""
     odds = x.subtract(x.reciprocal(x.maximum(u, SMALLEST)), 1.0)
     return x.negative(x.log(odds))
 
@@ -225,7 +231,7 @@ def _moved(x: Operations, noise: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
 
 
 def _of_logistic(law: str) -> Callable[..., Any]:
-    """Return the image of a law that is made of a logistic number: see ``steps.RULES``."""
+    """Return the image function of a law derived from a logistic number: see ``steps.RULES``."""
 
     def image(x: Operations, u: Any, loc: Any = 0.0, scale: Any = 1.0) -> Any:
         return _moved(x, getattr(x, f"{law}_of_logistic")(_logit(x, u)), loc, scale)
@@ -237,7 +243,7 @@ _normal = _of_logistic("normal")
 
 
 def _beta(x: Operations, u: Any, a: Any, b: Any) -> Any:
-    """Return a power of a uniform: one of the parameters is 1."""
+    """Return a power of ``u``: a beta number one of whose parameters is 1."""
     if 1 not in (a, b):
         raise refusal("parameters", "a beta law is answered where one of its parameters is 1 and both are numbers")
     return x.power(u, 1 / a) if b == 1 else x.subtract(1.0, x.power(u, 1 / b))
@@ -250,7 +256,7 @@ def _trials(x: Operations, drawn: Any, chance: Any) -> Any:
 
 
 def _triangular(x: Operations, u: Any, left: Any, mode: Any, right: Any) -> Any:
-    """Return one of two roots; on which side of the mode it is, is drawn."""
+    """Return a triangular number; the side of the mode is drawn, and then one of two roots applies."""
     if x is not OF_SCALARS or not left <= mode <= right or left == right:
         raise refusal("parameters", "a triangular law is answered one by one, and where left <= mode <= right")
     width = right - left
@@ -330,7 +336,7 @@ DISTRIBUTIONS: dict[str, Distribution] = {
 
 
 def spelled(library: str) -> dict[str, tuple[Distribution, Parameters]]:
-    """Return the laws by the names of the methods of a library that draw from them, with their parameters."""
+    """Return the methods of ``library`` by name, each with its law and parameters."""
     return {
         method: (law, parameters)
         for law in DISTRIBUTIONS.values()
@@ -339,7 +345,7 @@ def spelled(library: str) -> dict[str, tuple[Distribution, Parameters]]:
 
 
 def bound(parameters: Parameters, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[list[Any], tuple[Any, ...]]:
-    """Return the values of parameters in order, and the remaining arguments. Raises ``TypeError``."""
+    """Return the parameter values in order, and the remaining arguments. Raises ``TypeError`` as the library would."""
     given = dict(parameters) | dict(zip(parameters, args, strict=False)) | dict(named)
     if given.keys() != parameters.keys() or REQUIRED in given.values():
         raise TypeError(f"expected {', '.join(parameters) or 'no parameters'}, got {', '.join(given)}")
@@ -347,7 +353,7 @@ def bound(parameters: Parameters, args: tuple[Any, ...], named: Mapping[str, Any
 
 
 def _until_nothing(term: float, ratio: Callable[[int], float]) -> Any:
-    """Return probabilities, the first of them ``term``, up to where float64 shows nothing more of their sum."""
+    """Return probabilities from ``term`` on, each ``ratio(k)`` times the preceding one, while float64 can add them."""
     masses = [term]
     while masses[-1] > _NOTHING or ratio(len(masses)) >= 1:
         masses.append(masses[-1] * ratio(len(masses)))
@@ -379,7 +385,7 @@ def _logarithmic(chance: float) -> Any:
 
 
 class FiniteLaw(NamedTuple):
-    """A law of whole numbers, cut where float64 shows nothing more of it."""
+    """A law of integers, truncated where float64 cannot represent the remaining probability."""
 
     pmf: Callable[..., Any]
     first: int = 0
@@ -406,7 +412,7 @@ MOST_SHUFFLED = 8
 
 
 def seed_name(seed: Any) -> str:
-    """Name a seed in a way that is the same in every run: a large one may have been drawn."""
+    """Return a name of a seed that is equal in every run; a large seed may itself be random."""
     if seed is None:
         return ""
     if type(seed) in {list, tuple}:
@@ -419,7 +425,7 @@ def seed_name(seed: Any) -> str:
 
 
 def one_by_one(draws: Draws, site: Site, weights: Any, count: int) -> list[int]:
-    """Draw ``count`` different indices, each from the ``weights`` of those left."""
+    """Draw ``count`` different indices without replacement, each by the ``weights`` of the remaining ones."""
     left = np.array(weights, dtype=np.float64)
     result: list[int] = []
     for position in range(count):
@@ -436,7 +442,7 @@ def one_of(draws: Draws, site: Site, number: int) -> int:
 
 
 def masses(p: Any, number: int) -> Any:
-    """Return the probabilities of ``choice``, checked as NumPy does."""
+    """Return the validated probabilities ``p`` of ``choice`` over ``number`` outcomes; raises as NumPy does."""
     if number <= 0:
         raise ValueError("a must be a positive integer or not empty")
     if p is None:
@@ -455,25 +461,25 @@ def masses(p: Any, number: int) -> Any:
 
 @cache
 def _tolerance(dtype: Any) -> float:
-    """Return how far from 1 NumPy lets probabilities of a dtype sum."""
+    """Return the deviation of the sum from 1 that NumPy accepts for probabilities of this dtype."""
     coarse = dtype is not None and np.issubdtype(dtype, np.floating)
     return math.sqrt(np.finfo(dtype if coarse else np.float64).eps)
 
 
 def heads(draws: Draws, site: Site, trials: int, chance: float) -> int:
-    """Draw a binomial number of heads; refuses more than ``MOST_TRIALS``."""
+    """Draw from the binomial law of ``trials`` and ``chance``. Refuses more than ``MOST_TRIALS`` trials."""
     if not 0 <= trials <= MOST_TRIALS:
         raise refusal("too-many-outcomes", f"{site[0]} of {trials} trials cannot be enumerated")
     return draws.categorical(binomial_pmf(trials, chance), site)
 
 
 def binomial_pmf(trials: int, chance: float) -> Any:
-    """Return the probabilities of 0 to ``trials`` heads."""
+    """Return the pmf of the binomial law, for 0 to ``trials`` successes."""
     return np.array([math.comb(trials, k) * chance**k * (1 - chance) ** (trials - k) for k in range(trials + 1)])
 
 
 def drawn_out(draws: Draws, site: Site, good: int, bad: int, taken: int) -> int:
-    """Draw how many of those ``taken`` out of an urn are good; refuses more than ``MOST_TRIALS`` of them."""
+    """Draw from the hypergeometric law: good items among ``taken`` from an urn. Refuses more than ``MOST_TRIALS``."""
     if min(good, bad, taken) < 0 or taken > good + bad:
         raise ValueError("ngood, nbad and nsample must not be negative, and nsample not be more than both together")
     if taken > MOST_TRIALS:
@@ -483,7 +489,7 @@ def drawn_out(draws: Draws, site: Site, good: int, bad: int, taken: int) -> int:
 
 
 def counts(draws: Draws, site: Site, trials: int, pmf: Any) -> list[int]:
-    """Return how often each outcome came in ``trials`` draws, outcome by outcome given those before."""
+    """Draw multinomial counts of ``trials`` draws from ``pmf``, one outcome after the other given the earlier ones."""
     if trials == 1:
         only = draws.categorical(pmf, site)
         return [int(outcome == only) for outcome in range(len(pmf))]
@@ -496,7 +502,7 @@ def counts(draws: Draws, site: Site, trials: int, pmf: Any) -> list[int]:
 
 
 def filled(size: Any, draw: Callable[[tuple[int, ...]], Any], dtype: Any = np.int64) -> Any:
-    """Return one draw for each index of the shape, a scalar for none."""
+    """Return an array of shape ``size`` with one draw for each index; a scalar if ``size`` is None."""
     if size is None or size == ():
         return dtype(draw(()))
     result = np.empty(size, dtype=dtype)
@@ -506,12 +512,12 @@ def filled(size: Any, draw: Callable[[tuple[int, ...]], Any], dtype: Any = np.in
 
 
 def check_shuffled(call: Any, number: int) -> None:
-    """Refuse an order of more than ``MOST_SHUFFLED`` things."""
+    """Refuse a random permutation of more than ``MOST_SHUFFLED`` elements."""
     if number > MOST_SHUFFLED:
         raise refusal("too-many-outcomes", f"{call} of {number} has more outcomes than can be enumerated")
 
 
 def shuffled(draws: Draws, site: Site, number: int) -> list[int]:
-    """Draw an order of ``number`` things; refuses more than ``MOST_SHUFFLED``."""
+    """Draw a permutation of ``number`` elements; refuses more than ``MOST_SHUFFLED``."""
     check_shuffled(site[0], number)
     return one_by_one(draws, site, np.ones(number), number)

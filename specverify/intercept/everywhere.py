@@ -78,9 +78,9 @@ def answered_everywhere(draws: Draws, forced_uniform: Forced = None) -> Iterator
 
 @contextmanager
 def libraries_replaced() -> Iterator[None]:
-    """Install once the patches of every ``answered_everywhere`` inside this block.
+    """Install the patches of ``answered_everywhere`` once for all uses inside the ``with`` block.
 
-    Between those the libraries draw their own numbers. This saves a quarter of the time of a short call.
+    Between these uses the libraries draw their own numbers. This saves a quarter of the time of a short call.
     """
     with (
         random_replaced(),
@@ -94,14 +94,17 @@ def libraries_replaced() -> Iterator[None]:
 
 
 class Unanswered:
-    """Draws outside any interception: an interpreter with random numbers of its own."""
+    """An interpreter for draws outside interception; it draws its own random numbers."""
 
     def __init__(self, draws: Draws, block: Block | None = None) -> None:
-        """``draws`` is the interpreter of a program that is intercepted in a ``block`` and also makes draws by name."""
+        """Wrap ``draws``, the interpreter of a program that is intercepted in ``block`` and also draws by name."""
         self._draws, self._block = draws, block
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return their answer. Raises ``NotAFunctionOfItsDraws`` where a number outlives the call that drew it."""
+        """Return the outcome from ``draws``.
+
+        Raises ``NotAFunctionOfItsDraws`` if a number outlives the call that drew it.
+        """
         if self._block is not None and self._block.over:
             drawn = " at ".join(map(str, site[:2]))
             raise NotAFunctionOfItsDraws(f"a random number that an earlier call drew ({drawn}) decides in a later one")
@@ -111,7 +114,7 @@ class Unanswered:
 
 @contextmanager
 def _recorded(recorder: Recorder) -> Iterator[None]:
-    """Let a program draw for itself and record what it draws."""
+    """Let the program draw its own numbers, and record them."""
     if "jax" in sys.modules:
         with suppress(ImportError, AttributeError):  # another version
             import_module("specverify.intercept.jax.calls")
@@ -142,7 +145,7 @@ def _both(one: AbstractContextManager[Any], other: AbstractContextManager[Any]) 
 def _jax_answered_by(
     draws: Draws, forced_uniform: Boundary | None
 ) -> AbstractContextManager[Callable[[], AbstractContextManager[Any]]]:
-    """Answer JAX; yields what makes that which another thread enters."""
+    """Answer JAX's random calls by ``draws``; yields a function whose context manager another thread enters."""
     try:
         answered_by = import_module("specverify.intercept.jax.calls").answered_by
     except (ImportError, AttributeError):  # another version, whose draws are not answered: the probe tells of them
@@ -153,7 +156,7 @@ def _jax_answered_by(
 
 @contextmanager
 def _torch_answered_by(draws: Draws, forced_uniform: Boundary | None) -> Iterator[AbstractContextManager[Any]]:
-    """Answer torch, in one thread: waking the others takes longer than a few numbers do."""
+    """Answer torch's random calls in one thread; starting the others would take longer than a few numbers."""
     answered_by = import_module("specverify.intercept.torch.calls").answered_by
     library = sys.modules["torch"]
     threads = library.get_num_threads()

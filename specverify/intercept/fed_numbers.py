@@ -1,6 +1,6 @@
-"""The way back of ``recorded_numbers``: what a call returns if these uniforms and outcomes are drawn.
+"""Compute what a library call returns if given uniforms and outcomes are drawn: the inverse of ``recorded_numbers``.
 
-One row per call of a library, by its name there, written from the documentation of the libraries. No rule for symbolic
+One rule for each library call, by its name, written from the documentation of the libraries. No rule for symbolic
 numbers is used here.
 """
 
@@ -21,9 +21,9 @@ Row = Callable[..., Any]
 
 
 def values_for(record: Record, items: Sequence[Item]) -> Any:
-    """Return the values that a call returns for these items, in the order of its result.
+    """Return the values that the recorded call returns for ``items``, in the order of its result.
 
-    Raises ``NotRecorded`` for a call without a row.
+    Raises ``NotRecorded`` for a call without a rule.
     """
     row = FED.get((record.library, record.name))
     if row is None:
@@ -39,7 +39,7 @@ def _shaped(numbers: Sequence[float], result: Any) -> Any:
 
 
 def _of_uniform(of: Callable[..., Any]) -> Row:
-    """Return a row of a law that is a function of a uniform number: ``of(u, *parameters)``."""
+    """Return the rule for a law that is a function of one uniform: ``of(u, *parameters)``."""
 
     def row(items: Sequence[Item], result: Any, *parameters: Any, **named: Any) -> Any:
         return of(_shaped([item.low for item in items], result), *parameters, **named)
@@ -163,7 +163,7 @@ def _doubles(given: Any) -> Any:
 
 
 def _in_place(of: Callable[..., Any]) -> Row:
-    """Return the row of a method that fills a tensor."""
+    """Return the rule for a method that fills a tensor in place."""
     return _of_uniform(lambda u, _, *parameters, **named: of(u, *parameters, **named))
 
 

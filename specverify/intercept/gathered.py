@@ -1,9 +1,9 @@
-"""An interpreter that follows a path and gathers what its random numbers must be, to give them to a plain run.
+"""An interpreter that follows a path and collects the constraints on its random numbers, to feed a plain run.
 
-``Gathered`` is an alternative to ``Coupled``: the branches are chosen by the draws that it is given, such as those of
-an enumeration. Afterwards ``numbers`` draws a number inside its interval for every uniform of the path. Questions to
-several numbers, races and sums, are answered again by the numbers, which are drawn anew until all answers are those of
-the path. Numbers within rounding of where an answer changes are drawn anew too.
+``Gathered`` is an alternative to ``Coupled``: the draws that it receives, such as those of an enumeration, choose the
+branches. Afterwards ``numbers`` draws a value inside the interval of every uniform of the path. Questions to several
+numbers (races, sums) are evaluated with these values, which are drawn again until all answers are those of the path.
+Values within rounding of the point where an answer changes are drawn again too.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ GOLDEN = 0.6180339887498949
 
 
 class _Slot:
-    """A drawn outcome; None until it is read."""
+    """The outcome of one draw; None until it is read."""
 
     __slots__ = ("number", "outcome")
 
@@ -42,21 +42,21 @@ class _Slot:
 
 
 class _PathQuestion(NamedTuple):
-    """A question to numbers, and its answer on the path."""
+    """A question to several numbers, and its answer on the path."""
 
     known: tuple[Any, ...]
     holds: Callable[[_Values], bool]
 
 
 class _Near(Exception):  # noqa: N818 - reads as the sentence it is
-    """An answer changes within rounding of these numbers."""
+    """The answer to a question changes within rounding of these numbers."""
 
 
 class Gathered:
-    """Answers the draws of one examined run by ``named``, and gathers the numbers of its path."""
+    """Answer the draws of one examined run by ``named``, and collect the numbers of its path."""
 
     def __init__(self, named: Draws) -> None:
-        """Nothing has been drawn."""
+        """Start without draws."""
         self._named = named
         self._slots: list[Any] = []
         self._questions: list[_PathQuestion] = []
@@ -69,24 +69,24 @@ class Gathered:
     # What interception tells
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the outcome of a draw that the program makes by name."""
+        """Return the outcome of a draw that the program makes through ``draws``."""
         self.by_name.append(self._named.categorical(pmf, site))
         return self.by_name[-1]
 
     def key(self) -> Any:
-        """Raise ``NotRecorded``: the numbers of JAX are a function of keys."""
+        """Raise ``NotRecorded``, because the numbers of JAX are a function of keys."""
         raise NotRecorded("the numbers of JAX are a function of keys")
 
     def push(self, _items: Sequence[Item]) -> None:
-        """Raise ``NotRecorded``, as ``key``."""
+        """Raise ``NotRecorded``, as ``key`` does."""
         self.key()
 
     def take(self, uniform: Any) -> None:
-        """Add a new uniform number."""
+        """Register a new uniform number."""
         self._slots.append(uniform)
 
     def take_outcome(self, _draw: Any) -> _Slot:
-        """Add a draw of one of several outcomes."""
+        """Register a categorical draw."""
         slot = _Slot()
         self._slots.append(slot)
         return slot
@@ -100,11 +100,11 @@ class Gathered:
         return slot.outcome
 
     def agree(self, outcome: int, pmf: Any, slot: _Slot, _name: str) -> None:
-        """Store the outcome of a draw that is a draw made before."""
+        """Store the outcome of a draw that equals an earlier draw."""
         slot.outcome, slot.number = outcome, _number_of(pmf, outcome)
 
     def cell(self, uniform: Any, pmf: Any, lies: Callable[[float], int]) -> int:
-        """Return in which of the cells of a question a uniform number lies on this path."""
+        """Return the index of the interval that contains ``uniform`` on this path, among those of a comparison."""
         answer, known = self._ask(pmf, uniform.draw.name), uniform.known
         self._asked = (known,)
         lies(0.5)  # of several numbers it calls ``holds``, which tells them
@@ -112,12 +112,12 @@ class Gathered:
         return answer
 
     def holds(self, uniforms: Sequence[Any], _of: Any, _bound: float, *, or_equal: bool) -> int:
-        """Store the numbers of a question to several of them; ``cell`` answers it."""
+        """Store the numbers of a question to several of them; ``cell`` returns the answer."""
         self._asked = tuple(uniform.known for uniform in uniforms)
         return int(or_equal)
 
     def first(self, pmf: Any, runners: Sequence[Any]) -> int:
-        """Return which of several clocks rings first on this path."""
+        """Return the index of the clock that rings first on this path."""
         answer = self._ask(pmf, str(runners[0].known.site[:2]))
         clocks = [(runner.known, runner.flipped, runner.rate) for runner in runners]
         known = tuple(clock for clock, _, _ in clocks)
@@ -127,7 +127,7 @@ class Gathered:
         return answer
 
     def largest(self, pmf: Any, scores: Sequence[Any], *, first: bool = True) -> int:
-        """Return the place of the largest of scores on this path, or of the smallest."""
+        """Return the index of the largest (or smallest) of ``scores`` on this path."""
         answer, sign = self._ask(pmf, "a race"), -1.0 if first else 1.0
         known = tuple(uniform.known for score in scores for uniform in _uniforms(score))
         self._questions.append(
@@ -136,15 +136,15 @@ class Gathered:
         return answer
 
     def learn(self, _uniforms: Iterable[Any]) -> None:
-        """Nothing is to be stored."""
+        """Do nothing; ``Coupled.learn`` stores values here."""
 
     def value(self, uniform: Any) -> float:
-        """Return a place for a number of many outcomes that is given as one of them: another for each number."""
+        """Return a placeholder, different for each number, for one of very many outcomes."""
         known, share = uniform.known, (GOLDEN * (1 + len(self._wholes))) % 1.0
         return float(known.low + (known.high - known.low) * share)
 
     def whole(self, of: Any, otherwise: float) -> int:
-        """Return the integer that a number is given as."""
+        """Return the integer assigned to a number with very many outcomes."""
         added = int(of.steps[-1].number) if of.steps[-1].name == "plus" else 0
         self._wholes[id(of.uniform.known)] = int(otherwise) - added
         return int(otherwise)
@@ -177,7 +177,7 @@ class Gathered:
         return Item(values[slot.known], values[slot.known], whole)
 
     def _groups(self, known: dict[int, Any]) -> Iterator[_NumbersAskedTogether]:
-        """Yield the numbers that are asked about together, with the questions to them."""
+        """Yield the groups of numbers that occur in common questions, with these questions."""
         group_of = {key: {key} for key in known}
         for question in self._questions:
             joined = set().union(*(group_of.setdefault(id(each), {id(each)}) for each in question.known))
@@ -198,7 +198,7 @@ class _NumbersAskedTogether(NamedTuple):
         return TRIES if self.questions else 1
 
     def met(self, values: _Values) -> bool:
-        """Return whether the numbers give every answer of the path."""
+        """Return whether ``values`` give every answer of the path."""
         try:
             with mode_with(coupled=values):
                 return all(question.holds(values) for question in self.questions)
@@ -207,7 +207,7 @@ class _NumbersAskedTogether(NamedTuple):
 
 
 class _Values:
-    """Values of numbers, by what is known of them; answers questions in the place of ``Gathered``."""
+    """Values of numbers inside their known intervals; it answers questions in place of ``Gathered``."""
 
     def __init__(self) -> None:
         self._of: dict[int, float] = {}
@@ -231,14 +231,14 @@ class _Values:
         return True
 
     def holds(self, _uniforms: Sequence[Any], of: Any, bound: float, *, or_equal: bool) -> int:
-        """Return 0 if a quantity of several numbers is below a bound, else 1. Raises ``_Near`` near it."""
+        """Return 0 if ``of`` is below ``bound``, else 1. Raises ``_Near`` if it is within rounding of the bound."""
         value = self.evaluate(of)
         if abs(value - bound) <= NEAR * max(1.0, abs(bound)):
             raise _Near
         return int(not (value <= bound if or_equal else value < bound))
 
     def time(self, known: Any, flipped: bool, rate: float) -> float:
-        """Return when a clock rings."""
+        """Return the ring time of a clock with ``rate``."""
         u = 1 - self[known] if flipped else self[known]
         return -math.log(u) / rate
 
@@ -260,13 +260,13 @@ class _Values:
 
 
 def _number_of(pmf: Any, outcome: int) -> float:
-    """Return the middle of the interval that a look-up in the cumulated weights takes for an outcome."""
+    """Return the midpoint of the interval of ``outcome`` in the cumulative sums of ``pmf``."""
     masses = np.asarray(pmf, dtype=np.float64)
     return float(masses[:outcome].sum() + masses[outcome] / 2)
 
 
 def _least(values: Sequence[float]) -> int:
-    """Return the place of the smallest. Raises ``_Near`` if another is as small within rounding."""
+    """Return the index of the smallest value. Raises ``_Near`` if another one equals it within rounding."""
     result = min(range(len(values)), key=values.__getitem__)
     others = [value for place, value in enumerate(values) if place != result]
     if others and min(others) - values[result] <= NEAR * max(1e-30, abs(values[result])):
@@ -275,7 +275,7 @@ def _least(values: Sequence[float]) -> int:
 
 
 def _uniforms(of: Any) -> Iterator[Any]:
-    """Yield the uniform numbers of an expression."""
+    """Yield the uniform numbers in an expression."""
     if isinstance(of, Continuous):
         yield of.uniform
     for part in (*getattr(of, "parts", ()), *getattr(of, "operands", ())):

@@ -72,7 +72,7 @@ from specverify.reference import Draws, Site
 
 
 def _of_row(method: str, law: Distribution, parameters: Parameters) -> Callable[..., Any]:
-    """Return the answer to a method that draws from one of ``DISTRIBUTIONS``."""
+    """Return the replacement of a method that draws from one of ``DISTRIBUTIONS``."""
 
     def answer(generator: NumpyGenerator, *args: Any, size: Any = None, out: Any = None, dtype: Any = np.float64,
                **named: Any) -> Any:  # fmt: skip
@@ -100,7 +100,7 @@ LAWS: dict[str, Callable[..., Any]] = {
 
 
 def _image(law: Distribution, noise: Any, given: list[Any]) -> Any:
-    """Return the numbers of a law, made of noise: one number, an array, or very many."""
+    """Return the numbers of a law computed from ``noise``: one number, an array, or a noise vector."""
     if isinstance(noise, VectorArray) and noise.many is not None:
         with suppress(RuleDeclined):
             return as_array(asked(law.image, OF_VECTORS, noise.many, *given))
@@ -135,10 +135,10 @@ _POOL = 16
 
 
 class NumpyGenerator:
-    """A ``Generator`` or ``RandomState`` whose methods are answered; they have the library's signatures."""
+    """A ``Generator`` or ``RandomState`` with intercepted methods, which have the library's signatures."""
 
     def __init__(self, answers: Answers, real: Any) -> None:
-        """Represent ``real`` among ``answers``."""
+        """Stand in for the generator ``real``, whose calls are answered by ``answers``."""
         self._answers, self._real = answers, real
         self._kind = np.random.RandomState if isinstance(real, np.random.RandomState) else np.random.Generator
         self._name = answers.name(real, f"np.random.{self._kind.__name__}")
@@ -156,9 +156,9 @@ class NumpyGenerator:
     def uniforms(
         self, function: str, size: Any, digits: str = "float64", parameters: Any = None, *, in_pairs: bool = False
     ) -> Any:
-        """Return the next uniform random number of the generator, or an array of them.
+        """Return the next uniform number of the generator, or an array of them.
 
-        ``parameters`` are those of a function that gives no double of the stream.
+        ``parameters`` are those of a function that does not return a double of the stream.
         """
         check_numbers(f"{self._name}.{function}", size)
         boundary, largest = self._answers.boundary, ONE_BELOW_ONE if digits == "float64" else 1 - 2**-24
@@ -182,7 +182,7 @@ class NumpyGenerator:
     def law(
         self, method: str, law: Distribution, parameters: Parameters, given: list[Any], size: Any, digits: str
     ) -> Any:
-        """Return numbers of one of ``DISTRIBUTIONS`` with the parameters that are given."""
+        """Return numbers of ``law``, one of ``DISTRIBUTIONS``, with the parameters ``given``."""
         if not any(map(np.ndim, given)):
             with nobody_answers():
                 self._call(method, *given, size=0)()  # which refuses wrong parameters, and draws nothing
@@ -197,7 +197,7 @@ class NumpyGenerator:
         return _array_of(size, _image(law, noise, given))
 
     def finite(self, method: str, law: FiniteLaw, given: list[Any], size: Any) -> Any:
-        """Return numbers of one of ``FINITE``."""
+        """Return numbers of ``law``, one of ``FINITE``."""
         check_numbers(f"{self._name}.{method}", size)
         draws, site = self._asked(method, self._call(method, *given, size), in_pairs=True)
         shape = np.broadcast_shapes(*map(np.shape, given)) if size is None else size
@@ -234,7 +234,7 @@ class NumpyGenerator:
     def _forced(
         self, boundary: Boundary, function: str, size: Any, number: Callable[[str], float], digits: str = "float64"
     ) -> Any:
-        """Return the next number that ``boundary`` gives a value, or an array of them."""
+        """Return the next number with a value from ``boundary``, or an array of them."""
         call = f"{self._name}.{function}"
         check_numbers(call, size)
         if size is None:
@@ -290,7 +290,7 @@ class NumpyGenerator:
         return np.take(np.arange(number) if dimensions == 0 else np.asarray(a), places, axis)
 
     def _has_values(self) -> bool:
-        """Return whether random numbers have values, as in a run without symbolic ones."""
+        """Return whether the numbers of this run have values, and are not symbolic."""
         return self._answers.boundary is not None and self._answers.boundary.has_values
 
     def binomial(self, n: Any, p: Any, size: Any = None) -> Any:
@@ -342,7 +342,7 @@ class NumpyGenerator:
         return self._whole("randint", advance, low, high, size, kind)
 
     def _whole(self, function: str, advance: Callable[[], Any], low: Any, high: Any, size: Any, dtype: Any) -> Any:
-        """Draw from [low, high)."""
+        """Draw integers from [low, high)."""
         check_numbers(f"{self._name}.{function}", size)
         call, site = self._asked(function, advance)
         if np.ndim(low) or np.ndim(high):
@@ -392,38 +392,38 @@ class NumpyGenerator:
         return self.uniforms("rand", dims or None)
 
     def refused(self, function: str) -> Any:
-        """Refuse a function that is not known here."""
+        """Refuse a ``function`` for which there is no rule."""
         raise refusal("no-law", f"{self._name}.{function} cannot be answered by finitely many outcomes")
 
 
 def _check_enumerated(call: str, number: int) -> None:
-    """Refuse more outcomes than are followed one by one, unless they are kept together."""
+    """Refuse a call with more outcomes than are enumerated, unless they stay together in large-vocabulary mode."""
     if number > MOST_OUTCOMES and not large(number):
         raise refusal("too-many-outcomes", f"{call} has {number} outcomes, more than can be enumerated")
 
 
 def may_stand() -> bool:
-    """Return whether code of this process can be given an ``OutcomeNumber``.
+    """Return whether the process may receive an ``OutcomeNumber`` instead of an ``int``.
 
-    torch and JAX pass integers to C++, which takes them by their type.
+    It may not if torch or JAX is loaded, because they pass integers to C++ by their type.
     """
     return not ("torch" in sys.modules or "jax" in sys.modules or at_large_now())
 
 
 def _followed(number: int, size: Any) -> bool:
-    """Return whether all outcomes of a whole number, or of an array of such, are followed at once."""
+    """Return whether all outcomes of an integer, or of an array of them, are followed at once."""
     if size is None or size == ():
         return number <= FOLLOWED_AT_ONCE
     return bool(float(number) ** math.prod(np.atleast_1d(size).tolist()) <= FOLLOWED_IN_ARRAYS)
 
 
 def shape_of(size: Any, *parameters: Any) -> Any:
-    """Return the shape of numbers with array parameters if the call gives no size."""
+    """Return the shape of the result: ``size``, or the broadcast shape of array parameters if ``size`` is None."""
     return np.broadcast_shapes(*map(np.shape, parameters)) or None if size is None else size
 
 
 def _array_of(size: Any, found: Any) -> Any:
-    """Return what was computed of numbers of a size: one of size () is an array all the same."""
+    """Return ``found`` in the form that NumPy returns for ``size``: size () gives an array, None a scalar."""
     if size != () or isinstance(found, np.ndarray):
         return found
     array = np.empty((), dtype=object if isinstance(found, SymbolicFloat) else np.float64)
@@ -436,7 +436,10 @@ def _of_out(out: Any, size: Any) -> Any:
 
 
 def _into(out: Any, numbers: Any) -> Any:
-    """Write numbers into the caller's array, if there is one; one that was made before has no room for random ones."""
+    """Write numbers into the caller's array ``out``, if given.
+
+    An array made before the block cannot hold symbolic numbers.
+    """
     if out is None:
         return numbers
     if isinstance(numbers, SymbolicArray | SymbolicFloat) and not isinstance(out, Buffer):
@@ -568,7 +571,7 @@ MODULE = _module()
 @once
 @contextmanager
 def numpy_replaced() -> Iterator[None]:
-    """Patch the methods inside the block; without an active interpreter the library's own are called."""
+    """Patch NumPy's methods while the ``with`` block runs; without an active interpreter they call the originals."""
     library_default_rng = np.random.default_rng
 
     def default_rng(seed: Any = None) -> Any:
@@ -589,7 +592,7 @@ def numpy_replaced() -> Iterator[None]:
 
 @contextmanager
 def numpy_answered_by(draws: Draws, forced_uniform: Forced = None) -> Iterator[None]:
-    """Answer NumPy's random calls by ``draws`` inside the block.
+    """Answer NumPy's random calls by ``draws`` while the ``with`` block runs.
 
     ``forced_uniform`` gives every uniform that value instead (0, or 1 for the largest float below it).
     """

@@ -1,12 +1,12 @@
-"""Python's standard library: the calls of ``random``, and ``float``, ``math`` and ``Fraction`` of random numbers.
+"""Intercept Python's standard library: ``random``, and ``float``, ``math`` and ``Fraction`` of its numbers.
 
     with random_answered_by(draws):
         token = random.choices(range(4), weights=weights)[0]
 
-The functions of ``random`` and all its generators are answered, also those made before the block: the library's own
-algorithms run on answered ``random()`` and ``_randbelow()``. A function that was bound before by ``from random import
-random`` is exchanged where it is kept. Subclasses with a ``random()`` of their own are run as they are. The real
-generators are moved on and given back, so two of one state are one stream (``streams``).
+The functions of ``random`` and all its generators are intercepted, also those made before the block: the library's own
+algorithms run on intercepted ``random()`` and ``_randbelow()``. A function that was bound earlier by ``from random
+import random`` is replaced where it is stored. Subclasses with a ``random()`` of their own run unchanged. The real
+generators are advanced and restored, so two generators with one state give one stream (``streams``).
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def _one_of(generator: Any, function: str, number: int) -> Any:
 
 
 def _drawn_below(generator: Any, number: int) -> None:
-    """Move the generator on as the library does: by as many bits as it has, until they are below it."""
+    """Advance the generator as the library does: draw the bits of ``number`` until they are below it."""
     while _random.Random.getrandbits(generator, number.bit_length()) >= number:
         pass
 
@@ -121,7 +121,7 @@ def _weibullvariate(self: Any, alpha: float, beta: float) -> Any:
 
 
 def _drawn_from(method: str, law: Distribution, parameters: Parameters) -> Callable[..., Any]:
-    """Return the answer to a method that draws from one of ``DISTRIBUTIONS``."""
+    """Return the replacement of a method that draws from one of ``DISTRIBUTIONS``."""
     real = getattr(random.Random, method)
 
     def answer(self: Any, *args: Any, **named: Any) -> Any:
@@ -201,7 +201,7 @@ def _refused(name: str) -> Callable[..., Any]:
 
 
 def _function(default: str) -> str:
-    """Return the function of the library that the foreign code called."""
+    """Return the name of the library function that the foreign code called; ``default`` if unknown."""
     frame: Any = sys._getframe(2)  # noqa: SLF001
     name = default
     while frame is not None and frame.f_code.co_filename in {random.__file__, __file__}:
@@ -212,7 +212,7 @@ def _function(default: str) -> str:
 
 
 def _inside(name: str, answer: Callable[..., Any], real: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``answer`` for the foreign code in a block, and the library's own method for everybody else."""
+    """Return a function that calls ``answer`` for foreign code in a block, and ``real`` for all other callers."""
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         answers = answering(LIBRARY)
@@ -260,14 +260,17 @@ MODULE = {name: MethodType(METHODS[name], OWNER) for name in METHODS if hasattr(
 @once
 @contextmanager
 def random_replaced() -> Iterator[None]:
-    """Patch the methods inside the block; without an active interpreter the library's own are called."""
+    """Patch the methods of ``random`` while the ``with`` block runs.
+
+    Without an active interpreter they call the originals.
+    """
     with replaced(random.Random, METHODS), replaced(random.SystemRandom, SYSTEM), replaced(random, MODULE):
         yield
 
 
 @contextmanager
 def random_answered_by(draws: Draws, forced_uniform: Forced = None) -> Iterator[None]:
-    """Answer the random calls of the standard library by ``draws`` inside the block.
+    """Answer the random calls of the standard library by ``draws`` while the ``with`` block runs.
 
     ``forced_uniform`` gives every uniform that value instead (0, or 1 for the largest float below it).
     """
@@ -312,7 +315,7 @@ _BY_NAME = {getattr(math, name): function for name, function in _MATH.items()}
 
 
 def _of_fraction(name: str, turned: str) -> Callable[..., Any]:
-    """Return the relation of a Fraction to another number; a random number computes its relation itself."""
+    """Return the comparison method of a Fraction; ``turned`` is the reversed comparison, used for a symbolic number."""
     real = getattr(Fraction, name)
 
     def relation(self: Fraction, other: Any) -> Any:
@@ -326,13 +329,13 @@ _FRACTION = {name: _of_fraction(name, turned) for name, turned in _TURNED.items(
 
 
 def _as_float(*given: Any) -> Any:
-    """Return the result of ``float``, and a random number unchanged."""
+    """Return ``float(*given)``; a symbolic number unchanged."""
     result = given[0].item() if len(given) == 1 and type(given[0]).__module__.startswith(_OURS) else None
     return SymbolicFloat(result.unknown) if isinstance(result, SymbolicFloat) else float(*given)
 
 
 def _as_numpy(kind: Any) -> Callable[..., Any]:
-    """Return what a floating type of NumPy makes of its argument: a random number is rounded to it and stays one."""
+    """Return a conversion to the NumPy type ``kind`` that rounds a symbolic number and keeps it symbolic."""
 
     def made(*given: Any) -> Any:
         result = _as_float(*given) if len(given) == 1 and type(given[0]).__module__.startswith(_OURS) else None

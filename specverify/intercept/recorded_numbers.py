@@ -1,7 +1,7 @@
-"""The records of a plain run as numbers: the uniform of each number drawn, the index and weights of each outcome.
+"""Convert the records of a plain run to numbers: the uniform behind each number, the index and weights of each outcome.
 
-One row per call of a library, by its name there. The rows are written from the documentation of the libraries and share
-no code with the rules that answer the same calls.
+One rule for each library call, by its name. The rules are written from the documentation of the libraries and share no
+code with the rules that answer the same calls.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ BITS = {"float16": 11, "bfloat16": 8}
 
 
 class NotRecorded(Exception):  # noqa: N818 - reads as the sentence it is
-    """A call whose numbers cannot be read off its result."""
+    """A call whose random numbers cannot be computed from its result."""
 
 
 class Item(NamedTuple):
-    """One number or outcome that a call drew."""
+    """One uniform number or outcome that a call drew."""
 
     low: float = math.nan
     """The uniform is not below this; NaN for an outcome."""
@@ -35,7 +35,7 @@ class Item(NamedTuple):
 
 
 def items_of(record: Record) -> list[Item]:
-    """Return what a call drew, in its order. Raises ``NotRecorded`` for a call without a row."""
+    """Return the numbers and outcomes that a call drew, in order. Raises ``NotRecorded`` for a call without a rule."""
     row = ROWS.get((record.library, record.name))
     if row is None:
         raise NotRecorded(f"{record} is not recorded")
@@ -55,7 +55,7 @@ def _flat(numbers: Any) -> Any:
 
 
 def _points(numbers: Any) -> Iterator[Item]:
-    """Yield uniform numbers that are known to a point."""
+    """Yield uniform numbers with exactly known values."""
     for number in _flat(numbers).tolist():
         yield Item(number, number)
 
@@ -66,7 +66,7 @@ def _cells(low: Any, high: Any) -> Iterator[Item]:
 
 
 def _whole(numbers: Any, low: int, number: int) -> Iterator[Item]:
-    """Yield whole numbers, one of ``number`` from ``low`` on: an outcome, and a cell of a uniform."""
+    """Yield integers in ``[low, low + number)``: each as an outcome, and as an interval of a uniform."""
     weights = np.ones(number) if number <= _TOLD else None
     for value in np.asarray(numbers, dtype=object).ravel().tolist():
         place = int(value) - low
@@ -77,13 +77,13 @@ _TOLD = 10_000
 
 
 def _outcomes(places: Any, weights: Any = None) -> Iterator[Item]:
-    """Yield outcomes; the weights are those of the first."""
+    """Yield outcomes at ``places``; ``weights`` are those of the first."""
     for number, place in enumerate(np.asarray(places).ravel().tolist()):
         yield Item(outcome=int(place), weights=weights if not number else None)
 
 
 def _of_exponential(of: Callable[..., Any]) -> Callable[..., Iterator[Item]]:
-    """Return a row of a law that is a function of an exponential, given its inverse ``of(result, *parameters)``."""
+    """Return the rule of a law that is a function of an exponential, from its inverse ``of(result, *parameters)``."""
 
     def row(result: Any, *parameters: Any, **named: Any) -> Iterator[Item]:
         with np.errstate(all="ignore"):
@@ -157,7 +157,7 @@ def _beta(result: Any, a: float, b: float, *_: Any) -> Iterator[Item]:
 
 
 def _trials(result: Any, p: Any, *_: Any) -> Iterator[Item]:
-    """Yield the cells of a number of trials given by an exponential: the first trial has the largest values."""
+    """Yield the intervals of geometric numbers computed from an exponential; 1 trial has the largest uniforms."""
     last = np.asarray(result, dtype=np.float64) * -np.log1p(-p)
     yield from _cells(np.exp(-last), np.exp(-last - np.log1p(-p)))
 
@@ -193,7 +193,7 @@ def _counts(result: Any, n: int, pvals: Any, *_: Any) -> Iterator[Item]:
 
 
 def _heads(result: Any, trials: Any, chance: Any, *_: Any) -> Iterator[Item]:
-    """Yield numbers of heads."""
+    """Yield binomial outcomes."""
     for place, n, p in np.broadcast(np.asarray(result), np.asarray(trials), np.asarray(chance)):
         ways = range(int(n) + 1) if n <= _TOLD_TRIALS else ()
         weights = np.array([math.comb(int(n), k) * p**k * (1 - p) ** (int(n) - k) for k in ways]) if ways else None
@@ -252,7 +252,7 @@ def _torch_normal(result: Any, mean: Any = 0.0, std: Any = 1.0, *_: Any) -> Iter
 
 
 def _torch_in_place(row: Callable[..., Iterator[Item]]) -> Callable[..., Iterator[Item]]:
-    """Return the row of a method that fills a tensor."""
+    """Return the rule of a method that fills a tensor in place."""
     return lambda result, _, *parameters: row(_doubles(result), *parameters)
 
 
@@ -296,7 +296,7 @@ def _torch_random(result: Any, _: Any, *ends: int | None) -> Iterator[Item]:
 
 
 def _torch_order(result: Any, *_: Any) -> Iterator[Item]:
-    """Yield the place of each among those that are left."""
+    """Yield the outcomes of a permutation: the index of each element among the remaining ones."""
     left = sorted(result.tolist())
     for element in result.tolist():
         yield Item(outcome=left.index(element), weights=np.ones(len(left)))

@@ -45,24 +45,24 @@ class Record(NamedTuple):
 
 
 class Recorder:
-    """Lets a program draw its own numbers and records them; ``named`` answers the draws that it makes by name."""
+    """Let a program draw its own numbers, and record them; ``named`` answers the draws that it makes by name."""
 
     boundary = None
 
     def __init__(self, named: Draws) -> None:
-        """Nothing has been drawn."""
+        """Start without records."""
         self._named = named
         self.records: list[Record] = []
         self.keys: list[Any] = []
         """Keys of JAX that were made for calls."""
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the outcome of a draw that the program makes by name."""
+        """Return the outcome of a draw that the program makes through ``draws``."""
         with nobody_answers():
             return self._named.categorical(pmf, site)
 
     def call(self, library: str, name: str, real: Callable[..., Any], generator: Any, given: Any, named: Any) -> Any:
-        """Return what the method of a library returns, and record it unless it draws nothing."""
+        """Return the result of the library method ``real``, and record the call unless it draws nothing."""
         if name in NOT_DRAWING or name in PASSED_THROUGH:
             return real(generator, *given, **named)
         place = caller()
@@ -84,7 +84,7 @@ class Recorder:
             return draw(generator, *given, **named)
 
     def given_for(self, _record: Record) -> Any:
-        """Return values in the place of those that a call drew; None leaves them."""
+        """Return values that replace those of a recorded call; None keeps the drawn ones."""
         return None
 
     def keep(self, record: Record) -> None:
@@ -92,14 +92,14 @@ class Recorder:
         self.records.append(record)
 
     def call_it(self, _generator: Any, _name: str) -> None:
-        """Take no note of the name of a generator."""
+        """Ignore the name of a generator."""
 
     def set_by_program(self, _generator: Any, change: Callable[[], Any]) -> Any:
-        """Do what sets the state of a generator: nothing is drawn."""
+        """Call ``change``, which sets the state of a generator; nothing is recorded."""
         return change()
 
     def key(self) -> Any:
-        """Return a key of JAX for a call that takes one."""
+        """Return a JAX key for a call, and record it."""
         with nobody_answers():
             seed = int(np.random.randint(2**31))  # noqa: NPY002 - it is what ``seeded`` seeds
         self.keys.append(sys.modules["jax"].random.PRNGKey(seed))
@@ -107,7 +107,7 @@ class Recorder:
 
 
 def _filled(result: Any, values: Any) -> Any:
-    """Return values in the shape and type of a result, in its own array if it is one."""
+    """Return ``values`` in the shape and type of ``result``; an array is filled in place."""
     if isinstance(result, np.ndarray):
         result[...] = np.reshape(values, result.shape)
         return result
@@ -116,7 +116,7 @@ def _filled(result: Any, values: Any) -> Any:
 
 
 def _in_places(name: str, real: Callable[..., Any], generator: Any, given: Any, named: Any) -> tuple[Any, Any]:
-    """Return the places that a call takes, by letting it take from all places instead, and what it returns."""
+    """Apply ``choice``, ``shuffle`` or ``permuted`` to indices. Return the indices and the result for the elements."""
     first, *rest = given
     several = not isinstance(first, int | np.integer) and np.ndim(first) != 0
     if name == "permuted":
@@ -155,7 +155,7 @@ def _in_places(name: str, real: Callable[..., Any], generator: Any, given: Any, 
 
 @contextmanager
 def records_in(recorder: Recorder) -> Iterator[None]:
-    """Record the calls of ``random`` and NumPy, and keep the keys of JAX, inside the block."""
+    """Record the calls of ``random`` and NumPy, and the keys of JAX, while the ``with`` block runs."""
     for library in LIBRARIES:
         RUNS.answers.setdefault(library, []).append(recorder)
     RUNS.jax.append(recorder)

@@ -22,7 +22,7 @@ from specverify.intercept.run import RUNS, Block
 
 
 class Reason(NamedTuple):
-    """Why a program is refused."""
+    """A reason for which programs are refused: one row of the table."""
 
     meaning: str
     way_out: str
@@ -162,16 +162,16 @@ REASONS: dict[str, Reason] = {
 
 
 class Declined:
-    """The value that a rule returns where it does not apply, with the reason.
+    """The value that a rule returns if it does not apply, with the reason.
 
-    The next rule is tried. If no rule applies, and the operation then needs the value of a random number, the reason is
-    part of the refusal that the user reads.
+    The next rule is tried. If no rule applies, and the operation then needs the value of a symbolic number, the reason
+    is part of the refusal that the user reads.
     """
 
     __slots__ = ("reason",)
 
     def __init__(self, reason: str) -> None:
-        """Decline for a ``reason``, which continues a sentence."""
+        """Decline for ``reason``, a phrase that continues a sentence."""
         self.reason = reason
 
     def to_python(self) -> Any:
@@ -205,13 +205,16 @@ _HOUSEKEEPING_PACKAGES = {"email", "http", "multiprocessing", "urllib"}
 
 
 def current() -> Block | None:
-    """Return the innermost block that is open, whatever the thread."""
+    """Return the innermost open block of any thread, or None."""
     return RUNS.blocks[-1] if RUNS.blocks else None
 
 
 @contextmanager
 def open_block() -> Iterator[Block]:
-    """Open a block. At its end the first refusal is raised again if another exception, or none, came out."""
+    """Open a block.
+
+    At its end its first refusal is raised again, even if the code caught it or raised another exception.
+    """
     block = Block()
     RUNS.blocks.append(block)
     try:
@@ -228,14 +231,14 @@ def open_block() -> Iterator[Block]:
 
 
 def refused(error: Exception) -> None:
-    """Note a refusal in the open block, and the line that it came from."""
+    """Record a refusal, with its line, in the open block."""
     if RUNS.blocks:
         RUNS.blocks[-1].refusals.append(error)
 
 
 @contextmanager
 def gifts_kept() -> Iterator[dict[str, None]]:
-    """Yield a list that grows by every raw number given to the foreign code inside the block."""
+    """Yield a dictionary of the raw numbers that the foreign code receives while the ``with`` block runs."""
     kept: dict[str, None] = {}
     RUNS.gifts.append(kept)
     try:
@@ -245,14 +248,17 @@ def gifts_kept() -> Iterator[dict[str, None]]:
 
 
 def give(what: str) -> None:
-    """Record that a raw number is given to the foreign code."""
+    """Record that the foreign code receives a raw number, described by ``what``."""
     for kept in RUNS.gifts:
         kept[what] = None
 
 
 @contextmanager
 def tried() -> Iterator[None]:
-    """Discard refusals inside the block: it is an attempt, which is repeated in another way if it fails."""
+    """Discard refusals raised in the ``with`` block, which tries one way to compute.
+
+    Another way follows if it fails.
+    """
     block = current()
     before = len(block.refusals) if block else 0
     try:
@@ -263,7 +269,7 @@ def tried() -> Iterator[None]:
 
 
 def in_housekeeping() -> bool:
-    """Return whether the standard library draws for itself, or this package does to make the next row of a table."""
+    """Return whether the current draw is internal to the standard library, or to this package as it fills a table."""
     frame: Any = sys._getframe(1)  # noqa: SLF001
     filename = frame.f_code.co_filename  # read once a frame: the interpreter tells of every look at its code
     while is_ours_or_answered(filename):
@@ -278,7 +284,7 @@ def in_housekeeping() -> bool:
 
 
 class NeedsValue(Exception):  # noqa: N818 - reads as the sentence it is
-    """A refusal: a code of ``refusals.REASONS``, what was asked, the operation, its place and a way out."""
+    """A refusal: a code of ``refusals.REASONS``, the reason, the operation, its place and a way out."""
 
     def __init__(self, code: str, reason: str, operation: str = "", place: str = "", way_out: str = "") -> None:
         """Refuse for a ``reason``, a sentence; the open block records it, so catching it has no effect.
@@ -301,22 +307,22 @@ class NeedsValue(Exception):  # noqa: N818 - reads as the sentence it is
         return type(self), (self.code, self.reason, self.operation, self.place, self.way_out)
 
     def at(self, place: str) -> NeedsValue:
-        """Set the place, if it is not known."""
+        """Set the place, unless it is already set, and return the refusal."""
         self.place = self.place or ("" if place == NOWHERE else place)
         return self
 
     def during(self, operation: str, place: str) -> NeedsValue:
-        """Set the operation of the author's library and its line; the innermost ones are kept."""
+        """Set the library operation and its line, unless they are already set, and return the refusal."""
         if not self.operation and self.place in {"", place}:
             self.operation = operation
         return self.at(place)
 
     def because(self, declined: Declined) -> NeedsValue:
-        """Add why no rule applied, where the value is needed for that; the innermost reason stays."""
+        """Add the reason why no rule applied, unless there is one, and return the refusal."""
         if self.code == "value-needed" and not self._explained:
             self.reason, self._explained = f"{self.reason}: {declined.reason}", True
         return self
 
     def again(self) -> NeedsValue:
-        """Return the same refusal, to be raised anew: the open block takes note of it."""
+        """Return the same refusal to be raised once more; the open block records it."""
         return NeedsValue(self.code, self.reason, self.operation, self.place, self.way_out)

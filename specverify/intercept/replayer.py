@@ -1,7 +1,7 @@
-"""A plain run whose random numbers are given: each drawing call of the libraries returns the next of them.
+"""A plain run with given random numbers: each drawing call of the libraries returns the next of them.
 
-``Replayer`` is a ``Recorder`` that puts given numbers in the place of the drawn ones. The libraries draw as they do, so
-a result has the library's type, shape and dtype and the generators move on. No rule for symbolic numbers is used here.
+``Replayer`` is a ``Recorder`` that substitutes given numbers for the drawn ones. The libraries draw as usual, so a
+result has the library's type, shape and dtype and the generators advance. No rule for symbolic numbers is used here.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from specverify.reference import Draws
 
 
 class Replayer(Recorder):
-    """Gives a program its random numbers; ``named`` answers the draws that it makes by name."""
+    """Give a program its random numbers; ``named`` answers the draws that it makes by name."""
 
     def __init__(self, named: Draws, numbers: Iterable[Item]) -> None:
-        """``numbers`` are what is drawn, in order; an ``Item()`` without number and outcome leaves the drawn one."""
+        """``numbers`` replace the drawn ones in order; an empty ``Item()`` keeps the drawn one."""
         super().__init__(named)
         self._left = deque(numbers)
         self.parted = ""
@@ -31,24 +31,24 @@ class Replayer(Recorder):
         """What each call returned, and of a shuffle the order, by library and name."""
 
     def call(self, library: str, name: str, real: Callable[..., Any], generator: Any, given: Any, named: Any) -> Any:
-        """Return what the method of a library returns for the given numbers."""
+        """Return the result of a library method with the given numbers in place of the drawn ones."""
         result = super().call(library, name, real, generator, given, named)
         if name not in NOT_DRAWING | PASSED_THROUGH:
             self.returned.append((library, name, copy(self.records[-1].result if name == "shuffle" else result)))
         return result
 
     def keep(self, record: Record) -> None:
-        """Add a record; of torch it is all that there is to see."""
+        """Add a record; for torch, this is the only notice of a call."""
         super().keep(record)
         if record.library == "torch" and record.result.numel():
             self.returned.append(("torch", record.name, record.result))
 
     def key(self) -> Any:
-        """Raise ``NotRecorded``: the numbers of JAX are a function of keys."""
+        """Raise ``NotRecorded``, because the numbers of JAX are a function of keys."""
         raise NotRecorded("the numbers of JAX are a function of keys")
 
     def given_for(self, record: Record) -> Any:
-        """Return the values that a call returns, in the shape of its result."""
+        """Return the values for a recorded call, in the shape of its result."""
         drawn = items_of(record)
         if len(drawn) > len(self._left):
             self.parted = self.parted or f"{record} draws {len(drawn)} numbers, of which {len(self._left)} are left"
@@ -65,5 +65,5 @@ class Replayer(Recorder):
         return given
 
     def left(self) -> str:
-        """Return that numbers are left over; nothing if none are."""
+        """Return a sentence if numbers are left over; "" if there are none."""
         return f"{len(self._left)} numbers that it is given are not drawn" if self._left else ""

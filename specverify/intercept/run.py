@@ -1,12 +1,12 @@
-"""All state of interception: one object for what is open, one for what is known of the process.
+"""The state of interception: one object for open blocks, one for facts about the process.
 
 ``RUNS`` holds what is open: blocks, the answers of each library, patches. Threads that existed before a block read it,
 so it belongs to the process and not to a context. When no block is open every field is empty, however the last one
 ended (``left_behind``). Options of a block (an audit, a real vocabulary) are a ``RunMode``, which belongs to a context,
 so that a thread started inside has that of its block.
 
-``PROCESS`` holds facts about this process that remain valid until they are searched again: where foreign code keeps
-generators and clocks, which of its functions need the value of a random number, what libraries computed.
+``PROCESS`` holds facts about this process that remain valid until the next search: where foreign code keeps generators
+and clocks, which of its functions need the value of a symbolic number, and cached results of libraries.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 
 
 class Block:
-    """One run of foreign code whose random calls are answered."""
+    """The record of one run of foreign code whose random calls are intercepted."""
 
     def __init__(self) -> None:
-        """Nothing has been seen."""
+        """Start without records."""
         self.over = self.suspended = False
         self.refusals: list[Exception] = []
         """Every refusal raised inside the block, whether or not it came out."""
@@ -33,10 +33,10 @@ class Block:
 
 
 class InThread(threading.local):
-    """What is open in one thread: others draw at the same time, and a thread may outlive the block it began in."""
+    """The open interpreters of one thread; other threads draw at the same time, and a thread may outlive its block."""
 
     def __init__(self) -> None:
-        """Nothing is open."""
+        """Start with nothing open."""
         self.block: Block | None = None
         """The block that the thread has entered."""
         self.silent: list[int] = []
@@ -49,7 +49,7 @@ class Runs:
     """The open blocks and patches of this process, the innermost last."""
 
     def __init__(self) -> None:
-        """Nothing is open."""
+        """Start with nothing open."""
         self.blocks: list[Block] = []
         self.patched: set[str] = set()
         """Patches that are made once, by the name of what makes them."""
@@ -74,7 +74,7 @@ class Runs:
         self.thread = InThread()
 
     def left_behind(self) -> dict[str, Any]:
-        """Return the fields that are not empty, by name: none where no run is open."""
+        """Return the non-empty fields by name; empty if no run is open."""
         fields = {name: value for name, value in vars(self).items() if name != "thread" and value}
         stacks = {name: stack for name, stack in fields.pop("answers", {}).items() if stack}
         inside = {name: value for name, value in vars(self.thread).items() if value}
@@ -82,10 +82,10 @@ class Runs:
 
 
 class Process:
-    """What was found out about this process."""
+    """Facts about this process, valid until the next search."""
 
     def __init__(self) -> None:
-        """Nothing yet."""
+        """Start without facts."""
         self.methods: dict[type, dict[str, Callable[..., Any]]] = {}
         """By type of generator, what stands for its methods inside a block. Front ends fill it in; subclasses first."""
         self.aliases: list[Any] = []
@@ -130,7 +130,10 @@ RUNS, PROCESS = Runs(), Process()
 
 
 class _Silence:
-    """It is entered at every draw, and a class is entered and left in less time than a generator."""
+    """The context manager of ``nobody_answers``.
+
+    A class is faster than a generator, and this is entered at every draw.
+    """
 
     def __enter__(self) -> None:
         RUNS.thread.silent.append(len(RUNS.blocks))
@@ -143,7 +146,7 @@ _SILENCE = _Silence()
 
 
 def nobody_answers() -> AbstractContextManager[None]:
-    """Let the libraries draw for themselves inside the block, in this thread: their methods call each other."""
+    """Suspend interception in this thread while the ``with`` block runs, because library methods call each other."""
     return _SILENCE
 
 
@@ -155,7 +158,7 @@ def answering(library: str) -> Any:
 
 
 class RunMode(NamedTuple):
-    """The options with which code runs."""
+    """The options of the code that runs."""
 
     audit: Any = None
     """What collects randomness that is used twice."""
@@ -176,7 +179,7 @@ mode = _MODE.get
 
 @contextmanager
 def mode_with(**changes: Any) -> Iterator[None]:
-    """Run the block in the mode of now with some changes."""
+    """Run the ``with`` block with ``changes`` to the current options."""
     token = _MODE.set(_MODE.get()._replace(**changes))
     try:
         yield

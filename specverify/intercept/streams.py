@@ -51,7 +51,7 @@ BEGINS_AGAIN = (
 
 @contextmanager
 def states_noted() -> Iterator[Noted]:
-    """Yield a list that grows by every draw inside the block."""
+    """Yield a list to which every draw in the ``with`` block is appended."""
     noted: Noted = []
     RUNS.noted.append(noted)
     try:
@@ -66,15 +66,15 @@ def begin_request(*, seeded: bool) -> None:
 
 
 class Streams:
-    """The states that were drawn from in one run."""
+    """The generator states from which one run has drawn."""
 
     def __init__(self) -> None:
-        """Nothing has been drawn."""
+        """Start without draws."""
         self._origins: dict[Hashable, tuple[int, Origin]] = {}
         """State -> the last request that drew from it, and what it drew."""
 
     def draw(self, site: Site, state: Hashable | None, way: Hashable) -> Draw:
-        """Return the draw made at ``site`` from ``state``; None is a state that nothing else has."""
+        """Return the draw at ``site`` from ``state``; None stands for a unique state."""
         for noted in RUNS.noted:
             noted.append((site, self.told_apart(state)))
         if state is None:
@@ -88,7 +88,7 @@ class Streams:
         return Draw(site, origin, way)
 
     def told_apart(self, state: Hashable | None) -> Hashable | None:
-        """Return the state if a generator that the program did not seed in this run differs in another run."""
+        """Return the state; without the part that differs between runs, if the program did not seed it."""
         return state
 
 
@@ -101,10 +101,10 @@ _ONE_DOUBLE = {"choices", "rand", "random", "random_sample", "uniform"}
 
 
 class Answers:
-    """The answers of one block to the generators of one library."""
+    """Answer the calls of the generators of one library in one block."""
 
     def __init__(self, draws: Draws, forced: Forced, owner: Any, name: str) -> None:
-        """``forced`` gives uniforms their values, if anything does; ``owner`` is the global generator ``name``."""
+        """``forced`` gives uniforms fixed values, or is None; ``owner`` is the global generator, called ``name``."""
         self.draws, self.boundary = draws, boundary_of(forced)
         self._streams = Streams()
         self._owner = owner
@@ -122,13 +122,13 @@ class Answers:
                 self._left[_stream(generator)] = (generator, generator_states.read(generator))
 
     def name(self, generator: Any, otherwise: str) -> str:
-        """Return the name of a generator in sites."""
+        """Return the name of a generator as used in sites; ``otherwise`` if it has none."""
         if generator is self._owner:
             return self._own_name
         return self._names.get(id(generator), (generator, otherwise))[1]
 
     def call_it(self, generator: Any, name: str) -> None:
-        """Give a generator a name."""
+        """Assign a name to a generator."""
         if generator is self._owner:
             self._own_name = name
         else:
@@ -137,9 +137,9 @@ class Answers:
     def asked(
         self, generator: Any, site: Site, function: str, advance: Callable[[], Any], *, in_pairs: bool = False
     ) -> AnsweredCall:
-        """Return what answers one call of ``function``, and move the real generator on by ``advance``.
+        """Return the interpreter of one call of ``function``; the real generator is moved by ``advance``.
 
-        ``in_pairs``: the function may return a number that the generator has kept from the call before.
+        ``in_pairs``: the function may return a number that the generator has cached in the preceding call.
         """
         stream = self._keep(generator)
         pending = self._kept_number(generator) if in_pairs else None
@@ -159,7 +159,7 @@ class Answers:
         return AnsweredCall(self._streams, self.draws, state and (type(generator).__name__, state), site, function)
 
     def set_by_program(self, generator: Any, change: Callable[[], Any]) -> Any:
-        """Let the program seed a generator or restore a state; nothing is drawn."""
+        """Call ``change``, by which the program seeds a generator or restores a state; nothing is drawn."""
         stream = self._keep(generator)
         self._kept_number(generator)
         with nobody_answers():
@@ -168,7 +168,7 @@ class Answers:
         return result
 
     def check(self) -> None:
-        """Raise ``NeedsValue`` if a generator is elsewhere than it was left: something drew from it unseen."""
+        """Raise ``NeedsValue`` if a generator is not in the state in which the last intercepted draw left it."""
         for generator, state in self._left.values():
             if generator_states.read(generator) != state:
                 known = next((name for other, name in PROCESS.watched if other is generator), "")
@@ -176,7 +176,7 @@ class Answers:
                 raise NeedsValue("unseen-draw", f"random numbers are drawn from {called} by a call that is not seen")
 
     def restore(self, *, checked: bool) -> None:
-        """Give every generator back as it was; after a ``check`` only those that were drawn from or set can differ."""
+        """Restore every generator; if ``checked``, only those that were drawn from or set can differ."""
         moved = self._before if checked else {**self._left, **self._before}
         for generator, state in moved.values():
             if state is not None and generator_states.read(generator) != state:
@@ -185,7 +185,7 @@ class Answers:
             generator_states.put_pending(generator, number)
 
     def _keep(self, generator: Any) -> Hashable:
-        """Keep the state that a generator had before the block, and return the key of its stream."""
+        """Store the state that a generator had before the block, and return the key of its stream."""
         stream = _stream(generator)
         if stream not in self._before:
             self._before[stream] = (generator, generator_states.read(generator))
@@ -194,7 +194,7 @@ class Answers:
         return stream
 
     def _kept_number(self, generator: Any) -> float | None:
-        """Return the number that an older generator has kept; the global one begins a run with none."""
+        """Return the number that an older generator has cached; the global generator starts a run without one."""
         if _stream(generator) not in self._pending:
             self._pending[_stream(generator)] = (generator, generator_states.pending(generator))
             if generator is self._owner:
@@ -216,37 +216,37 @@ def _of_numpy(generator: Any) -> bool:
 
 
 class AnsweredCall:
-    """One call of a generator, answered: as ``Draws`` for outcomes, or by one uniform number."""
+    """One intercepted call of a generator; it gives outcomes as ``Draws``, or one uniform number."""
 
     def __init__(self, streams: Streams, draws: Draws, state: Hashable | None, site: Site, function: str) -> None:
-        """``state`` is that of the generator before the call; None if nothing else can have it."""
+        """``state`` is the state of the generator before the call; None if it is unique."""
         self._streams, self._draws, self._state, self._function = streams, draws, state, function
         self._places = count()
         self.site = site
 
     def uniform(self, site: Site, digits: str = "double") -> Uniform:
-        """Return the uniform number that the call gives."""
+        """Return the uniform number of the call."""
         way = ("uniform", digits if self._function in _ONE_DOUBLE else self._function)
         return Uniform(self._draws, site, self._draw(site, way))
 
     def block(self, site: Site, shape: tuple[int, ...], digits: str) -> NoiseBlock:
-        """Return the very many uniform numbers that the call gives."""
+        """Return the noise vector of the call, with the given shape."""
         draw = self._draw(site, ("many", self._function, shape, digits))
         return NoiseBlock(self._draws, site, draw, math.prod(shape))
 
     def whole(self, site: Site, low: int, number: int) -> Continuous:
-        """Return an integer, one of this many from ``low`` on: more than are enumerated."""
+        """Return a symbolic integer in ``[low, low + number)``, for too many values to enumerate."""
         return whole_number(
             Uniform(self._draws, site, self._draw(site, ("whole", self._function, number))), low, number
         )
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the next outcome that the call gives."""
+        """Return the next outcome of the call."""
         outcome: int = self.outcome(pmf, site).value()
         return outcome
 
     def outcome(self, pmf: Pmf, site: Site) -> Categorical:
-        """Return the next outcome that the call gives, to be drawn when it is read."""
+        """Return the next outcome of the call as a symbolic outcome, drawn when it is read."""
         draw = self._draw(site, (self._function, asarray(pmf).tobytes()))
         return Categorical(self._draws, pmf, site, draw=draw)
 
@@ -256,15 +256,15 @@ class AnsweredCall:
 
 
 class AnswersOf:
-    """A block in which ``answers`` answer a library; generators are checked and given back at its end.
+    """The block in which ``answers`` answer a library; at its end generators are checked and restored.
 
-    It is entered in every run, and a class is entered and left in less time than a generator.
+    A class is used because it is faster than a generator, and every run enters the block.
     """
 
     __slots__ = ("_answers", "_library")
 
     def __init__(self, library: str, answers: Answers) -> None:
-        """Answer ``library``."""
+        """Prepare to answer the calls of ``library``."""
         self._library, self._answers = library, answers
 
     def __enter__(self) -> Answers:

@@ -17,7 +17,7 @@ Round = Callable[[Any], Any]
 
 
 def rounded(dtype: str) -> Round:
-    """Return a function that rounds float32 results to a dtype and returns them as float64, as torch stores them."""
+    """Return a function that rounds float32 results to ``dtype`` and returns them in float64."""
 
     def in_float16(values: Any) -> Any:
         return np.asarray(values, dtype=np.float32).astype(np.float16).astype(np.float64)
@@ -31,7 +31,10 @@ def rounded(dtype: str) -> Round:
 
 
 def evaluated_kept(rows: Rows, position: int, dtype: str) -> Iterator[float]:
-    """Yield acceptance probabilities: from rows as given and rows scaled to 1, with and without rounding at the end."""
+    """Yield the acceptance probabilities of a draft in 16-bit floats, one for each way to evaluate the rule.
+
+    The rows are used as given or scaled to sum 1, with and without rounding of the result.
+    """
     store, draft = rounded(dtype), rows.drafts[position]
     for p, q in _scalings(rows, position, store):
         ratio = p[draft] / q[draft] if q[draft] > 0 else 1.0
@@ -40,7 +43,7 @@ def evaluated_kept(rows: Rows, position: int, dtype: str) -> Iterator[float]:
 
 
 def evaluated_behind(rows: Rows, position: int, dtype: str) -> Iterator[Any]:
-    """Yield laws ``[vocabulary]`` of the token after a number of accepted drafts, evaluated in the same ways."""
+    """Yield laws ``[vocabulary]`` of the token after a number of accepted drafts, one for each way to evaluate."""
     store = rounded(dtype)
     for p, q in _scalings(rows, position, store):
         weights = p if q is None else np.maximum(store(p - q), 0.0)
@@ -52,7 +55,7 @@ def evaluated_behind(rows: Rows, position: int, dtype: str) -> Iterator[Any]:
 
 
 def _scalings(rows: Rows, position: int, store: Round) -> Iterator[tuple[Any, Any]]:
-    """Yield the rows of p and q at a position as given and scaled to 1; q is None after the last draft."""
+    """Yield the rows of p and q at a position, as given and scaled to sum 1; q is None after the last draft."""
     p, q = rows.p[position].pmf, rows.q[position].pmf if position < len(rows.q) else None
     yield p, q
     yield store(p / store(p.sum())), None if q is None else store(q / store(q.sum()))

@@ -45,7 +45,7 @@ class WideDraw(NamedTuple):
 
 
 class CallPath(NamedTuple):
-    """One run."""
+    """One path of a call: its coins, its wide draws and its result."""
 
     ending: Ending
     weight: float
@@ -58,7 +58,7 @@ class CallPath(NamedTuple):
 
 
 class _OneRun:
-    """Interpreter of one run. Coins follow ``choices``, then take their first outcome; wide draws take ``outcomes``."""
+    """Answer the draws of one run: coins from ``choices``, then their first outcome; wide draws from ``outcomes``."""
 
     def __init__(self, choices: tuple[int, ...], questions: tuple[Question, ...], outcomes: Mapping[int, int]) -> None:
         self.choices, self.questions, self.wide = list(choices), list(questions), list[WideDraw]()
@@ -103,7 +103,7 @@ class _OneRun:
 
 
 def likely(masses: Any, seed: int) -> int:
-    """Return a random outcome of a pmf."""
+    """Return an outcome sampled from a pmf."""
     return int(np.random.default_rng(seed).choice(len(masses), p=masses / masses.sum()))
 
 
@@ -160,7 +160,7 @@ def _weight(answered: _OneRun) -> float:
 
 
 def _next(choices: tuple[int, ...], questions: tuple[Question, ...]) -> tuple[tuple[int, ...], tuple[Question, ...]]:
-    """Return the fixed coins of the next path; None after the last path."""
+    """Return the choices of the next path of coins, depth first; None after the last path."""
     while questions:
         later = [outcome for outcome in questions[-1].possible if outcome > choices[-1]]
         if later:

@@ -31,7 +31,7 @@ from specverify.reference import Tokens
 
 
 class PmfRow(NamedTuple):
-    """A row of probabilities."""
+    """A row of probabilities, with its error."""
 
     pmf: Any
     """``[vocabulary]``, float64, as the program is given it or is to make it: the sum is 1 within rounding."""
@@ -42,7 +42,7 @@ class PmfRow(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """The rows of one call."""
+    """The rows of p and q of one call."""
 
     p: tuple[PmfRow, ...]
     q: tuple[PmfRow, ...]
@@ -105,7 +105,7 @@ def kept(rows: Rows, position: int, floats: Floats) -> Between:
 
 
 def behind(rows: Rows, position: int, floats: Floats) -> Between:
-    """Return bounds on the law of the token after exactly this number of accepted drafts."""
+    """Return bounds on the law of the token that follows exactly ``position`` accepted drafts."""
     p = _entries(rows.p[position], slice(None), floats)
     if position == len(rows.drafts):
         return _weights(p.low, p.high, floats)

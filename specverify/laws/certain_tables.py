@@ -47,17 +47,17 @@ def open_after(*lengths: int) -> str:
 
 
 def periodic_after(*lengths: int) -> str:
-    """Return the same shape with periodic one-hot rows."""
+    """Return the shape whose rows are open after texts of these lengths, and otherwise one-hot and periodic."""
     return "_".join([PERIODIC, *map(str, lengths)])
 
 
 def apart_after(length: int) -> str:
-    """Return the shape whose p and q differ a little after texts of this length."""
+    """Return the shape whose p and q differ slightly after texts of this length."""
     return f"{APART}_{length}"
 
 
 def far_after(length: int) -> str:
-    """Return the shape whose p and q differ much at two likely tokens and a little at two others."""
+    """Return the shape whose p and q differ strongly at two likely tokens and slightly at two others."""
     return f"{FAR}_{length}"
 
 

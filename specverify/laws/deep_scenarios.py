@@ -14,17 +14,17 @@ _SIDE = 3
 
 
 def deep_scenarios(gamma: int) -> tuple[Scenario, ...]:
-    """Return twelve scenarios at most, whose first round drafts ``gamma`` tokens, three of its rows being open in each.
+    """Return at most twelve scenarios whose first round has ``gamma`` drafts, each with three open rows.
 
-    Of nine places of a round, the one of the last token among them, every two are open together in one of the
-    scenarios: the lines of the affine plane of order three. With eight drafts that is every place.
+    Every two of nine positions of the round (the last token included) are open together in some scenario: the lines of
+    the affine plane of order three. With eight drafts these are all positions.
     """
     shapes = (open_after(*sorted({1 + round(point * gamma / 8) for point in line})) for line in _lines())
     return tuple(Scenario(shape, 3, (0,), gamma + 1, seed=30) for shape in dict.fromkeys(shapes))
 
 
 def _lines() -> list[list[int]]:
-    """Return the points of each line, a point being ``3 x + y``."""
+    """Return the points of each line of the affine plane of order three; point (x, y) is ``3 x + y``."""
     sloped = [
         [_SIDE * x + (slope * x + start) % _SIDE for x in range(_SIDE)]
         for slope, start in product(range(_SIDE), repeat=2)

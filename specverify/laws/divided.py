@@ -28,7 +28,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 class _Split:
-    """A draw on the current path: the outcomes that runs took there, how many each, and which is being followed."""
+    """A draw on the current path: the number of runs with each outcome, and the outcome that is followed."""
 
     def __init__(self, question: Question, number: int, rng: np.random.Generator) -> None:
         self.question, self.index = question, 0
@@ -40,10 +40,10 @@ class _Split:
 
 
 class Divided:
-    """Follows one path of many runs at once, and divides the runs on it wherever something new is asked."""
+    """An interpreter that follows one path of many runs and divides the runs at each new draw."""
 
     def __init__(self, splits: list[_Split], number: int, rng: np.random.Generator) -> None:
-        """``splits`` is shared by the paths of ``number`` runs, and grows as the program draws."""
+        """``splits`` is shared by all paths of ``number`` runs, and grows as the program draws."""
         self._splits, self._rng = splits, rng
         self.number, self.depth = number, 0
         self.failure: Exception | None = None
@@ -71,9 +71,9 @@ class Divided:
 def divided_runs(
     program: Callable[[Draws], Outcome], number: int, rng: np.random.Generator
 ) -> Iterator[tuple[Outcome, int]]:
-    """Yield what ``program`` returns on every path that ``number`` >= 1 independent runs take, and how many take it.
+    """Yield (result, number of runs) for every path that ``number`` >= 1 independent runs of ``program`` take.
 
-    One run a path. Raises ``NotAFunctionOfItsDraws`` if a replay asks something else.
+    Each path is run once. Raises ``NotAFunctionOfItsDraws`` if a replay makes another draw.
     """
     splits: list[_Split] = []
     while True:
@@ -92,10 +92,10 @@ def divided_runs(
 
 
 def divided_counts(decoder: Decoder, prompt: Tokens, number: int, rng: np.random.Generator | int) -> Counter[Tokens]:
-    """Return how often each text follows ``prompt`` in ``number`` independent decodes; ``rng`` may be a seed.
+    """Return the counts of texts after ``prompt`` in ``number`` independent decodes; ``rng`` may be a seed.
 
-    States are taken in the order of their length, so every state is run once, with all that came to it: one ``step`` a
-    path of its round.
+    States are processed in the order of their length, so every state is expanded once, with all the runs that reached
+    it.
     """
     rng = np.random.default_rng(rng)
     counts: Counter[Tokens] = Counter()
@@ -116,9 +116,9 @@ def divided_counts(decoder: Decoder, prompt: Tokens, number: int, rng: np.random
 
 
 def program_counts(program: Callable[[Draws], Any], number: int, rng: np.random.Generator | int) -> Counter[Any]:
-    """Return the counts of outcomes (hashable) in ``number`` independent runs; ``rng`` may be a seed.
+    """Return the counts of (hashable) outcomes in ``number`` independent runs; ``rng`` may be a seed.
 
-    Draws that an intercepted program never reads are drawn here at its end.
+    Draws that an intercepted program never reads are drawn at the end of the run.
     """
     rng = np.random.default_rng(rng)
     counts: Counter[Any] = Counter()
@@ -130,8 +130,8 @@ def program_counts(program: Callable[[Draws], Any], number: int, rng: np.random.
 
 
 def divided(weights: Array, number: int, rng: np.random.Generator) -> Array:
-    """Return one multinomial of ``number`` and ``weights``, which are positive and scaled to sum to 1 here.
+    """Return a multinomial sample of ``number`` and ``weights``, which are positive; they are scaled to sum 1 here.
 
-    Weights of 0 are left out by the caller: what rounding leaves over goes to the last one, and must be possible.
+    The caller omits weights of 0, because the remainder of rounding goes to the last outcome, which must be possible.
     """
     return rng.multinomial(number, weights / weights.sum()) if len(weights) > 1 else np.array([number])

@@ -1,7 +1,7 @@
-"""Interpreters of ``reference.types.Draws``: who answers a program's random decisions.
+"""Interpreters of ``reference.types.Draws``: they answer the random decisions of a program.
 
-``Sampled`` (from reference) samples; ``specverify.laws.enumeration`` answers with every outcome in turn; the ones here
-replay one path, couple two implementations, let Hypothesis choose, or write down what was asked.
+``Sampled`` (from reference) samples; ``specverify.laws.enumeration`` answers with every outcome in turn. The
+interpreters here replay one path, couple two implementations, let Hypothesis choose, or record the draws.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ MOST_OF_SITE = 100_000
 
 
 class NotAFunctionOfItsDraws(Exception):  # noqa: N818 - named for what it says of the subject
-    """The program did something else although its draws were answered alike."""
+    """The program behaved differently although its draws were answered alike."""
 
 
 class Question:
     """The pmf and site of one draw, kept to recognise the draw when the program runs again."""
 
     def __init__(self, pmf: Pmf, site: Site, depth: int) -> None:
-        """``depth`` draws were made before it. Raises ``ValueError`` if ``pmf`` is not a probability vector."""
+        """``depth`` is the number of earlier draws. Raises ``ValueError`` if ``pmf`` is not a probability vector."""
         if depth == MOST_DECISIONS:
             raise NotAFunctionOfItsDraws(f"more than {MOST_DECISIONS} draws on one path, the last at {site}")
         if not is_plainly_pmf(pmf):
@@ -85,7 +85,7 @@ class Question:
         )
 
     def _has_content(self, pmf: Pmf) -> bool:
-        """Return whether all entries are the same: by their bytes if they can be, which for objects are identities."""
+        """Return whether the stored pmf equals ``pmf`` entry by entry; equal bytes are tried first."""
         if isinstance(pmf, np.ndarray) and pmf.dtype == self._dtype and pmf.tobytes() == self._bytes:
             return True
         values = pmf.tolist()
@@ -97,7 +97,7 @@ class Question:
         return all(_equal(one, other) for one, other in pairs.values())
 
     def check_made(self, draws: int) -> None:
-        """Raise ``NotAFunctionOfItsDraws``: the program ended after this number of draws, before repeating this one."""
+        """Raise ``NotAFunctionOfItsDraws``: the program ended after fewer draws than the path that it repeats."""
         if draws <= self.depth:
             raise NotAFunctionOfItsDraws(
                 f"draw {draws} at {self.site} was not made on replay, although all draws before it were answered alike"
@@ -105,7 +105,7 @@ class Question:
 
 
 def _equal(one: Any, other: Any) -> bool:
-    """Return ``one == other``, with a shortcut for fractions, which are in lowest terms."""
+    """Return ``one == other``, with a shortcut for fractions in lowest terms."""
     if one is other:
         return True
     if type(one) is Fraction is type(other):
@@ -129,10 +129,10 @@ class Decision(NamedTuple):
 
 
 class Replayed:
-    """Answers the given outcomes in order: one path again."""
+    """Answer the draws with given outcomes in order, to repeat one path."""
 
     def __init__(self, choices: Sequence[int]) -> None:
-        """``choices[i]`` answers the i-th draw."""
+        """``choices[i]`` is the outcome of draw i."""
         self._choices = tuple(choices)
         self.used = 0
 
@@ -149,7 +149,7 @@ class Replayed:
 
 
 class Tape:
-    """One uniform for each (site, occurrence), independent of the order of the draws: couples two implementations.
+    """Answer each draw by a uniform that depends on (site, occurrence) only: this couples two implementations.
 
     Two programs with the same sites get the same uniforms, so they emit the same tokens where they are equal.
     """
@@ -166,7 +166,10 @@ class Tape:
         return sum(self._seen.values())
 
     def uniform(self, site: Site) -> float:
-        """Return the uniform of the next occurrence of ``site``; raises ``NotAFunctionOfItsDraws`` behind the last."""
+        """Return the uniform of the next occurrence of ``site``.
+
+        Raises ``NotAFunctionOfItsDraws`` after the last one.
+        """
         occurrence = self._seen.get(site, 0)
         if occurrence == MOST_OF_SITE:
             raise NotAFunctionOfItsDraws(f"more than {MOST_OF_SITE} draws in one run at {site}: it draws without end")
@@ -178,12 +181,12 @@ class Tape:
         return self._uniforms[key]
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the outcome whose interval of the cumulative pmf holds the site's uniform."""
+        """Return the outcome whose interval of the cumulative pmf contains the uniform of ``site``."""
         return inverse_cdf(check_pmf(pmf, f"the pmf at {site}"), self.uniform(site))
 
 
 class FromHypothesis:
-    """Adversarial outcomes, chosen and shrunk by Hypothesis among the outcomes of positive probability."""
+    """Let Hypothesis choose and shrink the outcomes, among those of positive probability."""
 
     def __init__(self, data: DataObject) -> None:
         """``data`` is the value of ``hypothesis.strategies.data()`` in the test."""
@@ -197,10 +200,10 @@ class FromHypothesis:
 
 
 class Narrated:
-    """Passes every draw to ``inner`` and records the decisions in order."""
+    """Forward every draw to ``inner`` and record the decisions in order."""
 
     def __init__(self, inner: Draws) -> None:
-        """``decisions`` grows as the program runs.
+        """Start without decisions; ``decisions`` grows as the program runs.
 
         ``asked`` is the site of the last draw, answered or not; ``threads`` holds the names of the threads that drew.
         """
@@ -219,7 +222,7 @@ class Narrated:
 
 
 def support(pmf: Pmf) -> tuple[int, ...]:
-    """Return the outcomes of positive probability."""
+    """Return the indices of positive probability in a pmf."""
     if isinstance(pmf, np.ndarray) and pmf.dtype != object:
         return tuple(np.flatnonzero(pmf > 0).tolist())
     return tuple(outcome for outcome, mass in enumerate(pmf.tolist()) if mass > 0)

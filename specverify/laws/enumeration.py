@@ -167,7 +167,7 @@ def whole_run(decoder: Decoder, prompt: Tokens) -> Callable[[Draws], Tokens]:
 
 
 def _shown(lost: Sequence[Any], runs: int) -> Any:
-    """Return the probability that was skipped as too rare: 0 if rounding of the runs may amount to as much."""
+    """Return the probability of the skipped rare outcomes; 0 if rounding in the runs may be as large."""
     result = sum(lost)
     return result if result > FLOAT64 * runs else 0
 

@@ -61,7 +61,7 @@ class GridRefused(ValueError):  # noqa: N818 - reads as the sentence it is
 
 
 class GridCell(NamedTuple):
-    """A box of uniforms, with the index of its case (for example the drafts)."""
+    """A box of uniforms, and the index of its case (for example the drafts)."""
 
     case: int
     low: tuple[Fraction, ...]
@@ -75,7 +75,7 @@ class GridCell(NamedTuple):
 
 
 class Looked(NamedTuple):
-    """The result of one evaluation of cells."""
+    """The result of one evaluation of the cells."""
 
     settled: tuple[tuple[GridCell, Tokens], ...]
     """Cells of one outcome, each with it: the padding behind it is left out."""
@@ -123,12 +123,12 @@ def cells_between(breakpoints: Breakpoints, case: int = 0) -> tuple[GridCell, ..
 
 
 def rows_of(cells: Sequence[GridCell]) -> int:
-    """Return the number of rows that one evaluation of the cells takes."""
+    """Return the number of rows in one evaluation of the cells."""
     return len(cells) * (2 ** len(cells[0].low) + 1 + INSIDE) if cells else 0
 
 
 def look(launch: Callable[[Any, Any], Any], cells: Sequence[GridCell], margin: float = MARGIN, seed: int = 0) -> Looked:
-    """Evaluate all cells in one launch: ``launch(cases, uniforms)`` with ``[rows]`` and ``[rows, uniforms]``.
+    """Evaluate all cells in one launch: ``launch(cases, uniforms)`` receives ``[rows]`` and ``[rows, uniforms]``.
 
     All cells have the same number of uniforms. Raises ``ValueError`` if the number of results differs from that of
     rows.
@@ -165,7 +165,7 @@ def _bits(uniforms: int) -> list[tuple[int, ...]]:
 
 
 def _halves(cell: GridCell, answers: Any, margin: float) -> tuple[GridCell, ...]:
-    """Halve a cell along each uniform in which its corners differ, or along all; none if it is too small."""
+    """Halve a cell along each uniform in which its corners differ, or along all; [] if the cell is too small."""
     uniforms = len(cell.low)
     corners = answers[: 2**uniforms].reshape(*(2,) * uniforms, -1)
     differs = [bool((corners.take(0, axis=i) != corners.take(1, axis=i)).any()) for i in range(uniforms)]
@@ -279,7 +279,7 @@ def grid_tables(vocabulary: int, denominator: int, seed: int) -> tuple[LanguageM
 
 
 def _places(points: Iterable[Fraction], index: int) -> tuple[Fraction, ...]:
-    """Return the breakpoints of one uniform, as rationals from 0 to 1."""
+    """Return the sorted breakpoints of one uniform, as rationals from 0 to 1."""
     places = tuple(points)
     for point in places:
         if not isinstance(point, (Fraction, int)) or not 0 <= point <= 1:

@@ -20,7 +20,7 @@ SUM_TOLERANCE: Final = 1e-4
 
 
 class KnownLaw(NamedTuple):
-    """Numbered outcomes with their probabilities."""
+    """Numbered outcomes and their probabilities."""
 
     masses: Array
     """float64 ``[k]``; sums to 1."""
@@ -32,7 +32,7 @@ class KnownLaw(NamedTuple):
     """Probability of all sequences that the law does not name."""
 
     def places(self, rows: Sequence[Tokens]) -> Array:
-        """Return the indices of outcomes."""
+        """Return the index of each outcome."""
         return np.fromiter(map(self.place, rows), dtype=np.int64, count=len(rows))
 
 

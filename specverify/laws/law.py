@@ -12,7 +12,7 @@ from specverify.reference import Task, Tokens
 
 
 class Coverage(NamedTuple):
-    """Rounds, drafts and acceptances that the enumeration covered: a law over trivial rounds is no evidence."""
+    """The numbers of rounds, drafts and acceptances in an enumeration; a law over trivial rounds is no evidence."""
 
     rounds: int = 0
     """The most rounds on one path."""
@@ -37,14 +37,14 @@ class Law(NamedTuple):
 
 
 class Distance(NamedTuple):
-    """Total variation, as an interval when probability is missing or arithmetic rounds."""
+    """The total variation between two laws; an interval if probability is missing or arithmetic rounds."""
 
     low: Any
     high: Any
 
 
 def combined_law(parts: Sequence[Law]) -> Law:
-    """Return one law from the laws of separately enumerated parts."""
+    """Return the law of a program whose parts were enumerated separately."""
     probabilities: dict[Any, Any] = {}
     for part in parts:
         for outcome, mass in part.probabilities.items():

@@ -42,7 +42,7 @@ class FailedOutcome(NamedTuple):
 
 
 class Behind(NamedTuple):
-    """The law of the token after a number of accepted drafts."""
+    """The law of the token after a given number of accepted drafts."""
 
     weight: float
     """The probability of keeping these drafts and no more."""
@@ -70,7 +70,7 @@ class CallLaw(NamedTuple):
 
 
 class _Read(NamedTuple):
-    """The result at the end of one path."""
+    """The law of the last token at the end of one path."""
 
     kept: Tokens
     values: Any
@@ -129,7 +129,7 @@ def _added(before: Behind | None, read: _Read, weight: float, vocabulary: int) -
 
 
 class _Reader:
-    """Determines the law of the last token at the end of a path, and tests it with other outcomes."""
+    """Determine the law of the last token at the end of a path, and test it with other outcomes of its draw."""
 
     def __init__(
         self,
@@ -145,7 +145,7 @@ class _Reader:
         self._runs = 0
 
     def read(self, *, briefly: bool) -> _Read:
-        """Return the law; ``briefly`` follows fewer outcomes, for draws that were tested before."""
+        """Return the law of the last token; ``briefly`` follows fewer outcomes, for draws that were tested before."""
         ending, others = self._path.ending, 1 if briefly else OTHERS
         if ending.values is not None:
             read = _Read(ending.tokens, ending.values, ending.masses)
@@ -166,7 +166,7 @@ class _Reader:
         return read._replace(runs=self._runs)
 
     def _of_draw(self, number: int, read: _Read, *, briefly: bool) -> _Read:
-        """Return the law of a last token that is decided by a draw whose outcome the program read."""
+        """Return the law of a last token that depends on a draw whose outcome the program read."""
         draw = self._path.wide[number]
         tried, sampled = self._outcomes(number)
         if briefly:
@@ -192,7 +192,7 @@ class _Reader:
     def _tried(
         self, number: int, outcomes: Sequence[int], kept: Tokens
     ) -> tuple[dict[int, float], list[FailedOutcome | str]]:
-        """Return the last token for each of some outcomes of a draw, and the error where there is none."""
+        """Return the last token for each of the given outcomes of a draw, or the error that the outcome causes."""
         emitted: dict[int, float] = {}
         problems: list[FailedOutcome | str] = []
         for outcome in outcomes:
@@ -208,7 +208,7 @@ class _Reader:
         return emitted, problems
 
     def _ending(self, number: int, outcome: int) -> Ending | FailedOutcome | str:
-        """Return the result of the path with another outcome of a draw, or the error that occurs instead."""
+        """Return the result of the path with another outcome of one draw, or the error that it causes."""
         self._runs += 1
         try:
             return again(self._program, self._path, {number: outcome}).ending
@@ -230,7 +230,7 @@ class _Reader:
         return likely(left, zlib.crc32(repr((draw.site, number, time, self._seed)).encode()))
 
     def _outcomes(self, number: int) -> tuple[list[int], int]:
-        """Return the outcomes of a draw to follow, and how many of them are a random sample."""
+        """Return the outcomes of a draw to follow, and the number of them that are a random sample."""
         pmf = self._path.wide[number].pmf
         possible = np.flatnonzero(pmf > 0)
         if len(possible) <= FOLLOWED_WHOLE:

@@ -48,7 +48,7 @@ def _used(self: Hidden, *_: Any) -> NoReturn:
 
 
 class Hidden:
-    """A token whose value must not be used. It equals itself alone; any other use raises ``ReadsWholeText``."""
+    """A token whose value must not be used. It equals only itself; any other use raises ``ReadsWholeText``."""
 
     __slots__ = ("place", "uses")
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __mod__ = __rmod__ = __floordiv__ = _used
@@ -56,12 +56,12 @@ class Hidden:
     __eq__ = __ne__ = __hash__ = __repr__ = __str__ = __format__ = __reduce_ex__ = _used
 
     def __init__(self, place: int, uses: list[int]) -> None:
-        """Hide the token at ``place``; ``uses`` lists the places that were used, whatever became of the exception."""
+        """Hide the token at ``place``; each use is appended to ``uses``, even if the exception is caught."""
         self.place, self.uses = place, uses
 
 
 class RoundEdge(NamedTuple):
-    """A path of one round."""
+    """A path of one round: an edge of the graph."""
 
     tokens: Tokens
     """The new tokens."""
@@ -72,7 +72,7 @@ class RoundEdge(NamedTuple):
 
 
 class StateClass(NamedTuple):
-    """A class of states with the same future."""
+    """States that have the same future: a node of the graph."""
 
     place: int
     """New tokens before it."""
@@ -80,7 +80,7 @@ class StateClass(NamedTuple):
 
 
 class Rounds(NamedTuple):
-    """The rounds of a decoder after one prompt, as a graph without cycles."""
+    """The rounds of a decoder after one prompt, as an acyclic graph."""
 
     nodes: tuple[StateClass, ...]
     """The first one is the state after the prompt; edges lead to later ones."""
@@ -140,7 +140,7 @@ def rounds_of(decoder: Decoder, prompt: Tokens, window: int, budget: int) -> Rou
 
 
 def _edges_of(decoder: Decoder, state: State, uses: list[int]) -> Iterator[tuple[Tokens, Fraction, State]]:
-    """Yield the new tokens, the probability and the state behind every path of a round."""
+    """Yield the new tokens, the probability and the next state for every path of a round."""
     result = paths(lambda draws: decoder.step(draws, state))
     while (path := _next(result, uses)) is not None:
         if isinstance(path.weight, float):
@@ -153,7 +153,10 @@ def _edges_of(decoder: Decoder, state: State, uses: list[int]) -> Iterator[tuple
 
 
 def _next(found: Iterator[Path[tuple[State, Round]]], uses: list[int]) -> Path[tuple[State, Round]] | None:
-    """Return the next path, if any. Raises ``ReadsWholeText`` after a use, whatever the round made of the exception."""
+    """Return the next path, or None.
+
+    Raises ``ReadsWholeText`` after the use of a hidden token, even if it was caught.
+    """
     try:
         return next(found, None)
     finally:
@@ -168,7 +171,7 @@ Factors = Sequence[Sequence[Any]]
 def expectation(rounds: Rounds, factors: Factors) -> Fraction:
     """Return the sum over all texts of probability times the product of the factors of their tokens.
 
-    With factors 1 and 0 that is the probability of a pattern: 0 for each token that a place must not have.
+    Factors 1 and 0 give the probability of a pattern: 0 for each token that is excluded at a position.
     """
     values: list[Fraction] = [Fraction(1)] * (len(rounds.nodes) + 1)  # the last one is behind the end
     for number in range(len(rounds.nodes) - 1, -1, -1):
@@ -184,7 +187,7 @@ def expectation(rounds: Rounds, factors: Factors) -> Fraction:
 
 
 def fingerprint(rounds: Rounds, factors: Factors) -> int:
-    """Return the same sum modulo ``PRIME``, for integer factors."""
+    """Return ``expectation`` modulo ``PRIME``, for integer factors."""
     values = [1] * (len(rounds.nodes) + 1)
     for number in range(len(rounds.nodes) - 1, -1, -1):
         place, edges = rounds.nodes[number]
@@ -203,7 +206,7 @@ def _modulo(weight: Fraction) -> int:
 
 
 class Pattern(NamedTuple):
-    """New tokens at places in a row whose probability differs between two laws."""
+    """New tokens at consecutive positions whose probability differs between two laws."""
 
     place: int
     """New tokens before the first of them."""
@@ -249,7 +252,7 @@ def _only(token: int, vocabulary: int) -> list[int]:
 
 
 def _first(most: int, holds: Any) -> int:
-    """Return the least number from 1 to ``most`` that ``holds``, given that it holds from some number on."""
+    """Return the smallest number in [1, ``most``] for which ``holds`` is true; it is true for all larger numbers."""
     low, high = 1, most
     while low < high:
         middle = (low + high) // 2

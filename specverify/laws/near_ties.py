@@ -25,7 +25,7 @@ RESIDUE = 1e-9
 
 
 class Logits(NamedTuple):
-    """The target's logits for the next token, and their error."""
+    """The target's logits for the next token, and their error bound."""
 
     row: Callable[[Tokens], Any]
     """``row(new)``: logits ``[vocabulary]`` after the prompt and these new tokens, of any common offset; or a mapping
@@ -59,7 +59,7 @@ class Parting(NamedTuple):
 
     @property
     def undecided(self) -> str:
-        """The reason of UNKNOWN, which replaces a refutation at a tie."""
+        """The reason for UNKNOWN, which replaces a refutation at a tie."""
         return f"{self}; in float64 a bug would stay and a tie would not"
 
     def __str__(self) -> str:
@@ -72,7 +72,7 @@ class Parting(NamedTuple):
 
 
 def named(token: int) -> str:
-    """Return a token for a reader."""
+    """Format a token for a message."""
     return "nothing" if token == NO_TOKEN else str(token)
 
 
@@ -125,6 +125,6 @@ def _below(token: int, row: Any) -> float:
 
 
 def without_chance(probabilities: Mapping[Any, Any]) -> Any:
-    """Return the only outcome of a law, ignoring outcomes of rounding; None if there are several."""
+    """Return the only outcome of a law, ignoring outcomes that rounding explains; None if there are several."""
     likely = [outcome for outcome, mass in probabilities.items() if mass > RESIDUE]
     return likely[0] if len(likely) == 1 else None

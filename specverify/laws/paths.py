@@ -46,21 +46,21 @@ RARE = FLOAT64 / 2
 
 
 class _TooRare(BaseException):
-    """Raised when the remaining probability of a path is too small for floats, as after many turns of a loop."""
+    """The remaining probability of a path is too small for floats, for example after many turns of a loop."""
 
 
 class _OpenDraw:
-    """A draw on the current path, and the outcome that is being followed."""
+    """A draw on the current path, and the outcome that is followed."""
 
     __slots__ = ("_before", "decision", "index", "outcome", "possible", "question", "weight")
 
     def __init__(self, question: Question, index: int, before: Any) -> None:
-        """``before`` is the probability of the preceding draws."""
+        """``before`` is the probability of the path up to this draw."""
         self.question, self.possible, self._before = question, question.possible, before
         self.follow(index)
 
     def follow(self, index: int) -> None:
-        """Select an outcome, and compute once the data that all paths through it share."""
+        """Select an outcome, and compute the data shared by all paths through it."""
         self.index, self.outcome, weights = index, self.possible[index], self.question.weights
         self.weight = self._before * weights[self.outcome]
         self.decision = Decision(self.question.site, weights, self.outcome)
@@ -75,7 +75,7 @@ class _OpenDraw:
 
 
 class Enumerated:
-    """Interpreter that follows the branches of a path, then opens new ones at their first outcome."""
+    """An interpreter that follows the given branches of a path, then opens new ones at their first outcome."""
 
     def __init__(self, branches: list[_OpenDraw], first: tuple[int, ...] = ()) -> None:
         """``branches`` is shared with the enumeration and grows as the program draws; ``first`` fixes outcomes."""
@@ -166,7 +166,7 @@ def _is_rare(weight: Any) -> bool:
 
 
 def _goes_on(branches: list[_OpenDraw], rare: Callable[[Any], bool] | None, in_a_row: int) -> bool:
-    """Return whether to go on after a number of paths that were too rare."""
+    """Return whether to continue after ``in_a_row`` consecutive paths that were too rare."""
     if rare is not None:
         return rare(_weight(branches))
     if in_a_row > MOST_DECISIONS:
@@ -275,10 +275,10 @@ def estimated_paths(program: Callable[[Draws], Any], probes: int = PROBES, seed:
 
 
 class Probe:
-    """Interpreter that takes each branch of a path with equal probability."""
+    """An interpreter that takes each possible branch with equal probability."""
 
     def __init__(self, rng: np.random.Generator) -> None:
-        """``rng`` selects the branches."""
+        """Choose branches by ``rng``."""
         self._uniform = Sampled(rng)
         self.depth = 0
         self.product = 1.0

@@ -73,12 +73,12 @@ class Rounding(NamedTuple):
 
 
 def worst(one: Rounding, other: Rounding) -> Rounding:
-    """Return an upper bound for both runs."""
+    """Return observations that bound the error of either run."""
     return one if one == other else Rounding._make(map(max, one, other))
 
 
 def after(one: Rounding, other: Rounding) -> Rounding:
-    """Return an upper bound for a run that performs both, one after the other."""
+    """Return observations that bound the error of both runs, one after the other."""
     return Rounding(
         max(one.epsilon, other.epsilon),
         one.decisions + other.decisions,
@@ -113,7 +113,7 @@ def allowed(rounding: Rounding, coarsest: float = FLOAT32) -> float:
 
 
 def holds_within(distance: float, bound: float) -> bool:
-    """Return whether a distance holds: the rounding bound is small, and the distance is within it."""
+    """Return whether a distance is accepted: the rounding bound is small, and the distance is within it."""
     return bound <= LARGEST and distance <= bound / 4
 
 
@@ -146,7 +146,7 @@ class _SeenLookups:
         _COLLECTING.remove(self)
 
     def rounding(self) -> Rounding:
-        """Return the observations of a run."""
+        """Return the observations of the run."""
         draws, cells = self.draws - self.again, self.cells + self.again
         return Rounding(self.epsilon, draws, cells, self.uniforms, self.support, self.within)
 
@@ -156,7 +156,7 @@ _DTYPES = {"float64": FLOAT64, "float32": FLOAT32, "float16": FLOAT16, "bfloat16
 
 
 def collected() -> _SeenLookups:
-    """Context manager that collects the observations of the run inside it."""
+    """Collect the observations of the run in the ``with`` block."""
     return _SeenLookups()
 
 

@@ -29,24 +29,24 @@ def rational_pmf(weights: Weights) -> Pmf:
 
 
 def generic(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
-    """All tokens possible under both."""
+    """Return p and q under which all tokens are possible."""
     return _positive(rng, vocabulary), _positive(rng, vocabulary)
 
 
 def peaked(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
-    """One heavy token in each, mostly the same one: low entropy, long accepted runs."""
+    """Return p and q with one heavy token each, usually the same: low entropy, long accepted runs."""
     heavy = rng.randrange(vocabulary)
     other = heavy if rng.random() < 0.75 else rng.randrange(vocabulary)
     return _heavy(rng, vocabulary, heavy), _heavy(rng, vocabulary, other)
 
 
 def zeros(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
-    """About half of the entries 0, independently in p and q; token 0 as likely as the others."""
+    """Return p and q with about half of the entries 0, independently; token 0 is as likely as the others."""
     return _sparse(rng, vocabulary), _sparse(rng, vocabulary)
 
 
 def disjoint(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
-    """Disjoint supports: every draft must be rejected."""
+    """Return p and q with disjoint supports: every draft must be rejected."""
     side = [rng.random() < 0.5 for _ in range(vocabulary)]
     side[rng.randrange(vocabulary)] ^= len(set(side)) == 1
     weights = _positive(rng, vocabulary)
@@ -56,28 +56,28 @@ def disjoint(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
 
 
 def equal(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
-    """P = q: no draft may be rejected."""
+    """Return p = q: no draft may be rejected."""
     weights = _sparse(rng, vocabulary)
     return weights, weights
 
 
 def point_target(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
-    """One-hot target rows (temperature 0) under a soft draft."""
+    """Return one-hot p (temperature 0) and a soft q."""
     return _point(rng, vocabulary), _positive(rng, vocabulary)
 
 
 def point_draft(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
-    """A deterministic drafter under a soft target."""
+    """Return a soft p and one-hot q (a deterministic drafter)."""
     return _positive(rng, vocabulary), _point(rng, vocabulary)
 
 
 def ties(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
-    """Uniform rows, or rows of two values: every argmax is tied."""
+    """Return uniform rows, or rows of two values: every argmax is tied."""
     return _tied(rng, vocabulary), _tied(rng, vocabulary)
 
 
 def nearly_equal(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
-    """P and q differ by 2^-30 or less at two tokens: exact laws see it, rounded or tolerant ones do not."""
+    """Return p and q that differ by at most 2^-30 at two tokens: exact laws differ, rounded or tolerant ones do not."""
     weights = [weight << 30 for weight in _positive(rng, vocabulary)]
     more, less = rng.sample(range(vocabulary), 2)
     moved = [weight + (token == more) - (token == less) for token, weight in enumerate(weights)]

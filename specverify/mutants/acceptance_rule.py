@@ -80,9 +80,9 @@ from specverify.subjects.batched_verifier import batched_subject
 )
 @as_part("greedy-speculation", "verifier")
 def accepts_after_rejection(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Greedy match with a sum where a leading run is meant.
+    """Greedy matching that counts every accepted draft, also those after the first rejection.
 
-    Accepted drafts are counted over the whole mask instead of its leading run: a match after a miss still counts.
+    The mask of matches is summed as a whole; only its leading run of matches may count.
     """
     rows = [target(prefix + draft.tokens[:i]) for i in range(len(draft.tokens) + 1)]
     accepted = sum(argmax(row) == token for row, token in zip(rows, draft.tokens, strict=False))
@@ -99,9 +99,9 @@ def accepts_after_rejection(draws: Draws, target: LanguageModel, prefix: Tokens,
     setting=(("temperature", 1.0),),
 )
 def argmax_for_a_draw(target_logits: Any, draft_logits: Any, draft_tokens: Any, temperature: float) -> list[int]:
-    """Emit argmaxes of the processed rows while they match.
+    """Match drafts with the argmax of each processed row, where a draw from the row is required.
 
-    The processed distribution is built and its argmax returned where a draw is meant: temperature has no effect.
+    Temperature, top-k and top-p therefore have no effect.
     """
     best: list[int] = softmax_rows(target_logits, temperature).argmax(-1).tolist()
     misses = [i for i, token in enumerate(draft_tokens.tolist()) if token != best[i]]
@@ -151,7 +151,7 @@ block_matched_then_drawn = planted(
 
 
 def block_mode_token_formulas_verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Test prefixes from the longest down, by min(1, p/q) of the last token alone; the residual is (p - q)+."""
+    """Test prefixes from the longest down, by min(1, p/q) of their last token alone. The residual is (p - q)+."""
     for length in range(len(draft.tokens), -1, -1):
         p = target(prefix + draft.tokens[:length])
         owed = p if length == len(draft.tokens) else residual(p, draft.pmfs[length])
@@ -175,15 +175,15 @@ def _stays(draws: Draws, p: object, draft: Draft, i: int) -> bool:
     examples=SHORT,
 )
 def block_mode_token_formulas(task: Task, gamma: int = 4) -> Decoder:
-    """Block verification in name.
+    """Block verification that uses the formulas of token verification.
 
-    Block verification with the formulas of token verification: the longest prefix whose last coin fell right is kept.
+    It keeps the longest prefix whose last draft passes its own test, whatever the tests of the earlier drafts gave.
     """
     return with_verifier(block_mode_token_formulas_verify)(task, gamma)
 
 
 def block_ratio_not_capped_heads(w: Any, p: Any, q: Any) -> Any:
-    """Return h = R / (R + 1 - w), at most 1."""
+    """Return the acceptance probability h = R / (R + 1 - w), at most 1, from the residual sum R and the weight w."""
     spare = positive_part(w * p - q).sum()
     return spare / (spare + 1 - w) if w < 1 else 1
 
@@ -207,9 +207,9 @@ def ratio(p: list[Any], q: tuple[Any, ...], tokens: Tokens) -> Any:
 )
 @with_verifier
 def block_ratio_not_capped(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Block verification by the plain product of p/q.
+    """Block verification with the plain product of p/q, which is not capped at 1 after each draft.
 
-    Block verification without the cap: the product of ratios may pass 1 and make up for an unlikely draft later on.
+    A product above 1 can then make up for a later draft that the target finds unlikely.
     """
     gamma, q = len(draft.tokens), draft.pmfs
     p = [target(prefix + draft.tokens[:i]) for i in range(gamma + 1)]
@@ -224,7 +224,7 @@ def block_ratio_not_capped(draws: Draws, target: LanguageModel, prefix: Tokens, 
 
 
 def block_ratio_token_residual_heads(w: Any, p: Any, q: Any) -> Any:
-    """Return h = R / (R + 1 - w)."""
+    """Return the acceptance probability h = R / (R + 1 - w), from the residual sum R and the weight w."""
     spare = positive_part(w * p - q).sum()
     return spare / (spare + 1 - w) if spare > 0 or w < 1 else w
 
@@ -240,9 +240,9 @@ def block_ratio_token_residual_heads(w: Any, p: Any, q: Any) -> Any:
 )
 @with_verifier
 def block_ratio_token_residual(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Block verification whose residual is (p - q)+ instead of (w p - q)+.
+    """Block verification whose replacement is drawn from (p - q)+ instead of (w p - q)+.
 
-    Block verification, half done: blocks are accepted by their product of ratios, replaced from a token's residual.
+    Acceptance uses the product of ratios w; the replacement uses the residual of token verification.
     """
     gamma, q = len(draft.tokens), draft.pmfs
     p = [target(prefix + draft.tokens[:i]) for i in range(gamma + 1)]
@@ -265,10 +265,7 @@ def block_ratio_token_residual(draws: Draws, target: LanguageModel, prefix: Toke
     killed_by="law_is_declared",
 )
 def cascade_defers_the_wrong_way(task: Task, rule: str = "opt", alpha: Any = Fraction(1, 2), gamma: int = 4) -> Decoder:
-    """The cascade of (q, p) in place of (p, q), still drafted from q.
-
-    A speculative cascade whose deferral rule gets the two models exchanged.
-    """
+    """Speculative cascade with p and q exchanged in the deferral rule; drafts still come from q."""
     exchanged = cascade(task._replace(target=draft_model(task), draft=task.target), rule, alpha)
     return with_verifier(speculative_sampling)(task._replace(target=exchanged), gamma)
 
@@ -282,10 +279,7 @@ def cascade_defers_the_wrong_way(task: Task, rule: str = "opt", alpha: Any = Fra
     killed_by="law_is_declared",
 )
 def cascade_residual_of_target(task: Task, alpha: Any = Fraction(1, 2), gamma: int = 4) -> Decoder:
-    """The token cascade with the wrong residual.
-
-    A speculative cascade that accepts against the mixed model and replaces from the target's residual.
-    """
+    """Token cascade that tests drafts by the mixed pmf, but replaces them from the residual of p and q."""
     mixed = token_cascade(task, alpha)
 
     def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
@@ -301,7 +295,7 @@ def cascade_residual_of_target(task: Task, alpha: Any = Fraction(1, 2), gamma: i
 
 
 def choose_then_accept(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
-    """Forget that the choice among candidates has changed the law."""
+    """Accept the selected candidate with min(1, p/q), although the selection has changed its law from q."""
     q = pmfs[0]
     chosen, _ = selection(p, q, len(tokens), 0)
     token = draws.categorical(chosen[frozenset(tokens)], ("choose", depth))
@@ -320,10 +314,7 @@ def choose_then_accept(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ..
     examples=PAIR,
 )
 def choice_accepted_against_q(task: Task, branching: tuple[int, ...] = (2, 1)) -> Decoder:
-    """The candidates of two-step selection, decided so.
-
-    Two-step selection accepts its choice with min(1, p/q): what was chosen has not the law q.
-    """
+    """Two-step selection that accepts the selected candidate with min(1, p/q), although its law is not q."""
     drafter = tree_drafter(draft_model(task), regular_tree(branching), independent)
     return tree_decoder(task, drafter, by_siblings(choose_then_accept))
 
@@ -337,9 +328,9 @@ def choice_accepted_against_q(task: Task, branching: tuple[int, ...] = (2, 1)) -
     killed_by="law_is_declared",
 )
 def clip_without_floor(task: Task, clip: Any = 2, gamma: int = 4) -> Decoder:
-    """Mentored decoding without the floor a p.
+    """Mentored decoding without the lower bound a p.
 
-    Mentored decoding that clips q by b p from above and does not raise what is left: the rest goes to p instead.
+    q is clipped at b p from above; the remaining mass goes to p instead of raising q to a p.
     """
     draft = draft_model(task)
 
@@ -369,9 +360,9 @@ def coin_may_be_the_ratio(
     top_p: float,
     min_p: float,
 ) -> list[int]:
-    """Speculative sampling with ``u <= p/q``.
+    """Speculative sampling that accepts if u <= p/q instead of u < p/q.
 
-    A verifier's coin is compared with <=: a uniform of exactly 0 keeps a draft that the truncated target forbids.
+    A uniform of exactly 0 then accepts a draft whose target probability is 0.
     """
     p, q = (processed_rows(rows, temperature, top_k, top_p, min_p) for rows in (target_logits, draft_logits))
     rng, drafts = np.random.default_rng(), draft_tokens.tolist()
@@ -414,9 +405,9 @@ copies_judged_by_argmax = planted(
     make=batched_subject,
 )
 def count_along_rows(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
-    """All coins at once, the cumulative product over axis 0.
+    """Speculative sampling of a batch that takes the cumulative product along axis 0 (rows) instead of positions.
 
-    The first rejection is searched along the batch instead of along the positions: the count belongs to nobody.
+    The number of accepted drafts therefore belongs to no row.
     """
     rng, gamma = np.random.default_rng(), draft_tokens.shape[1]
     coins = [
@@ -442,9 +433,9 @@ def count_along_rows(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
 )
 @with_verifier
 def dropped_block(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Draft nothing after all where q of the first draft is below 1/3.
+    """Speculative sampling that drops the drafted block if q of its first token is below 1/3.
 
-    A block is thrown away because of its first token: what is kept was chosen by what was drawn.
+    The decision depends on the drawn token, so the blocks that are kept do not have the law q.
     """
     unsure = bool(draft.tokens) and child_pmf(draft, 0, target(prefix))[draft.tokens[0]] < Fraction(1, 3)
     kept = 0 if unsure else len(draft.tokens)
@@ -462,10 +453,7 @@ def dropped_block(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Dr
 )
 @with_verifier
 def dropped_by_ratio(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Cut the block before the first draft with p/q < 1/2.
-
-    A draft whose ratio is bad is taken out of the block before its coin is thrown, and its place is sampled from p.
-    """
+    """Speculative sampling that cuts the block before the first draft with p/q < 1/2, and draws that token from p."""
     rows = [target(prefix + draft.tokens[:i]) for i in range(len(draft.tokens))]
     q = [child_pmf(draft, i, p) for i, p in enumerate(rows)]
     ratios = [rows[i][token] / q[i][token] for i, token in enumerate(draft.tokens)]
@@ -484,10 +472,7 @@ def dropped_by_ratio(draws: Draws, target: LanguageModel, prefix: Tokens, draft:
 )
 @with_verifier
 def dropped_by_target(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Cut the block before the first draft with p(d) < 1/3.
-
-    A draft that the target finds unlikely is taken out of the block and its place sampled anew.
-    """
+    """Speculative sampling that cuts the block before the first draft d with p(d) < 1/3, and draws from p there."""
     rows = [target(prefix + draft.tokens[:i]) for i in range(len(draft.tokens))]
     kept = next((i for i, t in enumerate(draft.tokens) if rows[i][t] < Fraction(1, 3)), len(rows))
     return speculative_sampling(draws, target, prefix, chain(draft.tokens[:kept], draft.pmfs[:kept]))
@@ -503,9 +488,9 @@ def dropped_by_target(draws: Draws, target: LanguageModel, prefix: Tokens, draft
 )
 @from_parts
 def dropped_confidence_token(task: Task, threshold: Any = 0.4, gamma: int = 4) -> Parts:
-    """Confidence stopping that takes the last token back.
+    """Confidence stopping that drops the token with low confidence instead of keeping it as the last draft.
 
-    The token the drafter was unsure of is dropped instead of kept: the draft is conditioned on what was drawn.
+    The length of the block then depends on a token that is not verified.
     """
     rule = confidence(threshold, gamma)
     return Parts(dropping_last(model_drafter(draft_model(task)), rule.stop_after), rule, speculative_sampling)
@@ -521,10 +506,7 @@ def dropped_confidence_token(task: Task, threshold: Any = 0.4, gamma: int = 4) -
 )
 @as_part("kangaroo", "verifier")
 def exit_believed_once(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Match greedily from the second draft on.
-
-    Kangaroo keeps the first draft of the early exit without asking.
-    """
+    """Kangaroo that keeps the first draft without verification, and matches greedily from the second draft on."""
     first = draft.tokens[:1]
     rest = greedy_match(draws, target, prefix + first, chain(draft.tokens[1:], draft.pmfs[1:]))
     return Verified(first + rest.tokens, len(first) + rest.accepted)
@@ -541,9 +523,9 @@ def exit_believed_once(draws: Draws, target: LanguageModel, prefix: Tokens, draf
 )
 @with_verifier
 def gamma_from_this_round(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """After a rejection, shorten gamma to the accepted drafts and go on as if no more had been drafted.
+    """After a rejection, reduce gamma of the same round to the number of accepted drafts and emit a bonus token.
 
-    The draft length is adapted to the round's own outcome before it is committed: a replacement is never emitted.
+    The new gamma may only hold for the next round. The replacement from the residual is never emitted.
     """
     first = speculative_sampling(draws, target, prefix, draft)
     if first.accepted == len(draft.tokens):
@@ -554,7 +536,7 @@ def gamma_from_this_round(draws: Draws, target: LanguageModel, prefix: Tokens, d
 
 
 def decide(rng: Any, p: Any, q: Any, drafts: Sequence[int]) -> list[int]:
-    """Speculative sampling with ``u q <= p``."""
+    """Accept each draft if u q <= p, which a uniform of exactly 0 passes also where p is 0."""
     for i, token in enumerate(drafts):
         if not rng.random() * q[i, token] <= p[i, token]:
             return [*drafts[:i], drawn(rng, excess(p[i], q[i]))]
@@ -586,10 +568,7 @@ inclusive_coin = planted_engine(
 )
 @with_verifier
 def inverted_ratio(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Speculative sampling with p and q exchanged in the coin.
-
-    The ratio is upside down: a draft is accepted with probability min(1, q/p).
-    """
+    """Speculative sampling with the ratio inverted: a draft is accepted with probability min(1, q/p)."""
     for i, token in enumerate(draft.tokens):
         p, q = target(prefix + draft.tokens[:i]), draft.pmfs[i]
         if not flip(draws, accept_probability(q, p, token), ("accept", i)):
@@ -606,9 +585,9 @@ def inverted_ratio(draws: Draws, target: LanguageModel, prefix: Tokens, draft: D
     killed_by="law_is_declared",
 )
 def judge_sees_the_prompt(task: Task, correct: Pairs = (), gamma: int = 4) -> Decoder:
-    """Judge decoding whose judge does not get the previous drafts.
+    """Judge decoding whose judge gets the last committed token instead of the token before the draft.
 
-    The judge gets the last committed token instead of the token before the draft: wrong inside a block.
+    This is wrong from the second draft of a block on.
     """
 
     def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
@@ -629,9 +608,9 @@ def judge_sees_the_prompt(task: Task, correct: Pairs = (), gamma: int = 4) -> De
     killed_by="law_is_declared",
 )
 def lenient_residual(task: Task, lenience: Any = Fraction(1, 2), gamma: int = 4) -> Decoder:
-    """Lenience, its residual too.
+    """Lenient speculative sampling that uses the lenient target in the residual too.
 
-    Lenience with the lenient target in the residual too: not the declared bias, though of the same size.
+    The declared law has the residual of p and q.
     """
     verify = accept_or_replace(
         lambda prefix, p, q, token: lenient_probability(p, q, token, lenience),
@@ -661,9 +640,9 @@ likelier_strictly = planted(
 )
 @as_part("nasd", "verifier")
 def match_then_fresh_sample(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Sample and match, with a second draw after a miss.
+    """Sample and match that draws from p again if the target's draw differs from the draft.
 
-    The draw that misses the n-gram guess is thrown away and p is drawn again: out(d) = 2 p(d) - p(d)^2.
+    The first draw should be emitted. The draft d then comes out with probability 2 p(d) - p(d)^2.
     """
     for i, token in enumerate(draft.tokens):
         p = target(prefix + draft.tokens[:i])
@@ -683,10 +662,7 @@ def match_then_fresh_sample(draws: Draws, target: LanguageModel, prefix: Tokens,
 )
 @from_parts
 def predicted_rejection_dropped(task: Task, threshold: Any = 0, gamma: int = 20) -> Parts:
-    """Test the last token too, and drop it.
-
-    SpecDec++ takes back a last token that its head would have rejected.
-    """
+    """SpecDec++ that drops the last drafted token if its head predicts a rejection, instead of keeping it."""
     parts = specdec_pp.build.parts(task, threshold, gamma)
     assert isinstance(parts, Parts)
     return parts._replace(drafter=dropping_last(parts.drafter, lambda q, token: q[token] < threshold))
@@ -702,9 +678,9 @@ def predicted_rejection_dropped(task: Task, threshold: Any = 0, gamma: int = 20)
     examples=({"window": 2, "threshold": 0.5, "gamma": 3},),
 )
 def release_for_vllm(task: Task, window: int = 6, threshold: float = 0.3, gamma: int = 8) -> Decoder:
-    """FLy with a window that counts the excused draft.
+    """FLy with the window of the authors' release instead of vLLM's.
 
-    vLLM's FLy with the authors' count of followers: one draft fewer has to be accepted behind an excused one.
+    The excused draft counts as part of the window, so one accepted draft fewer is required after it.
     """
     return with_parts("fly-vllm", verifier=deferring(window - 1, threshold))(task, window, threshold, gamma)
 
@@ -741,10 +717,7 @@ released_miss_emitted = planted(
 )
 @from_parts
 def rollback_one_too_far(task: Task, fallback: Any = 0.6, rollback: float = 5.0, gamma: int = 10) -> Parts:
-    """BiLD whose rollback begins one token early.
-
-    BiLD takes back the token before the unlikely one as well: the large model then replaces a token it agreed with.
-    """
+    """BiLD whose rollback also removes the token before the unlikely one, on which the large model agreed."""
 
     def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
         rows = [target(prefix + draft.tokens[:i]) for i in range(len(draft.tokens) + 1)]
@@ -766,10 +739,7 @@ def rollback_one_too_far(task: Task, fallback: Any = 0.6, rollback: float = 5.0,
 )
 @with_verifier
 def row_off_by_one(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Speculative sampling, every row after the first off by one.
-
-    Target rows are read one position early: draft i is judged by the row that predicted draft i-1.
-    """
+    """Speculative sampling that tests draft i by the target row of draft i - 1, for every i after the first."""
     for i, token in enumerate(draft.tokens):
         p, q = target(prefix + draft.tokens[: max(i - 1, 0)]), draft.pmfs[i]
         if not flip(draws, accept_probability(p, q, token), ("accept", i)):
@@ -787,10 +757,7 @@ def row_off_by_one(draws: Draws, target: LanguageModel, prefix: Tokens, draft: D
 )
 @as_part("nasd-seed-rule", "verifier")
 def seed_rule_top_two(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """The seed rule with a laxer test than it declares.
-
-    The declared bias is not the one it has: a guess is kept if it is among the target's two most probable tokens.
-    """
+    """Seed rule that keeps a guess among the two most probable tokens of the target: laxer than the declared rule."""
     accepted = 0
     while accepted < len(draft.tokens):
         if draft.tokens[accepted] not in top_tokens(target(prefix + draft.tokens[:accepted]), 2):
@@ -809,10 +776,7 @@ def seed_rule_top_two(draws: Draws, target: LanguageModel, prefix: Tokens, draft
     killed_by="law_is_declared",
 )
 def small_model_first(task: Task, **options: Any) -> Decoder:
-    """Give the first turn to the small model.
-
-    The released BiLD without its first token of the large model: the small one begins, as in the paper.
-    """
+    """Released BiLD that begins with the small model, as the paper does; the release begins with the large one."""
     decoder = bild_released.build(task, **options)
     return decoder._replace(init=lambda prompt: decoder.init(prompt)._replace(drafter=False))
 
@@ -827,9 +791,9 @@ def small_model_first(task: Task, **options: Any) -> Decoder:
     examples=SHORT,
 )
 def stale_offset(task: Task, gamma: int = 4) -> Decoder:
-    """Speculative sampling whose drafted ids are looked up behind the prompt.
+    """Speculative sampling that reads p/q at the tokens where the first round began, in every round.
 
-    The ratio is read at the tokens that stand where the first round began: right in round 1, wrong from round 2 on.
+    The offset of the drafted ids is not moved, so the rule is right in round 1 and wrong from round 2 on.
     """
 
     def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft, start: int) -> Verified:
@@ -874,9 +838,9 @@ suffixes_judged_by_argmax = planted(
 )
 @from_parts
 def sure_misses_excused(task: Task, window: int = 6, threshold: float = 0.3, gamma: int = 15) -> Parts:
-    """FLy without its gate of entropies.
+    """FLy without its entropy gate.
 
-    FLy excuses a missed draft wherever matches follow, also where the target was sure of another token.
+    A draft that differs from the target is excused if matches follow, also where the target was certain.
     """
     parts = fly.build.parts(task, window, threshold, gamma)
     assert isinstance(parts, Parts)
@@ -893,10 +857,7 @@ def sure_misses_excused(task: Task, window: int = 6, threshold: float = 0.3, gam
 )
 @from_parts
 def surprise_for_entropy(task: Task, threshold: float = 0.3, scale: float = 0.15, gamma: int = 40) -> Parts:
-    """Drop the last token where its own surprise is high.
-
-    SVIP with the surprise of the drafted token for the entropy, and the token taken back.
-    """
+    """SVIP that stops by the surprise -log q of the drafted token instead of the entropy, and drops that token."""
     parts = svip.build.parts(task, threshold, scale, gamma)
     assert isinstance(parts, Parts)
     return parts._replace(
@@ -913,10 +874,7 @@ def surprise_for_entropy(task: Task, threshold: float = 0.3, scale: float = 0.15
     killed_by="law_is_declared",
 )
 def tolerance_in_bits(task: Task, beta: int = 5, tau: float = 3.0, gamma: int = 4) -> Decoder:
-    """SpecDec with a tolerance of tau bits.
-
-    SpecDec with the tolerance compared in bits where it is given in nats.
-    """
+    """SpecDec that compares its tolerance in bits, although the tolerance is given in nats."""
     return correct("specdec").build(task, beta=beta, tau=tau * math.log(2), gamma=gamma)
 
 
@@ -929,9 +887,9 @@ def tolerance_in_bits(task: Task, beta: int = 5, tau: float = 3.0, gamma: int = 
     killed_by="law_is_declared",
 )
 def turn_ends_with_rollback(task: Task, **options: Any) -> Decoder:
-    """Take the large model's turn away after every round.
+    """Released BiLD in which the small model continues after every round.
 
-    The released BiLD with its turn handed over after a rollback: the large model writes no second token.
+    After a rollback the release lets the large model write a second token.
     """
     decoder = bild_released.build(task, **options)
 
@@ -951,9 +909,9 @@ def turn_ends_with_rollback(task: Task, **options: Any) -> Decoder:
     killed_by="law_is_declared",
 )
 def typical_against_p(task: Task, epsilon: float = 0.09, delta: float = 0.3, gamma: int = 4) -> Decoder:
-    """Keep a draft with probability p(d).
+    """Medusa's sampled typical acceptance that matches drafts with draws from the whole p.
 
-    Medusa's sampled typical mode matches drafts with draws from all of p; only what follows is truncated.
+    The match must be with the truncated p. Here only the tokens after the match are truncated.
     """
     verify = accept_or_replace(
         lambda prefix, p, q, token: p[token],
@@ -972,10 +930,7 @@ def typical_against_p(task: Task, epsilon: float = 0.09, delta: float = 0.3, gam
     killed_by="law_is_declared",
 )
 def typical_in_bits(task: Task, epsilon: float = 0.09, delta: float = 0.3, gamma: int = 4) -> Decoder:
-    """Typical acceptance, entropies divided by ln 2.
-
-    Typical acceptance with the entropy in bits where the rule has nats: the threshold is too low.
-    """
+    """Typical acceptance with the entropy in bits, where the rule has nats: the threshold is too low."""
 
     def threshold(p: Pmf) -> float:
         nats = -math.log(typical_threshold(p, 1, 1))
@@ -1007,9 +962,9 @@ def unsure_candidates_dropped(
     layers: int = 4,
     window: int = 32,
 ) -> Decoder:
-    """SWIFT whose last place is taken back where it was the one that stopped the draft.
+    """SWIFT that drops the position whose low confidence stopped the draft, with all its candidates.
 
-    SWIFT stops before the token it is unsure of, and drops it with its siblings: what was drawn decides.
+    Whether the position is dropped depends on the drawn token.
     """
     models = [partial_model(task.target, draft_model(task), run, layers) for run in sets]
     drafter = layer_drafter(models, depth, stop, widths, window)
@@ -1034,9 +989,9 @@ def unsure_candidates_dropped(
     killed_by="law_is_target",
 )
 def rows_blind_to_the_drafts(task: Task, block: int = 4, window: int = 4) -> Decoder:
-    """Self-speculative diffusion whose verifying rows are the drafting rows.
+    """Self-speculative diffusion that verifies with the drafting rows, which do not depend on the drafts.
 
-    Every draft stays, and the places of a pass are independent of each other.
+    Every draft is accepted, so the positions of a pass are independent of each other.
     """
     model = masked_model(task.target)
 

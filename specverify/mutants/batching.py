@@ -31,10 +31,7 @@ _EMITTED = np.empty((8, 8), dtype=np.int64)
     make=batched_subject,
 )
 def answer_of_the_last_call(p: Any, q: Any, draft_tokens: Any) -> Any:
-    """Speculative sampling row by row into the buffer.
-
-    All answers are one buffer, allocated once: what a call returned is what the last call wrote.
-    """
+    """Speculative sampling of a batch that returns one buffer in every call, so a later call overwrites the result."""
     rows, width = draft_tokens.shape[0], draft_tokens.shape[1] + 1
     emitted = _EMITTED[:rows, :width]
     emitted[:] = -1
@@ -53,9 +50,9 @@ def answer_of_the_last_call(p: Any, q: Any, draft_tokens: Any) -> Any:
     make=batched_subject,
 )
 def argmax_of_candidates(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
-    """Speculative sampling whose one-hot bonus rows are answered by a rank.
+    """Speculative sampling that returns the rank of a token instead of its id, for rows at temperature 0.
 
-    Rows at temperature 0 return the place of their token in a sorted list of candidates as if it were its id.
+    The rank is the place of the token in a sorted list of candidates.
     """
     rng, result = np.random.default_rng(), []
     for row, drafts in enumerate(draft_tokens.tolist()):
@@ -75,9 +72,9 @@ def argmax_of_candidates(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
     gammas=(1,),
 )
 def bonus_of_the_longest_row(p: Any, q: Any, draft_tokens: Any, lengths: Any) -> list[list[int]]:
-    """Speculative sampling with the bonus row of the longest.
+    """Speculative sampling that draws every bonus token from the last row of the padded batch.
 
-    The token after the last draft comes from the last row of the padded batch: right for the longest row alone.
+    This is right only for the request with the most drafts.
     """
     rng, result = np.random.default_rng(), []
     for row, n in enumerate(lengths):
@@ -96,9 +93,9 @@ def bonus_of_the_longest_row(p: Any, q: Any, draft_tokens: Any, lengths: Any) ->
     killed_by="inputs_unchanged",
 )
 def callers_request_written_to(body: dict[str, Any]) -> Request:
-    """Return the request; its prompt becomes a batch of one in the caller's hands.
+    """Return the request, after writing the prompt as a batch of one into the caller's object.
 
-    The constructor brings a field into the shape it wants in the object that the caller passed in.
+    The constructor should reshape a copy.
     """
     request = Request(**{**body, "prompt": tuple(body["prompt"])})
     body["stop_strings"] = [list(request.stop_strings)]
@@ -115,9 +112,9 @@ def callers_request_written_to(body: dict[str, Any]) -> Request:
     make=batched_subject,
 )
 def coins_of_tokens(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
-    """Speculative sampling with coin ``row + i`` where ``row * gamma + i`` is meant.
+    """Speculative sampling that reads uniform ``row + i`` instead of ``row * gamma + i``.
 
-    Coins that were made one a token are read one a request: neighbouring rows share them.
+    Neighbouring rows of the batch therefore share uniforms.
     """
     rng, result = np.random.default_rng(), []
     coins = rng.random(draft_tokens.size + 1)
@@ -149,9 +146,9 @@ confidence_sees_its_draft = planted(
     killed_by="law_is_target",
 )
 def bonus_behind_the_whole_block(task: Task, gamma: int = 7, **options: Any) -> Decoder:
-    """D-Cut whose last token is drawn behind drafts that were cut.
+    """D-Cut that draws the bonus token after the whole block, including drafts that were cut.
 
-    Where all drafts that were verified stay, the row of the bonus is looked up by the length of the whole block.
+    If all verified drafts are accepted, the bonus row is found by the length of the uncut block.
     """
     q = draft_model(task)
 
@@ -174,9 +171,9 @@ def bonus_behind_the_whole_block(task: Task, gamma: int = 7, **options: Any) -> 
     gammas=(1,),
 )
 def lengths_counted_in_place(p: Any, q: Any, draft_tokens: Any, lengths: Any) -> list[list[int]]:
-    """Speculative sampling whose bonus row is one behind, in an array that is an alias.
+    """Speculative sampling that adds 1 to the caller's array of lengths, and reads it again as the number of drafts.
 
-    The number of drafts is turned into a number of rows in the caller's array, and read again as what it was.
+    The bonus row is therefore one too late.
     """
     rng, result = np.random.default_rng(), []
     rows = lengths
@@ -199,10 +196,7 @@ def lengths_counted_in_place(p: Any, q: Any, draft_tokens: Any, lengths: Any) ->
 def non_speculative_rows_first(
     lengths: Sequence[int], rectangular: bool, prefilling: Sequence[bool]
 ) -> tuple[int, ...]:
-    """Return where rows would begin in order of their length.
-
-    Rows are taken from the pass as if those without drafts came before the others.
-    """
+    """Return row offsets as if the rows without drafts came first in the batch."""
     order = sorted(range(len(lengths)), key=lambda row: lengths[row])
     begins = {row: sum(lengths[before] for before in order[:place]) for place, row in enumerate(order)}
     return tuple(begins[row] for row in range(len(lengths)))
@@ -217,10 +211,7 @@ def non_speculative_rows_first(
     citation="mlx-lm commit 1898164b (branch)",
 )
 def offsets_added_in_place(held: Sequence[int], fed: Sequence[int]) -> tuple[int, ...]:
-    """Return offsets that grow with what the rows before were fed.
-
-    The array of offsets is handed out by reference and added to in place, so rows begin where others ended.
-    """
+    """Return row offsets that grow at each use, because the shared array is added to in place."""
     return tuple(begin + sum(fed[:row]) for row, begin in enumerate(held))
 
 
@@ -233,9 +224,9 @@ def offsets_added_in_place(held: Sequence[int], fed: Sequence[int]) -> tuple[int
     gammas=(1,),
 )
 def packed_by_another_rule(p: Any, q: Any, draft_tokens: Any, lengths: Any) -> list[list[int]]:
-    """Pack the drafts of all rows, take them out again in equal parts.
+    """Pack the drafts of all rows by their own lengths, but unpack them by the largest length.
 
-    Rows are packed by their own lengths and unpacked by the longest one: behind a shorter row everything is shifted.
+    After a shorter row all drafts are shifted.
     """
     rng, width = np.random.default_rng(), int(max(lengths))
     packed = np.concatenate([draft_tokens[row, :n] for row, n in enumerate(lengths)])
@@ -256,10 +247,7 @@ def packed_by_another_rule(p: Any, q: Any, draft_tokens: Any, lengths: Any) -> l
     citation="TensorRT-LLM PR #15708",
 )
 def padding_rows_written(row: int) -> int | None:
-    """Return the first slots of the memory.
-
-    Padding rows of the pass are copied as if they belonged to a request, over the first request's entries.
-    """
+    """Return the first slots of the memory for padding rows, which overwrites the first request's cache entries."""
     return row
 
 
@@ -272,10 +260,7 @@ def padding_rows_written(row: int) -> int | None:
     citation="vLLM PR #35398 (review)",
 )
 def parameters_by_token(batch: Sequence[Parameters], row: int, start: int) -> Parameters:
-    """Return the parameters at the place of the row's first token.
-
-    A kernel that expects one entry for each request is handed one for each token, and indexes the wrong ones.
-    """
+    """Return the parameters at the index of the row's first token, where the index of the request is required."""
     return batch[start % len(batch)]
 
 
@@ -288,10 +273,7 @@ def parameters_by_token(batch: Sequence[Parameters], row: int, start: int) -> Pa
     citation="vllm-ascend issue #16396, PR #16430",
 )
 def place_for_id(row: ExactPmf, mixed: bool) -> int:
-    """Return the place of the best candidate among the ids in reverse order, if the batch is mixed.
-
-    Next to sampled rows, the argmax of a reordered array of candidates is returned as if it were a token id.
-    """
+    """Return the place of the argmax in a reordered list of ids as if it were its id, in batches with sampled rows."""
     return argmax(row[::-1]) if mixed else argmax(row)
 
 
@@ -304,9 +286,9 @@ def place_for_id(row: ExactPmf, mixed: bool) -> int:
     gammas=(1,),
 )
 def placeholder_verified(p: Any, q: Any, draft_tokens: Any, lengths: Any) -> list[list[int]]:
-    """Speculative sampling that stops at nothing but the width of the batch.
+    """Speculative sampling that verifies the placeholder -1 as a draft.
 
-    The placeholder -1 is verified as a draft: it reads the entry of the last token of the vocabulary.
+    As an index, -1 reads the entry of the last token of the vocabulary.
     """
     rng = np.random.default_rng()
     ids = np.where(draft_tokens < 0, p.shape[2] - 1, draft_tokens)
@@ -324,10 +306,7 @@ def placeholder_verified(p: Any, q: Any, draft_tokens: Any, lengths: Any) -> lis
     make=batched_subject,
 )
 def residual_of_the_first_row(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
-    """Speculative sampling with one residual for the batch.
-
-    The replacement of a rejected draft comes from the residual of the batch's first row.
-    """
+    """Speculative sampling that draws every replacement from the residual of the first row of the batch."""
     rng, result = np.random.default_rng(), []
     for row, drafts in enumerate(draft_tokens.tolist()):
         mine = decided(rng, p[row], q[row], drafts)
@@ -347,10 +326,7 @@ def residual_of_the_first_row(p: Any, q: Any, draft_tokens: Any) -> list[list[in
     gammas=(1,),
 )
 def rows_in_assumed_order(p: Any, q: Any, draft_tokens: Any, lengths: Any) -> list[list[int]]:
-    """Verify rows without drafts, then the others, and return them in that order.
-
-    Answers are put back as if rows without drafts came first in the batch: rows get each other's tokens.
-    """
+    """Verify rows without drafts first and return the results in that order, so rows get each other's tokens."""
     rng = np.random.default_rng()
     order = sorted(range(len(p)), key=lambda row: lengths[row] > 0)
     result = [decided(rng, p[row], q[row], draft_tokens[row, : lengths[row]].tolist()) for row in order]
@@ -366,8 +342,8 @@ def rows_in_assumed_order(p: Any, q: Any, draft_tokens: Any, lengths: Any) -> li
     citation="vLLM PR #52500",
 )
 def unpacked_by_another_rule(lengths: Sequence[int], rectangular: bool, prefilling: Sequence[bool]) -> tuple[int, ...]:
-    """Return where rows begin if they follow one another.
+    """Return row offsets without padding, although the rows were packed with padding.
 
-    Whether rows are padded is decided twice: by one condition when they are packed, by another when unpacked.
+    Two different conditions decide about padding, one for packing and one for unpacking.
     """
     return starts(lengths, False, prefilling)

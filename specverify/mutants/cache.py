@@ -21,10 +21,7 @@ from specverify.reference.verifiers.speculative_sampling import speculative_samp
     citation="lucidrains/speculative-decoding commit 2ac580e",
 )
 def draft_writes_target_cache(memory: CacheMemory, places: Sequence[int], drafted: Sequence[Entry]) -> CacheMemory:
-    """Return the memory with the drafter's entries in the target's places.
-
-    Drafting and verification share one cache variable: what the drafter computed stands where the target's should.
-    """
+    """Return the target's memory with the drafter's entries written into it, because both share one cache variable."""
     count = min(len(places), len(drafted))
     return written(memory, places[:count], drafted[:count])
 
@@ -39,9 +36,9 @@ def draft_writes_target_cache(memory: CacheMemory, places: Sequence[int], drafte
     killed_by="cache_equals_prefill",
 )
 def last_draft_never_written(fed: int, drafts: int) -> int:
-    """Return one entry fewer than tokens if there are drafts.
+    """Return one cache entry fewer than fed tokens if there are drafts.
 
-    Blocks are counted without the drafts, so the last of them leaves no entry; it is missed when it is accepted.
+    Blocks are counted without the drafts, so the entry of the last draft is missing once it is accepted.
     """
     return fed - 1 if drafts else fed
 
@@ -57,10 +54,7 @@ def last_draft_never_written(fed: int, drafts: int) -> int:
     fed_next=fed_last,
 )
 def length_ignores_accepted(known: int, accepted: int, written: int, batch: int) -> int:
-    """Return the entries of the committed tokens before the round.
-
-    The length of the cache is advanced by what was fed, not by the drafts that were accepted as well.
-    """
+    """Return a cache length that does not count the accepted drafts."""
     return known
 
 
@@ -75,10 +69,7 @@ def length_ignores_accepted(known: int, accepted: int, written: int, batch: int)
     fed_next=fed_last,
 )
 def no_rollback(known: int, accepted: int, written: int, batch: int) -> int:
-    """Return all that was written.
-
-    Keys and values are carried over from round to round without a rollback to the accepted prefix.
-    """
+    """Return all written entries as kept, including those of rejected drafts: there is no rollback."""
     return written
 
 
@@ -93,10 +84,7 @@ def no_rollback(known: int, accepted: int, written: int, batch: int) -> int:
     fed_next=fed_last,
 )
 def one_rejected_stays(known: int, accepted: int, written: int, batch: int) -> int:
-    """Return one entry more than is accepted, if there is one.
-
-    The length of the rollback has one subtracted too many, so one rejected token stays in front of the next.
-    """
+    """Return one entry more than is accepted, so that one rejected draft stays in the cache."""
     return min(known + accepted + 1, written)
 
 
@@ -111,9 +99,9 @@ def one_rejected_stays(known: int, accepted: int, written: int, batch: int) -> i
 def pages_never_given_back(
     pages: tuple[int, ...], free: tuple[int, ...], needed: int
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the pages that are needed; the others are nobody's.
+    """Return the pages that are needed and do not free the others.
 
-    A rejection across the edge of a page leaves that page taken: after a few of them nothing can go on.
+    Each rejection across the edge of a page loses that page, until no page is free.
     """
     return pages[:needed], free
 
@@ -128,9 +116,9 @@ def pages_never_given_back(
     killed_by="cache_equals_prefill",
 )
 def prefix_fed_again(tokens: Tokens, held: int) -> Tokens:
-    """Return the whole text.
+    """Return the whole text as the tokens to feed, although the cache holds its beginning.
 
-    With the cache on, every pass is fed the whole text again: tokens stand there twice, at shifted positions.
+    Tokens are then twice in the cache, at shifted positions.
     """
     return tokens
 
@@ -147,10 +135,7 @@ def prefix_fed_again(tokens: Tokens, held: int) -> Tokens:
 def reset_instead_of_rollback(
     pages: tuple[int, ...], free: tuple[int, ...], needed: int
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return no pages if any is no longer needed.
-
-    After a rejection the cache is emptied instead of being taken back to its snapshot, and decoding goes on.
-    """
+    """Return no pages after a rejection: the cache is emptied instead of rolled back, and decoding continues."""
     return ((), free + pages) if needed < len(pages) else (pages, free)
 
 
@@ -163,10 +148,7 @@ def reset_instead_of_rollback(
     citation="MLC-LLM PR #2664 (8290a970)",
 )
 def reuse_shifted_by_one(held: int, boundary: int, recurrent: bool) -> int:
-    """Return one entry more than the pages hold.
-
-    The offset behind a reused prefix is not shifted by one, so the token that follows the prefix is never fed.
-    """
+    """Return one reused entry more than the pages hold, so the token after the reused prefix is never fed."""
     return boundary + 1 if boundary else 0
 
 
@@ -180,10 +162,7 @@ def reuse_shifted_by_one(held: int, boundary: int, recurrent: bool) -> int:
     fed_next=fed_last,
 )
 def rollback_in_batches_only(known: int, accepted: int, written: int, batch: int) -> int:
-    """Return what is accepted in a batch of several, all that was written in a batch of one.
-
-    The rollback stands in the branch for batches, and a batch of one goes the other way.
-    """
+    """Roll back to the accepted drafts only in a batch of several requests; a batch of one keeps rejected drafts."""
     return known + accepted if batch > 1 else written
 
 
@@ -196,10 +175,7 @@ def rollback_in_batches_only(known: int, accepted: int, written: int, batch: int
     citation="text-generation-inference PR #2711 (aadc9cb4)",
 )
 def slots_taken_as_consecutive(pages: tuple[int, ...], page_size: int, first: int, count: int) -> tuple[int, ...]:
-    """Return consecutive slots from that of the first entry on.
-
-    Drafts are written to the slots behind the first one, although the request's pages are somewhere else.
-    """
+    """Return consecutive slots from the first entry on, although the request's pages are not consecutive."""
     start = pages[first // page_size] * page_size + first % page_size
     return tuple(range(start, start + count))
 
@@ -215,10 +191,9 @@ def slots_taken_as_consecutive(pages: tuple[int, ...], page_size: int, first: in
 )
 @with_verifier
 def page_of_sixteen_begins_late(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Speculative sampling whose target lacks the last token of a full page.
+    """Speculative sampling whose target misses the last token of a full page of 16 tokens.
 
-    A page holds 16 tokens. The pass that fills a page reads the row of the token before its last one: no text of fewer
-    tokens shows it.
+    The pass that fills a page reads the row of the token before its last one. Shorter texts do not show it.
     """
 
     def of_pages(tokens: Tokens) -> object:

@@ -49,7 +49,7 @@ from specverify.subjects.verifier import verifier_subject
 
 
 def argmax_draft_one_hot_build(task: Task, gamma: int = 4) -> Decoder:
-    """Speculative sampling of greedy drafts, honestly declared."""
+    """Speculative sampling of argmax drafts, which are correctly declared as point masses."""
     draft = draft_model(task)
     return declaring(task, gamma, lambda tokens: point_on_argmax(draft(tokens)), lambda tokens: None)
 
@@ -110,7 +110,7 @@ gamma_by_position = Control(
 
 
 def infinite_ratio_verify(p: Any, q: Any, draft_tokens: Any) -> list[int]:
-    """Speculative sampling by a table of ratios."""
+    """Speculative sampling by a table of ratios p/q, which are infinite where q is 0. It is correct."""
     rng, drafts = np.random.default_rng(), draft_tokens.tolist()
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = p[:-1] / q
@@ -130,7 +130,7 @@ infinite_ratio = Control(
 
 
 def one_coin_a_level_verify(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
-    """A scan of the candidates, and a draw from what p has beside them if it finds none."""
+    """Select a candidate with one uniform per level; if none is selected, draw from p without the candidates."""
 
     def choose(rng: Any, row: Any, nodes: Sequence[int], above: int) -> tuple[int | None, int]:
         coin, sought, rest = rng.random(), 0.0, row.copy()
@@ -157,7 +157,7 @@ SETTINGS = (("temperature", 0.7),)
 
 
 def rounded_logits_verify(target_logits: Any, draft_logits: Any, draft_tokens: Any, temperature: float) -> list[int]:
-    """Speculative sampling of rounded logits."""
+    """Speculative sampling of logits that are rounded to float32 before p and q are computed from them."""
     rounded = [rows.astype(np.float32) for rows in (target_logits, draft_logits)]
     p, q = (softmax_rows(rows, temperature).astype(np.float64) for rows in rounded)
     return decided(np.random.default_rng(), p / p.sum(-1, keepdims=True), q, draft_tokens.tolist())
@@ -192,7 +192,7 @@ sampled_draft_as_a_point = Control(
 
 
 def stops_on_the_target_verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Cut the block behind the first draft with p(d) < q(d)."""
+    """Cut the block after the first draft d with p(d) < q(d); the draft itself is kept and tested."""
     kept = 0
     for token, q in zip(draft.tokens, draft.pmfs, strict=True):
         kept += 1
@@ -202,7 +202,7 @@ def stops_on_the_target_verify(draws: Draws, target: LanguageModel, prefix: Toke
 
 
 def stops_on_the_target_build(task: Task, gamma: int = 4) -> Decoder:
-    """Speculative sampling that reads p while it drafts."""
+    """Speculative sampling that reads p while it drafts, to decide how long the draft is."""
     return with_verifier(stops_on_the_target_verify)(task, gamma)
 
 
@@ -259,7 +259,7 @@ def unlikely_matches_dropped_verify(draws: Draws, target: LanguageModel, prefix:
 
 
 def unlikely_matches_dropped_build(task: Task, gamma: int = 4) -> Decoder:
-    """Sampled drafts, dropped by value."""
+    """Sample and match that drops drafts from the first that is not the target's argmax on, which is lossless."""
     return with_verifier(unlikely_matches_dropped_verify)(task, gamma)
 
 
@@ -278,7 +278,7 @@ unlikely_matches_dropped = Control(
 
 
 def what_is_left_of_a_coin_verify(p: Any, q: Any, draft_tokens: Any) -> list[int]:
-    """Speculative sampling from one uniform a round."""
+    """Speculative sampling that decides a round from one uniform, rescaled to [0, 1) after each decision."""
     rng, drafts = np.random.default_rng(), draft_tokens.tolist()
     coin = rng.random()
     for i, token in enumerate(drafts):
@@ -299,7 +299,7 @@ what_is_left_of_a_coin = Control(
 
 
 def rule(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
-    """Keep the candidate in whose part of [0, sum p) the coin falls, else emit from p without them."""
+    """Keep the candidate whose interval of [0, sum p) contains the uniform; else emit from p without the candidates."""
     below = p[0] * 0
     for k, token in enumerate(tokens):
         if below < 1 and flip(draws, p[token] / (1 - below), ("accept", depth, k)):

@@ -1,4 +1,7 @@
-"""Class Q: the output is exact and acceptance collapses, by a wrong rule or by a fault of the drafter's cache."""
+"""Class Q: the output has the right law, but drafts are accepted too rarely.
+
+The cause is a wrong acceptance rule or a fault of the drafter's cache.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,7 @@ See = Callable[[Tokens, Tokens, bool], Tokens]
 
 
 def drafting_from(see: See, original: str = "speculative-sampling") -> Callable[..., Decoder]:
-    """Return the build of a registry row whose drafter is shown another text than there is."""
+    """Return the build function of a registry algorithm whose drafter gets a changed text."""
 
     def build(task: Task, gamma: int = 4) -> Decoder:
         draft: LanguageModel = draft_model(task)
@@ -67,10 +70,7 @@ def drafting_from(see: See, original: str = "speculative-sampling") -> Callable[
 )
 @with_verifier
 def always_reject(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """One draw from the target, whatever was drafted.
-
-    Every draft is thrown away and p is sampled: lossless, and no faster than no speculation at all.
-    """
+    """Reject every draft and emit one draw from p: lossless, but without any speed-up."""
     return Verified((draws.categorical(target(prefix), ("target", 0)),), accepted=0)
 
 
@@ -85,9 +85,9 @@ def always_reject(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Dr
 )
 @drafting_from
 def bonus_slot_of_another(tokens: Tokens, known: Tokens, first: bool) -> Tokens:
-    """Show token 0 in the place of the last committed token to all drafts but the first.
+    """Show the drafter token 0 instead of the last committed token, for all drafts but the first.
 
-    The bonus token's slot in the drafter's cache holds another token: later drafts are about that text.
+    The slot of the bonus token in the drafter's cache holds another token.
     """
     n = len(known)
     return tokens if first or len(tokens) == n else (*tokens[: n - 1], 0, *tokens[n:])
@@ -104,9 +104,9 @@ def bonus_slot_of_another(tokens: Tokens, known: Tokens, first: bool) -> Tokens:
 )
 @drafting_from
 def cache_trimmed_for_nothing(tokens: Tokens, known: Tokens, first: bool) -> Tokens:
-    """Leave out the token before the last committed one, from round 2 on.
+    """Show the drafter a text without the token before the last committed one, from round 2 on.
 
-    The drafter's cache is trimmed after a rejection though nothing had been written: a committed token is missing.
+    After a rejection the drafter's cache is trimmed by an entry that had not been written.
     """
     n = len(known)
     return tokens if first or n < 3 else tokens[: n - 2] + tokens[n - 1 :]
@@ -159,9 +159,9 @@ first_draft_alone = planted_engine(
 )
 @drafting_from
 def keys_of_the_last_step(tokens: Tokens, known: Tokens, first: bool) -> Tokens:
-    """Show the first token and the new drafts, from round 2 on.
+    """Show the drafter only the first token and the new drafts, from round 2 on.
 
-    The drafter goes on from the keys and values of the step before: it does not see what was committed since.
+    It continues from the keys and values of the previous step, without the tokens committed since.
     """
     return tokens if first else tokens[:1] + tokens[len(known) :]
 
@@ -180,9 +180,9 @@ BEFORE = (1, 1, 1, 0, 1, 1)
 )
 @from_parts
 def lookup_of_another_request(task: Task, max_ngram: int = 3, gamma: int = 4) -> Parts:
-    """Prompt lookup in another text first; ``propose`` shows what this text alone gives.
+    """Prompt lookup that searches the text of another request first, because the n-gram table is not cleared.
 
-    The n-gram cache of the request before is kept: its continuations are drafted for this one.
+    ``propose`` returns the drafts that this text alone gives.
     """
     drafter = prompt_lookup_drafter(max_ngram, task.eos)
     polluted = drafter._replace(
@@ -203,10 +203,7 @@ def lookup_of_another_request(task: Task, max_ngram: int = 3, gamma: int = 4) ->
 )
 @drafting_from
 def padding_in_the_drafter(tokens: Tokens, known: Tokens, first: bool) -> Tokens:
-    """Put two padding tokens before the text.
-
-    The drafter runs on padded rows, and its slots and lengths ignore the padding: padding stands before the text.
-    """
+    """Show the drafter two padding tokens before the text, because slots and lengths ignore the padding."""
     return (0, 0, *tokens)
 
 
@@ -217,9 +214,9 @@ def padding_in_the_drafter(tokens: Tokens, known: Tokens, first: bool) -> Tokens
     citation="vLLM PR #9730 (after #5765, #4212)",
 )
 def bonus_slot_filled_wrong(tokens: Tokens, seen: int, rounds: int) -> Tokens:
-    """Return the last token as often as tokens are missing, once the prompt was fed.
+    """Feed the drafter the last token twice after a round in which all drafts were accepted.
 
-    After a fully accepted round the drafter lacks two tokens, and the last one is written into both places.
+    The drafter lacks two tokens then, the last draft and the bonus token; both places get the bonus token.
     """
     return tokens[-1:] * (len(tokens) - seen) if rounds else tokens[seen:]
 
@@ -231,10 +228,7 @@ def bonus_slot_filled_wrong(tokens: Tokens, seen: int, rounds: int) -> Tokens:
     citation="transformers issue #32366, PR #32370",
 )
 def draft_cache_not_cropped(cache: DraftCache, known: int, drafts: int, accepted: int) -> DraftCache:
-    """Return all entries under the right length.
-
-    The drafter goes on with the entries of drafts that were rejected.
-    """
+    """Return all entries of the drafter's cache under the right length: entries of rejected drafts stay."""
     return DraftCache(cache.entries, draft_kept(cache, known, drafts, accepted).seen)
 
 
@@ -246,10 +240,7 @@ def draft_cache_not_cropped(cache: DraftCache, known: int, drafts: int, accepted
     citation="exllamav2 commit d7a4ecd",
 )
 def draft_not_rewound_on_reuse(cache: DraftCache, target: tuple[Entry, ...], count: int) -> DraftCache:
-    """Return all of the drafter's entries under the length of the prefix.
-
-    When a prefix is used again, the target's length is set back to it and the drafter's entries stay as they are.
-    """
+    """Return all of the drafter's entries when a prefix is reused, although only those of the prefix are valid."""
     return DraftCache(cache.entries, count)
 
 
@@ -261,10 +252,7 @@ def draft_not_rewound_on_reuse(cache: DraftCache, target: tuple[Entry, ...], cou
     citation="mlx-lm commit 79441dc2 (branch), second of three errors",
 )
 def draft_step_lacks_last_token(history: Tokens, drafted: Tokens) -> Tokens:
-    """Return the prefix without the last draft.
-
-    The processors of a draft step are shown the drafts without the newest one.
-    """
+    """Return the prefix for the logits processors of a draft step without the newest draft."""
     return history + drafted[:-1]
 
 
@@ -277,10 +265,7 @@ def draft_step_lacks_last_token(history: Tokens, drafted: Tokens) -> Tokens:
     citation="llama.cpp issue #27852",
 )
 def lookup_keeps_last_request(tokens: Tokens, before: Tokens) -> Tokens:
-    """Return this request's text in front of the last one's.
-
-    The table of the lookup drafter is not emptied between requests, and proposes what another text said.
-    """
+    """Return the previous request's text together with this one, because the lookup table is not cleared."""
     return tokens + before
 
 
@@ -291,9 +276,9 @@ def lookup_keeps_last_request(tokens: Tokens, before: Tokens) -> Tokens:
     citation="vLLM PR #26498 (issue #26191)",
 )
 def padding_taken_for_tokens(cache: DraftCache, fed: Tokens) -> DraftCache:
-    """Return the cache with an entry for the padding of a row of one token; the length is right.
+    """Return the drafter's cache with an additional entry for padding if one token was fed.
 
-    The drafter is fed rows padded to two tokens, and neither slots nor lengths leave the padding out.
+    Rows of one token are padded to two, and neither slots nor lengths leave the padding out.
     """
     after = draft_write(cache, fed)
     padding = draft_write(after, (0,)).entries[-1:] if len(fed) == 1 else ()
@@ -308,9 +293,9 @@ def padding_taken_for_tokens(cache: DraftCache, fed: Tokens) -> DraftCache:
     citation="exllamav2 commit 4587220",
 )
 def page_copied_from_target(cache: DraftCache, target: tuple[Entry, ...], count: int) -> DraftCache:
-    """Return the drafter's entries but for the last, which is the target's.
+    """Return the drafter's entries with the last one copied from the target's cache.
 
-    The loop that copies a partly used page goes over both caches and always reads from the target's.
+    The loop that copies a partly used page reads from the target's cache for both caches.
     """
     own = draft_reused(cache, target, count)
     return own._replace(entries=own.entries[:-1] + target[max(own.seen - 1, 0) : own.seen])
@@ -324,10 +309,7 @@ def page_copied_from_target(cache: DraftCache, target: tuple[Entry, ...], count:
     citation="transformers PR #31644",
 )
 def target_cache_given_to_draft(cache: DraftCache, target: tuple[Entry, ...], count: int) -> DraftCache:
-    """Return the target's entries.
-
-    A cache that was passed in is the target's, and is copied into the arguments of the drafter too.
-    """
+    """Return the target's cache entries as the drafter's: the passed cache is given to both models."""
     return DraftCache(target[:count], count)
 
 
@@ -338,9 +320,6 @@ def target_cache_given_to_draft(cache: DraftCache, target: tuple[Entry, ...], co
     citation="mlx-lm commit e6ae82d3 (branch)",
 )
 def trimmed_though_nothing_written(cache: DraftCache, known: int, drafts: int, accepted: int) -> DraftCache:
-    """Return the cache without its last good entry if a draft was rejected.
-
-    On a rejection the drafter's cache is trimmed by an entry that had not been written: acceptance decays.
-    """
+    """Return the drafter's cache without its last valid entry if a draft was rejected, so acceptance falls."""
     kept = draft_kept(cache, known, drafts, accepted)
     return kept._replace(entries=kept.entries[:-1]) if accepted < drafts else kept

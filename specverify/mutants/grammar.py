@@ -23,10 +23,7 @@ from specverify.reference.verifiers.speculative_sampling import speculative_samp
     citation="TensorRT-LLM issue #7878",
 )
 def draft_matcher_of_first_position(grammar: Grammar, matcher: Matcher, drafted: Tokens) -> Matcher:
-    """Return the matcher; behind a draft it has no state.
-
-    The drafter's matcher is right for its first position; from the second on it looks for a state that is not there.
-    """
+    """Return the drafter's matcher, which has a state for the first draft of a round only."""
     return Matcher(matcher.states[: None if not drafted else 0], matcher.active[: None if not drafted else 0])
 
 
@@ -39,10 +36,7 @@ def draft_matcher_of_first_position(grammar: Grammar, matcher: Matcher, drafted:
     citation="LMDeploy commit aece784ee (during PR #4559)",
 )
 def first_token_not_accepted(grammar: Grammar, matcher: Matcher, new: Tokens, first: bool) -> Matcher:
-    """Return the matcher after every round but the first.
-
-    The speculative prefill path samples the first token and does not tell the matcher.
-    """
+    """Advance the matcher after every round except the first, whose token it misses."""
     return matcher if first else committed(grammar, matcher, new, first)
 
 
@@ -55,10 +49,7 @@ def first_token_not_accepted(grammar: Grammar, matcher: Matcher, new: Tokens, fi
     citation="LMDeploy commit 616d56cfa (during PR #4559)",
 )
 def forks_follow_argmax(grammar: Grammar, matcher: Matcher, draft: int, row: ExactPmf) -> Matcher:
-    """Return the matcher after the token the row favours.
-
-    The matchers of later rows are advanced with the most probable token of the row before, not with what was drafted.
-    """
+    """Advance the matcher of the next verify row by the argmax of this row instead of the drafted token."""
     return advance(grammar, matcher, argmax(row))
 
 
@@ -71,9 +62,9 @@ def forks_follow_argmax(grammar: Grammar, matcher: Matcher, draft: int, row: Exa
     killed_by="law_is_declared",
 )
 def grammar_sees_rejected_drafts(task: Task, grammar: RowGrammar = (), gamma: int = 4) -> Decoder:
-    """Constrained decoding with one mask a block, that of the state behind its last draft.
+    """Constrained decoding that masks every row of a block by the grammar state after the last draft.
 
-    The grammar's state is moved by every draft and not rolled back: each row is masked behind the whole block.
+    Each row needs the mask of its own position.
     """
 
     def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
@@ -95,10 +86,7 @@ def grammar_sees_rejected_drafts(task: Task, grammar: RowGrammar = (), gamma: in
     citation="exllamav2 commit f4119ae",
 )
 def last_token_matched_repeatedly(grammar: Grammar, matcher: Matcher, new: Tokens, first: bool) -> Matcher:
-    """Return the matcher after the last new token, as often as there are new tokens.
-
-    The evaluation of the newest token is queued once for each accepted token instead of once for the round.
-    """
+    """Advance the matcher by the newest token once per accepted token instead of once per round."""
     return committed(grammar, matcher, new[-1:] * len(new), first)
 
 
@@ -111,10 +99,7 @@ def last_token_matched_repeatedly(grammar: Grammar, matcher: Matcher, new: Token
     citation="SGLang issue #15050, PR #15373",
 )
 def mask_of_finished(grammar: Grammar, matcher: Matcher) -> bool:
-    """Return whether the grammar is on.
-
-    Drafts run past the end of the grammar, and the finished matcher is queried for a mask.
-    """
+    """Return whether a grammar is set, also if its matcher has finished and has no mask to return."""
     return matcher.active[-1]
 
 
@@ -127,10 +112,7 @@ def mask_of_finished(grammar: Grammar, matcher: Matcher) -> bool:
     citation="vLLM PR #46272, issue #44006",
 )
 def rollback_keeps_mode(matcher: Matcher, count: int) -> Matcher:
-    """Return the earlier matcher in the mode of the later one.
-
-    The matcher is advanced through the drafts and rolled back, but a grammar that a draft switched on stays on.
-    """
+    """Roll the matcher back but keep its mode: a grammar that a rejected draft switched on stays on."""
     earlier = rollback(matcher, count)
     return earlier._replace(active=earlier.active[:-1] + matcher.active[-1:])
 
@@ -144,10 +126,7 @@ def rollback_keeps_mode(matcher: Matcher, count: int) -> Matcher:
     citation="exllamav3 commit fd5b65b",
 )
 def second_token_not_accepted(grammar: Grammar, matcher: Matcher, new: Tokens, first: bool) -> Matcher:
-    """Return the matcher after the first new token.
-
-    The matcher is advanced by the first token of a round and not by the others that were accepted with it.
-    """
+    """Advance the matcher by the first new token of a round only."""
     return committed(grammar, matcher, new[:1], first)
 
 
@@ -160,9 +139,9 @@ def second_token_not_accepted(grammar: Grammar, matcher: Matcher, new: Tokens, f
     citation="vLLM PR #36138; issues #31858, #34650",
 )
 def switched_on_between_rounds(grammar: Grammar, matcher: Matcher, draft: int, row: ExactPmf) -> Matcher:
-    """Return the matcher of the next row in the mode of this one.
+    """Return the matcher of the next row in the mode of this row.
 
-    The grammar is switched on between rounds: if its trigger is drafted, the rows behind it are not constrained.
+    A drafted trigger switches the grammar on only after the round: the rows after it are not constrained.
     """
     after = advance(grammar, matcher, draft)
     return after._replace(active=after.active[:-1] + matcher.active[-1:])

@@ -1,7 +1,7 @@
-"""Made engines with one fault each: what ``specverify.trust.quick_power`` measures the quick plan of engines on.
+"""Engines with one fault each, on which ``specverify.trust.quick_power`` measures the quick plan of engines.
 
-``serving`` is one small engine that decodes batches; a fault changes what its rows do to each other, what a request
-leaves for the next one, or when a text ends. ``deciding`` puts a bare verifier into an engine.
+``serving`` is one small engine that decodes batches. A fault changes how its rows influence each other, what a request
+leaves for the next one, or when a text ends. ``deciding`` wraps a bare verifier in an engine.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class _Serving:
     """An engine that decodes a batch of prompts, with a fault or with none."""
 
     def __init__(self, scenario: EngineScenario, fault: str) -> None:
-        """Begin with nothing kept."""
+        """Initialise the engine without kept state."""
         self.models, self.fault, self.rng = scenario, fault, np.random.default_rng()
         self.kept: dict[Any, Tokens] = {}
         self.last: Tokens = ()
@@ -118,7 +118,7 @@ def _owed(p: Any, q: Any) -> Any:
 
 
 def _at(weights: Any, uniform: Any) -> int:
-    """Return the token at a uniform of the total."""
+    """Return the token that a uniform selects from the cumulative sum of the masses."""
     return int(np.searchsorted(np.cumsum(weights) / np.sum(weights), uniform, side="right"))
 
 
@@ -134,7 +134,7 @@ def one_by_one(fault: str, scenario: EngineScenario) -> Made:
 
 
 def deciding(verify: BareVerifier, scenario: EngineScenario) -> Callable[[Tokens], Tokens]:
-    """Return an engine that decides its rounds by a bare verifier."""
+    """Return an engine whose rounds are decided by ``verify``, a verifier function."""
     rng = np.random.default_rng()
 
     def decode(prompt: Tokens) -> Tokens:

@@ -119,7 +119,10 @@ def planted(
     killed_by: str,
     **changes: Any,
 ) -> Callable[[Callable[..., Decoder]], Mutant]:
-    """Decorate a build function: the row ``original`` with it, same claims, same examples unless changed."""
+    """Decorate a build function as a mutant of the registry algorithm ``original``.
+
+    The mutant has the claims of the original, and its examples unless others are passed.
+    """
 
     def plant(build: Callable[..., Decoder]) -> Mutant:
         row = correct(original)._replace(name=name, summary=summary, build=build, **changes)
@@ -146,7 +149,10 @@ def as_part(original: str, part: str) -> Callable[[Any], Callable[..., Decoder]]
 
 
 def dropping_last(drafter: Drafter, drops: Callable[[Any, int], bool]) -> Drafter:
-    """Return the drafter without its last token where ``drops(q, token)`` of it: what was drawn then decides."""
+    """Return the drafter that drops its last token if ``drops(q, token)``.
+
+    The length of the draft then depends on a token that is not verified.
+    """
 
     def propose(*args: Any) -> Draft:
         draft = drafter.propose(*args)

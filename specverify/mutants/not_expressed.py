@@ -1,4 +1,4 @@
-"""Recorded defects that have no mutant outside the serving engine, and why: nothing is left out in silence."""
+"""Recorded defects without a mutant outside the serving engine, each with the reason."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ from specverify.subjects.verifier import verifier_subject
 
 
 def looked_up(rng: Any, weights: Any) -> int:
-    """Return the place of a uniform among the partial sums of the pmf."""
+    """Return the index at which the cumulative sum of the pmf passes a uniform."""
     return int(np.searchsorted((weights / weights.sum()).cumsum(), rng.random(), side="right"))
 
 
@@ -52,9 +52,9 @@ def looked_up(rng: Any, weights: Any) -> int:
     killed_by="support_at_boundary_draws",
 )
 def cumulative_sum_runs_out(p: Any, q: Any, draft_tokens: Any) -> list[int]:
-    """Speculative sampling by lookups.
+    """Speculative sampling by a lookup in a cumulative sum that ends below 1.
 
-    A lookup in a cumulative sum that ends a little below 1: the largest uniform finds the place behind the tokens.
+    The largest uniform returns the index after the last token, which is no token id.
     """
     rng, drafts = np.random.default_rng(), draft_tokens.tolist()
     for i, token in enumerate(drafts):
@@ -74,9 +74,9 @@ STEP = 0.25
     killed_by="tokens_are_supported",
 )
 def draft_mass_underflows(p: Any, q: Any, draft_tokens: Any) -> list[int]:
-    """Speculative sampling with masses of q below ``STEP`` rounded to 0.
+    """Speculative sampling that rounds probabilities of q below ``STEP`` to 0.
 
-    The ratio is computed with a q of few bits, in which unlikely drafts have q = 0: p/0 accepts even where p is 0.
+    p/0 then accepts an unlikely draft, even where p is 0.
     """
     rng, drafts = np.random.default_rng(), draft_tokens.tolist()
     for i, token in enumerate(drafts):
@@ -103,9 +103,9 @@ def replacement(rng: Any, p: Any, q: Any) -> int:
     make=batched_subject,
 )
 def empty_residual_divided(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
-    """Speculative sampling row by row, with nothing in place of an empty residual.
+    """Speculative sampling that divides the residual by its sum without a test for 0.
 
-    A residual is divided by its sum without a test for 0: of two kernels' rows of one softmax it may be empty.
+    The residual is empty where p and q are rows of one softmax, computed by two kernels.
     """
     rng, result = np.random.default_rng(), []
     for row, drafts in enumerate(draft_tokens.tolist()):
@@ -117,7 +117,7 @@ def empty_residual_divided(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]
 
 
 def normalised(p: Any, q: Any) -> Any:
-    """Return the normalised residual; what a lookup makes of NaN is token 0."""
+    """Return the normalised residual. An empty one gives NaN, for which a lookup returns token 0."""
     with np.errstate(invalid="ignore"):
         result = excess(p, q) / excess(p, q).sum()
     return np.eye(len(p))[0] if np.isnan(result).all() else result
@@ -131,11 +131,9 @@ def normalised(p: Any, q: Any) -> Any:
     killed_by="tokens_are_supported",
 )
 def empty_residual_is_nan(p: Any, q: Any, draft_tokens: Any) -> list[int]:
-    """Speculative sampling with a guarded ratio and no guard in the residual.
+    """Speculative sampling that divides an empty residual by its sum and emits token 0 for the NaN.
 
-    An empty residual is divided by its sum, 0/0 = NaN: no comparison is true and token 0 comes out.
-
-    The denominator q + 1e-10 is there against a division by zero; it rejects, rarely, where p = q.
+    The denominator q + 1e-10 of the ratio avoids a division by zero, but rejects, rarely, where p = q.
     """
     return decided(
         np.random.default_rng(),
@@ -151,7 +149,7 @@ LOST_RECOVERY_IS_COUNTED_EPSILON = Fraction(1, 2**40)
 
 
 def lost_recovery_is_counted_verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Speculative sampling that recovers -1 from an empty residual."""
+    """Speculative sampling that returns -1 as the replacement if the residual is empty."""
     for i, token in enumerate(draft.tokens):
         p, q = target(prefix + draft.tokens[:i]), child_pmf(draft, i, target(prefix))
         if not flip(draws, min(p[token] / (q[token] + LOST_RECOVERY_IS_COUNTED_EPSILON), 1), ("accept", i)):
@@ -170,12 +168,10 @@ def lost_recovery_is_counted_verify(draws: Draws, target: LanguageModel, prefix:
     examples=SHORT,
 )
 def lost_recovery_is_counted(task: Task, gamma: int = 4) -> Decoder:
-    """Drop what is negative from the output.
+    """Drop negative tokens from the output but count them in the length budget.
 
-    A recovery that found no token is -1, which the parser drops as a placeholder, while the budget counts it.
-
-    A denominator q + epsilon rejects where p = q, and then the residual is empty. A round that is left without any
-    token is tried again.
+    The replacement is -1 if the residual is empty. A denominator q + epsilon rejects where p = q, where the residual is
+    empty. A round without any token is repeated.
     """
     inner = with_verifier(lost_recovery_is_counted_verify)(task, gamma)
 
@@ -188,7 +184,7 @@ def lost_recovery_is_counted(task: Task, gamma: int = 4) -> Decoder:
 
 
 def processed(logits: Any, temperature: float, top_k: float) -> Any:
-    """Mask with minus infinity, then multiply by the mask: 0 times infinity is NaN."""
+    """Return logits masked by minus infinity and then multiplied by the mask, which gives NaN."""
     keep = likeliest(softmax_rows(logits), top_k) > 0
     with np.errstate(invalid="ignore"):
         return softmax_rows(np.nan_to_num(np.where(keep, logits, -np.inf) * keep, nan=0.0), temperature)
@@ -197,7 +193,7 @@ def processed(logits: Any, temperature: float, top_k: float) -> Any:
 def nan_as_zero_logit_control(
     target_logits: Any, draft_logits: Any, draft_tokens: Any, temperature: float, top_k: float
 ) -> list[int]:
-    """Speculative sampling of the likeliest tokens."""
+    """Speculative sampling of the most probable tokens, without NaN."""
     p, q = (likeliest(softmax_rows(rows, temperature), top_k) for rows in (target_logits, draft_logits))
     return decided(np.random.default_rng(), p, q, draft_tokens.tolist())
 
@@ -215,16 +211,13 @@ def nan_as_zero_logit_control(
 def nan_as_zero_logit(
     target_logits: Any, draft_logits: Any, draft_tokens: Any, temperature: float, top_k: float
 ) -> list[int]:
-    """Speculative sampling of sanitised logits.
-
-    NaN logits are replaced by 0, which is a high value: masked tokens become likely.
-    """
+    """Speculative sampling that replaces NaN logits by 0, a high value: masked tokens become likely."""
     p, q = (processed(rows, temperature, top_k) for rows in (target_logits, draft_logits))
     return decided(np.random.default_rng(), p, q, draft_tokens.tolist())
 
 
 def excess_by_ratio(p: Any, q: Any) -> Any:
-    """Return q (p/q - 1)+, NaN as 0; all of it on token 0 if nothing is left."""
+    """Return q (p/q - 1)+ with NaN as 0; if all entries are 0, the point mass on token 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         result = np.nan_to_num(q * np.maximum(p / q - 1, 0), nan=0.0)
     return result if result.any() else np.eye(len(p))[0]
@@ -238,17 +231,15 @@ def excess_by_ratio(p: Any, q: Any) -> Any:
     killed_by="tokens_are_supported",
 )
 def nan_swallowed(p: Any, q: Any, draft_tokens: Any) -> list[int]:
-    """Speculative sampling with a residual by ratios.
+    """Speculative sampling that computes the residual as q (p/q - 1)+ and takes its NaN for 0.
 
-    NaN of 0/0 and 0 times infinity is taken for no excess: tokens that q excludes are never recovered.
-
-    If nothing else is left, the first index is chosen, for any p.
+    Tokens with q = 0 are never drawn as replacements. If nothing else is left, token 0 is emitted for any p.
     """
     return decided(np.random.default_rng(), p, q, draft_tokens.tolist(), weights=excess_by_ratio)
 
 
 def noise_in_another_type_verify(p: Any, q: Any, draft_tokens: Any) -> list[int]:
-    """Speculative sampling with misread coins."""
+    """Speculative sampling that reads pairs of float16 uniforms as single float32 numbers."""
     rng, drafts = np.random.default_rng(), draft_tokens.tolist()
     pairs = np.array([float(rng.random()) for _ in range(2 * len(drafts))])
     coins = np.abs(pairs.astype(np.float16).view(np.float32))
@@ -259,7 +250,7 @@ def noise_in_another_type_verify(p: Any, q: Any, draft_tokens: Any) -> list[int]
 
 
 def coarsely_sampled(noise_in_another_type_verify: BareVerifier, name: str, gammas: tuple[int, ...]) -> Subject:
-    """Return the subject whose samples are to show a total variation of 0.3, which takes few."""
+    """Return the subject, sampled to detect a total variation of 0.3, which needs few samples."""
     subject = verifier_subject(noise_in_another_type_verify, name, gammas)
     return subject._replace(settings=tuple(setting._replace(detect=0.3) for setting in subject.settings))
 
@@ -279,7 +270,7 @@ NEAR_ZERO = (("temperature", 1e-6),)
 
 
 def decide(p: Any, q: Any, drafts: list[int]) -> list[int]:
-    """Reject only if the coin is above the ratio; a NaN row is won by token 0."""
+    """Reject only if the uniform exceeds the ratio, which NaN never does; draw token 0 from a row of NaN."""
     rng = np.random.default_rng()
     for i, token in enumerate(drafts):
         if rng.random() >= p[i, token] / q[i, token]:
@@ -290,7 +281,7 @@ def decide(p: Any, q: Any, drafts: list[int]) -> list[int]:
 def overflow_near_temperature_zero_control(
     target_logits: Any, draft_logits: Any, draft_tokens: Any, temperature: float
 ) -> list[int]:
-    """Speculative sampling with the largest logit taken off."""
+    """Speculative sampling of softmax(logits / T) with the largest logit subtracted first."""
     p, q = (softmax_rows(rows, temperature) for rows in (target_logits, draft_logits))
     return decide(p, q, draft_tokens.tolist())
 
@@ -307,9 +298,9 @@ def overflow_near_temperature_zero_control(
 def overflow_near_temperature_zero(
     target_logits: Any, draft_logits: Any, draft_tokens: Any, temperature: float
 ) -> list[int]:
-    """Speculative sampling of softmax(logits / T) as it is written in books.
+    """Speculative sampling of softmax(logits / T) without subtracting the largest logit.
 
-    Logits are divided by a temperature near 0 as they are: NaN, and no comparison with NaN rejects.
+    Near T = 0 the exponential overflows to NaN, and a comparison with NaN never rejects.
     """
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         weights = [np.exp(rows / temperature) for rows in (target_logits, draft_logits)]
@@ -331,11 +322,10 @@ PADDED_LANE_WINS_EPSILON = Fraction(1, 2**40)
 )
 @with_verifier
 def padded_lane_wins(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Speculative sampling on a vocabulary padded to whole blocks.
+    """Speculative sampling that can emit an id of the padding of the vocabulary.
 
-    A recovery without any positive lane is won by the padding: its id is the size of the vocabulary.
-
-    A denominator q + epsilon rejects where p = q, and then the residual is empty.
+    If the residual is empty, the argmax is in the padding: its id is the size of the vocabulary. A denominator q +
+    epsilon rejects where p = q, where the residual is empty.
     """
     for i, token in enumerate(draft.tokens):
         p, q = target(prefix + draft.tokens[:i]), child_pmf(draft, i, target(prefix))
@@ -363,15 +353,12 @@ def floored(p: Any, q: Any) -> Any:
     make=at_large,
 )
 def padded_tail_has_mass(p: Any, q: Any, draft_tokens: Any) -> list[int]:
-    """Speculative sampling with a floor under the residual.
-
-    A floor against divisions by zero gives the padded tail of the vocabulary a probability.
-    """
+    """Speculative sampling whose residual has a positive floor, which gives the padded tail of the vocabulary mass."""
     return decided(np.random.default_rng(), p, q, draft_tokens.tolist(), weights=floored)
 
 
 def in_float16(p: Any, q: Any) -> Any:
-    """Return the weights of a replacement, as far as float16 holds them."""
+    """Return the weights of a replacement rounded to float16."""
     left = excess(p.astype(np.float16), q.astype(np.float16)).astype(np.float64)
     return left if left.any() else p
 
@@ -385,8 +372,5 @@ def in_float16(p: Any, q: Any) -> Any:
     make=at_large,
 )
 def residual_in_float16(p: Any, q: Any, draft_tokens: Any) -> list[int]:
-    """Speculative sampling with residuals in float16.
-
-    The residual is computed in float16, in which the entries of a real vocabulary are nothing.
-    """
+    """Speculative sampling with the residual in float16, in which probabilities of a real vocabulary are 0."""
     return decided(np.random.default_rng(), p, q, draft_tokens.tolist(), weights=in_float16)

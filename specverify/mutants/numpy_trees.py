@@ -32,12 +32,12 @@ TREES: dict[Drafts, Tokens] = {
 
 
 def below(parents: Any, node: int) -> list[int]:
-    """Return the children of a node, in the order they were drawn."""
+    """Return the children of a node in the order in which they were drawn."""
     return [int(child) for child in np.flatnonzero(parents == node)]
 
 
 def walked(rng: Any, p: Any, parents: Any, tokens: Any, choose: Choose) -> list[int]:
-    """Decide one tree from the root to where nothing is kept or nothing hangs."""
+    """Verify one tree: apply a rule at each node from the root, until it keeps no child or the node has none."""
     node, kept = -1, list[int]()
     while children := below(parents, node):
         result, token = choose(rng, p[1 + node], children, node)
@@ -49,9 +49,9 @@ def walked(rng: Any, p: Any, parents: Any, tokens: Any, choose: Choose) -> list[
 
 
 def recursive_rejection(q: Any, tokens: Any, without: bool) -> Choose:
-    """Return the rule that tries siblings in the order drawn, each against what p is still owed.
+    """Return the rule of recursive rejection: try siblings in the order drawn, each against the residual of p.
 
-    ``without`` replacement, a sibling was drawn from q without the earlier ones.
+    With ``without`` (replacement), the q of a sibling excludes the earlier siblings.
     """
 
     def choose(rng: Any, p: Any, nodes: Sequence[int], above: int) -> tuple[int | None, int]:
@@ -68,7 +68,7 @@ def recursive_rejection(q: Any, tokens: Any, without: bool) -> Choose:
 
 
 def looked_up(tokens: Any) -> Choose:
-    """Return the rule that draws from p and goes on below the draw, if it is a candidate."""
+    """Return the rule that draws a token from p and continues at the child with this token, if there is one."""
 
     def choose(rng: Any, p: Any, nodes: Sequence[int], above: int) -> tuple[int | None, int]:
         token = drawn(rng, p)
@@ -88,7 +88,7 @@ def without_replacement(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
 
 
 def top_k(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
-    """A draw from p, looked up among the candidates."""
+    """Verify a tree of top-k candidates by drawing from p and looking the token up among them."""
     return walked(np.random.default_rng(), p, parents, tokens, looked_up(tokens))
 
 
@@ -111,7 +111,7 @@ def in_batch(verify: BareVerifier) -> BareVerifier:
 
 
 def greedy(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
-    """Follow the target's argmax for as long as it is a candidate."""
+    """Accept the path of the target's argmax tokens for as long as they are candidates."""
     node, kept = -1, list[int]()
     while True:
         kept.append(int(p[1 + node].argmax()))
@@ -122,13 +122,13 @@ def greedy(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
 
 
 def along_paths(parents: Any, tokens: Any, padding: int) -> tuple[Any, Any]:
-    """Return the rows of all paths and the tokens on them, ``[paths, 1 + depth]`` each."""
+    """Return the rows of all paths and the tokens on them, each ``[paths, 1 + depth]``."""
     indices = path_indices(parents)
     return indices, path_candidates(tokens, indices, padding=padding)
 
 
 def in_company(verify: BareVerifier, name: str, drafts: Drafts, trees: tuple[Tokens, ...]) -> Subject:
-    """Return the subject of a verifier of batches of trees, examined among other trees: alone it is that of one."""
+    """Return the subject of a verifier of tree batches, each tree examined together with other trees."""
     subject = tree_batch_subject(verify, name, drafts, trees)
     return subject._replace(variants=tuple(variant for variant in subject.variants if variant.joint))
 
@@ -145,7 +145,7 @@ def planted_tree(
     control: BareVerifier | None = None,
     claims: frozenset[Claim] = frozenset(Claim),
 ) -> Callable[[BareVerifier], Mutant]:
-    """Decorate a verifier of trees; the correct one for such drafts is its control."""
+    """Decorate a tree verifier as a mutant; its control is the correct verifier for trees drawn in the same way."""
     right = control or RIGHT[drafts]
 
     def subject(verify: BareVerifier, name: str) -> Subject:

@@ -1,6 +1,6 @@
 """Correct verifiers in NumPy, in the forms in which projects ship them, and the mutants made by changing one part.
 
-A planted verifier is the decision of one row, ``decided``, with another ratio, other weights or other random numbers.
+A mutant is the decision of one row, ``decided``, with another ratio, other weights or other random numbers.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ReplacementWeights = Callable[[Any, Any], Any]
 
 
 def ratio(p: Any, q: Any, token: int) -> Any:
-    """Return p/q at a drafted token, whose q is positive."""
+    """Return p/q at a drafted token, where q is positive."""
     return p[token] / q[token]
 
 
@@ -49,20 +49,20 @@ def excess(p: Any, q: Any) -> Any:
 
 
 def owed(p: Any, q: Any) -> Any:
-    """Return the weights of a replacement: ``(p - q)+``, and p where rounding leaves nothing of it."""
+    """Return the weights of a replacement: ``(p - q)+``, or p if rounding leaves no positive entry."""
     result = excess(p, q)
     return result if result.any() else p
 
 
 def drawn(rng: Any, weights: Any) -> int:
-    """Return a token drawn with probability in proportion to ``weights``."""
+    """Return a token drawn in proportion to ``weights``."""
     return int(rng.choice(len(weights), p=weights / weights.sum()))
 
 
 def decided(
     rng: Any, p: Any, q: Any, drafts: Sequence[int], accept: Ratio = ratio, weights: ReplacementWeights = owed
 ) -> list[int]:
-    """Decide one row: its accepted drafts and one more token."""
+    """Verify one row of a batch and return its accepted drafts and one more token."""
     for i, token in enumerate(drafts):
         if not rng.random() < accept(p[i], q[i], token):
             return [*drafts[:i], drawn(rng, weights(p[i], q[i]))]
@@ -70,18 +70,18 @@ def decided(
 
 
 def one_row(p: Any, q: Any, draft_tokens: Any) -> list[int]:
-    """Speculative sampling of one row."""
+    """Verify one request by speculative sampling."""
     return decided(np.random.default_rng(), p, q, draft_tokens.tolist())
 
 
 def batch(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
-    """Speculative sampling row by row."""
+    """Verify a batch by speculative sampling, row by row."""
     rng = np.random.default_rng()
     return [decided(rng, *row) for row in zip(p, q, draft_tokens.tolist(), strict=True)]
 
 
 def ragged(p: Any, q: Any, draft_tokens: Any, lengths: Any) -> list[list[int]]:
-    """Speculative sampling of rows with different numbers of drafts."""
+    """Verify a batch whose rows have different numbers of drafts, by speculative sampling."""
     rng = np.random.default_rng()
     return [decided(rng, p[row], q[row], draft_tokens[row, :n].tolist()) for row, n in enumerate(lengths)]
 
@@ -100,7 +100,7 @@ def likeliest(rows: Any, top_k: float) -> Any:
 
 
 def nucleus(rows: Any, top_p: float) -> Any:
-    """Return the mask of the smallest set of most probable tokens that holds ``top_p``."""
+    """Return the mask of the smallest set of most probable tokens whose mass reaches ``top_p``."""
     order = (-rows).argsort(axis=-1)
     ranked = np.take_along_axis(rows, order, -1)
     mask = np.zeros(rows.shape, dtype=bool)
@@ -114,16 +114,16 @@ def restricted(rows: Any, mask: Any) -> Any:
 
 
 def processed_rows(logits: Any, temperature: float, top_k: float, top_p: float, min_p: float) -> Any:
-    """Return the processed rows: temperature, top-k, top-p, min-p."""
+    """Return the rows after temperature, top-k, top-p and min-p."""
     rows = likeliest(softmax_rows(logits, temperature), top_k)
     rows = restricted(rows, nucleus(rows, top_p))
     return restricted(rows, rows >= rows.max(-1, keepdims=True) * min_p)
 
 
 def decided_by_rows(rows: Callable[..., tuple[Any, Any]]) -> BareVerifier:
-    """Make a verifier of logits of a function that returns its p and q ``[rows, vocabulary]``.
+    """Return a verifier of logits built from ``rows``, which computes its p and q, each ``[rows, vocabulary]``.
 
-    ``rows(target_logits, draft_logits, temperature, top_k, top_p, min_p)``.
+    The signature is ``rows(target_logits, draft_logits, temperature, top_k, top_p, min_p)``.
     """
 
     def verify(
@@ -145,18 +145,18 @@ def decided_by_rows(rows: Callable[..., tuple[Any, Any]]) -> BareVerifier:
 
 @decided_by_rows
 def of_logits(target_logits: Any, draft_logits: Any, *processing: float) -> tuple[Any, Any]:
-    """Speculative sampling of processed logits."""
+    """Verify by speculative sampling of p and q computed from processed logits."""
     return processed_rows(target_logits, *processing), processed_rows(draft_logits, *processing)
 
 
 def in_company(verify: BareVerifier, name: str, gammas: tuple[int, ...]) -> Subject:
-    """Return the subject of a verifier of batches, examined among other rows: alone it is a verifier of one row."""
+    """Return the subject of a batch verifier, each row examined together with other rows."""
     subject = batched_subject(verify, name, gammas)
     return subject._replace(variants=tuple(variant for variant in subject.variants if variant.joint))
 
 
 def at_large(verify: BareVerifier, name: str, gammas: tuple[int, ...]) -> Subject:
-    """Return the subject of a verifier on hard calls of a vocabulary that int16 does not hold."""
+    """Return the subject of a verifier, examined on hard calls with more token ids than int16 can hold."""
     return calls_subject(verify, name, hard_calls(40_000, max(gammas), "float32"))
 
 
@@ -178,10 +178,10 @@ def planted_verifier(
     control: BareVerifier | None = None,
     make: Callable[[BareVerifier, str, tuple[int, ...]], Subject] | None = None,
 ) -> Callable[[BareVerifier], Mutant]:
-    """Decorate a verifier; ``make`` is its form, which its parameters tell if it is left out.
+    """Decorate a verifier as a mutant; ``make`` is its form, by default the form that its parameters imply.
 
-    The control is the correct verifier of that form. A batch without lengths has to be named by ``make``. ``setting``
-    is the only one that a verifier of logits is examined with.
+    The control is the correct verifier of that form. ``make`` is required for a batch without lengths. ``setting`` is
+    the only setting in which a verifier of logits is examined.
     """
 
     def plant(verify: BareVerifier) -> Mutant:
@@ -211,9 +211,9 @@ def planted_verifier(
 def text_under(
     verify: BareVerifier, target: LanguageModel, draft: LanguageModel, inputs: Mapping[str, Any]
 ) -> Callable[[Draws], Tokens] | None:
-    """Return the decode of a test vector's text under its sampling parameters, by a verifier of logits.
+    """Return the decoding function of a test vector, from a verifier of logits and the vector's parameters.
 
-    None where it has other parameters than temperature, top-k, top-p and min-p, or where the text can end early.
+    None if the vector has parameters other than temperature, top-k, top-p and min-p, or if the text can end early.
     """
     given = inputs.get("parameters", {})
     if inputs["eos"] or inputs.get("stop") or not given or not set(given) <= set(PARAMETERS):

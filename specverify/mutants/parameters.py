@@ -38,9 +38,9 @@ from specverify.reference import Tokens
     citation="vLLM PR #35654",
 )
 def allowed_tokens_need_penalties(parameters: Parameters, size: int) -> frozenset[int]:
-    """Return the allowed tokens; raises ``IndexError`` if there are some, and no penalties.
+    """Return the allowed tokens; raise ``IndexError`` if there are some and no request has a penalty.
 
-    The size of the batch is read off a list that is empty unless some request has a penalty.
+    The batch size is read from a list that is empty without penalties.
     """
     penalties = [size] if (parameters.repetition, parameters.frequency) != (ONE, ONE) else []
     return permitted(parameters, penalties[0] if parameters.allowed else size)
@@ -55,9 +55,9 @@ def allowed_tokens_need_penalties(parameters: Parameters, size: int) -> frozense
     citation="vLLM PR #52311; vllm-ascend PR #14433 (744bdce6e7)",
 )
 def bad_words_off_by_one(words: tuple[Tokens, ...], prefix: Tokens, drafts: Tokens, row: int) -> frozenset[int]:
-    """Return what would complete a phrase if the draft before the row were not there.
+    """Return the tokens that complete a forbidden phrase, ignoring the draft before the row.
 
-    Drafts are read with an offset of one, as if position 0 were the last committed token: phrases in drafts pass.
+    Drafts are read with an offset of one, so forbidden phrases within the drafts pass.
     """
     return blocked(words, prefix[:-1] if row else prefix, drafts, row)
 
@@ -71,10 +71,7 @@ def bad_words_off_by_one(words: tuple[Tokens, ...], prefix: Tokens, drafts: Toke
     citation="vLLM issue #38202, PR #38467",
 )
 def bias_ignored_with_drafts(parameters: Parameters, row: int, drafts: int) -> Parameters:
-    """Return the parameters without their bias if anything was drafted.
-
-    The bias has no form for several rows of one request, so it is dropped without a word where there are drafts.
-    """
+    """Return the parameters without the logit bias if there are drafts."""
     return parameters._replace(bias=()) if drafts else parameters
 
 
@@ -89,10 +86,7 @@ def bias_ignored_with_drafts(parameters: Parameters, row: int, drafts: int) -> P
 )
 @decided_by_rows
 def bonus_at_temperature_one(target_logits: Any, draft_logits: Any, *processing: float) -> tuple[Any, Any]:
-    """Speculative sampling whose bonus row is not processed.
-
-    The token after the last draft is sampled from the raw logits.
-    """
+    """Speculative sampling that draws the bonus token from the raw logits, without temperature or truncation."""
     p, q = (processed_rows(logits, *processing) for logits in (target_logits, draft_logits))
     p[-1:] = softmax_rows(target_logits[-1:])
     return p, q
@@ -102,7 +96,7 @@ CANDIDATES = 1024
 
 
 def candidates_cut_at_1024_likeliest(p: Any, q: Any) -> Any:
-    """Return the weights of a replacement, 0 for all but the heaviest."""
+    """Return the weights of a replacement with all but the largest 1024 set to 0."""
     weights = owed(p, q)
     return np.where(weights >= np.sort(weights)[-min(CANDIDATES, len(weights))], weights, 0.0)
 
@@ -116,10 +110,7 @@ def candidates_cut_at_1024_likeliest(p: Any, q: Any) -> Any:
     make=at_large,
 )
 def candidates_cut_at_1024(p: Any, q: Any, draft_tokens: Any) -> list[int]:
-    """Speculative sampling that replaces by one of 1024 candidates.
-
-    A kernel sorts at most 1024 candidates, and draws among these for every top-k.
-    """
+    """Speculative sampling that draws a replacement only from the 1024 most probable tokens, for every top-k."""
     return decided(np.random.default_rng(), p, q, draft_tokens.tolist(), weights=candidates_cut_at_1024_likeliest)
 
 
@@ -134,10 +125,7 @@ def candidates_cut_at_1024(p: Any, q: Any, draft_tokens: Any) -> list[int]:
 )
 @decided_by_rows
 def draft_unprocessed(target_logits: Any, draft_logits: Any, *processing: float) -> tuple[Any, Any]:
-    """Speculative sampling with the raw q in the ratio.
-
-    q is left at temperature 1 and whole, while drafts come from the processed one.
-    """
+    """Speculative sampling whose ratio uses the raw q, although drafts come from the processed q."""
     return processed_rows(target_logits, *processing), softmax_rows(draft_logits)
 
 
@@ -151,10 +139,7 @@ def draft_unprocessed(target_logits: Any, draft_logits: Any, *processing: float)
     killed_by="processors_see_their_prefix",
 )
 def first_token_repeated_in_history(history: Tokens, reserved: int, new: Tokens, drafts: Tokens) -> Tokens:
-    """Return the history with the first token of a fully accepted round twice.
-
-    When every draft is accepted, the history gets the round's first token once more in front of the extra one.
-    """
+    """Return the history of the penalties with the round's first token twice, if all drafts were accepted."""
     again = new[:1] if drafts and len(new) == reserved else ()
     return history[: len(history) - reserved] + again + new
 
@@ -168,10 +153,7 @@ def first_token_repeated_in_history(history: Tokens, reserved: int, new: Tokens,
     citation="vLLM issue #18902",
 )
 def frequency_not_on_verify_rows(parameters: Parameters, row: int, drafts: int) -> Parameters:
-    """Return the parameters without the frequency penalty.
-
-    The speculative path applies no frequency penalty.
-    """
+    """Return the parameters of a verify row without the frequency penalty."""
     return parameters._replace(frequency=ONE)
 
 
@@ -193,9 +175,9 @@ def greedy_by_soft_ratio(
     top_p: float,
     min_p: float,
 ) -> list[int]:
-    """Greedy decoding as sampling with an argmax at the end.
+    """Greedy decoding that tests argmax drafts by the soft p and q, and replaces them by the argmax of p - q.
 
-    At temperature 0 the argmax draft is verified by soft p and q, and replaced by the argmax of p - q.
+    At temperature 0 a draft must be accepted exactly if it is the argmax of p.
     """
     rng, drafts = np.random.default_rng(), draft_tokens.tolist()
     if temperature > 0:
@@ -217,10 +199,7 @@ def greedy_by_soft_ratio(
     citation="vLLM PR #33251 (review)",
 )
 def last_token_penalised_twice(prefix: Tokens, row: int) -> Mapping[int, int]:
-    """Return the counts with the last committed token once more behind a draft.
-
-    The last sampled token is in the base counts and again in the counts of the drafts, from the second row on.
-    """
+    """Return the token counts with the last committed token counted twice, from the second row on."""
     return Counter(prefix + (prefix[-1 - row : len(prefix) - row] if row else ()))
 
 
@@ -234,10 +213,7 @@ def last_token_penalised_twice(prefix: Tokens, row: int) -> Mapping[int, int]:
     killed_by="support_at_boundary_draws",
 )
 def min_p_for_bonus_only(parameters: Parameters, row: int, drafts: int) -> Parameters:
-    """Return the parameters without min-p where a draft is judged.
-
-    Rows that judge a draft run only the processors that can change an argmax, and min-p is none of them.
-    """
+    """Return the parameters without min-p on rows that verify a draft."""
     return parameters if row == drafts else parameters._replace(min_p=ZERO)
 
 
@@ -254,10 +230,7 @@ def min_p_for_bonus_only(parameters: Parameters, row: int, drafts: int) -> Param
 def min_p_for_the_bonus_alone(
     target_logits: Any, draft_logits: Any, temperature: float, top_k: float, top_p: float, min_p: float
 ) -> tuple[Any, Any]:
-    """Speculative sampling with min-p on the last row.
-
-    min-p is honoured by the token after the last draft alone: verify rows go through other processors.
-    """
+    """Speculative sampling that applies min-p only to the bonus row."""
     p = processed_rows(target_logits, temperature, top_k, top_p, 0.0)
     p[-1:] = processed_rows(target_logits[-1:], temperature, top_k, top_p, min_p)
     return p, processed_rows(draft_logits, temperature, top_k, top_p, min_p)
@@ -272,9 +245,9 @@ def min_p_for_the_bonus_alone(
     citation="plausible: position-dependent processors at the round's first position",
 )
 def minimum_length_from_first_row(new: int, row: int, rounds: int) -> int:
-    """Return the number of new tokens before the round.
+    """Return the number of new tokens before the round for every verify row of the round.
 
-    Every verify row takes the position of the round's first row, so the end of sequence is masked one draft too long.
+    The end of sequence is then masked for up to gamma tokens too long.
     """
     return new
 
@@ -288,17 +261,14 @@ def minimum_length_from_first_row(new: int, row: int, rounds: int) -> int:
     citation="SGLang PR #33643",
 )
 def minimum_length_in_rounds(new: int, row: int, rounds: int) -> int:
-    """Return the number of rounds for the number of tokens.
-
-    The minimum length counts steps of the engine instead of tokens: end-of-sequence tokens stay masked for too long.
-    """
+    """Return the number of rounds as the number of new tokens, so the end of sequence is masked for too long."""
     return rounds
 
 
 def nucleus_before_temperature_rows_of(
     logits: Any, temperature: float, top_k: float, top_p: float, min_p: float
 ) -> Any:
-    """Return rows truncated at T = 1 and tempered afterwards."""
+    """Return rows truncated by top-p at temperature 1, with the temperature applied afterwards."""
     mask = nucleus(likeliest(softmax_rows(logits), top_k), top_p)
     rows = restricted(likeliest(softmax_rows(logits, temperature), top_k), mask)
     return restricted(rows, rows >= rows.max(-1, keepdims=True) * min_p)
@@ -315,17 +285,14 @@ def nucleus_before_temperature_rows_of(
 )
 @decided_by_rows
 def nucleus_before_temperature(target_logits: Any, draft_logits: Any, *processing: float) -> tuple[Any, Any]:
-    """Speculative sampling with the order of two warpers exchanged.
-
-    The nucleus is computed on the untempered logits, and temperature applied to what it keeps.
-    """
+    """Speculative sampling that applies top-p before the temperature instead of after it."""
     return nucleus_before_temperature_rows_of(target_logits, *processing), nucleus_before_temperature_rows_of(
         draft_logits, *processing
     )
 
 
 def nucleus_of_the_whole_law_rows_of(logits: Any, temperature: float, top_k: float, top_p: float, min_p: float) -> Any:
-    """Return rows cut to top-k and to the nucleus of the whole law."""
+    """Return rows cut to the intersection of top-k and of the nucleus of the whole row."""
     rows = softmax_rows(logits, temperature)
     cut = restricted(likeliest(rows, top_k), nucleus(rows, top_p))
     return restricted(cut, cut >= cut.max(-1, keepdims=True) * min_p)
@@ -342,10 +309,7 @@ def nucleus_of_the_whole_law_rows_of(logits: Any, temperature: float, top_k: flo
 )
 @decided_by_rows
 def nucleus_of_the_whole_law(target_logits: Any, draft_logits: Any, *processing: float) -> tuple[Any, Any]:
-    """Speculative sampling with truncations that do not follow each other.
-
-    The nucleus is computed on another law than the ordinary sampler's: before top-k instead of on its result.
-    """
+    """Speculative sampling that computes top-p on the whole row, where plain sampling computes it after top-k."""
     return nucleus_of_the_whole_law_rows_of(target_logits, *processing), nucleus_of_the_whole_law_rows_of(
         draft_logits, *processing
     )
@@ -361,10 +325,7 @@ def nucleus_of_the_whole_law(target_logits: Any, draft_logits: Any, *processing:
     killed_by="processors_see_their_prefix",
 )
 def only_last_token_counted(history: Tokens, reserved: int, new: Tokens, drafts: Tokens) -> Tokens:
-    """Return the history with one token of the round.
-
-    The penalty state takes in the last token of a round: penalties weaken the more drafts are accepted.
-    """
+    """Return the history of the penalties with only the last token of each round."""
     return history[: len(history) - reserved] + new[-1:]
 
 
@@ -377,10 +338,7 @@ def only_last_token_counted(history: Tokens, reserved: int, new: Tokens, drafts:
     citation="mlx-node PR #11 (review)",
 )
 def penalty_on_first_token_only(parameters: Parameters, row: int, drafts: int) -> Parameters:
-    """Return the parameters without the repetition penalty if anything was drafted.
-
-    The repetition penalty is applied to the row behind the prompt, not to those of drafts.
-    """
+    """Return the parameters without the repetition penalty on the rows after a draft."""
     return parameters._replace(repetition=ONE) if drafts else parameters
 
 
@@ -394,9 +352,9 @@ def penalty_on_first_token_only(parameters: Parameters, row: int, drafts: int) -
     killed_by="processors_see_their_prefix",
 )
 def placeholders_in_history(history: Tokens, reserved: int, new: Tokens, drafts: Tokens) -> Tokens:
-    """Return the history with its last placeholder replaced.
+    """Return the history with only the last placeholder replaced by its token.
 
-    The history holds a placeholder for every token in flight, and only the last one is replaced when they arrive.
+    It holds one placeholder per token in flight; all of them should be replaced.
     """
     return history[:-1] + new[-1:]
 
@@ -411,10 +369,7 @@ def placeholders_in_history(history: Tokens, reserved: int, new: Tokens, drafts:
     killed_by="processors_see_their_prefix",
 )
 def rejected_drafts_in_history(history: Tokens, reserved: int, new: Tokens, drafts: Tokens) -> Tokens:
-    """Return the history with every draft and the last token of the round.
-
-    Drafts enter the state that penalties are computed from, and those that are rejected never leave it.
-    """
+    """Return the history of the penalties with all drafts of the round, rejected ones included."""
     return history[: len(history) - reserved] + drafts + new[-1:]
 
 
@@ -428,10 +383,7 @@ def rejected_drafts_in_history(history: Tokens, reserved: int, new: Tokens, draf
     killed_by="processors_see_their_prefix",
 )
 def rows_see_every_draft(history: Tokens, drafts: Tokens, row: int) -> Tokens:
-    """Return the history and every draft.
-
-    Processors run once over all rows, and are shown the whole window at each of them, drafts behind the row included.
-    """
+    """Return the history and all drafts as the prefix of each row, also the drafts after the row."""
     return history + drafts
 
 
@@ -446,10 +398,7 @@ def rows_see_every_draft(history: Tokens, drafts: Tokens, row: int) -> Tokens:
 )
 @decided_by_rows
 def target_unprocessed(target_logits: Any, draft_logits: Any, *processing: float) -> tuple[Any, Any]:
-    """Speculative sampling of the raw target.
-
-    The target is scored with default parameters while q is filtered.
-    """
+    """Speculative sampling that uses the raw p, although q is processed."""
     return softmax_rows(target_logits), processed_rows(draft_logits, *processing)
 
 
@@ -471,9 +420,9 @@ def temperature_in_place(
     top_p: float,
     min_p: float,
 ) -> list[int]:
-    """Speculative sampling whose later rows are tempered again and again.
+    """Speculative sampling that divides all logits by the temperature at each position.
 
-    Each position divides the logits by the temperature in place, through a view of them all.
+    Later rows are therefore divided several times.
     """
     logits, scale, rng = target_logits.copy(), temperature or 1.0, np.random.default_rng()
     q, drafts = processed_rows(draft_logits, temperature, top_k, top_p, min_p), draft_tokens.tolist()
@@ -498,10 +447,7 @@ def temperature_in_place(
 )
 @decided_by_rows
 def temperature_left_out(target_logits: Any, draft_logits: Any, _: float, *truncations: float) -> tuple[Any, Any]:
-    """Speculative sampling of processed drafts by pmfs at T = 1.
-
-    The verification takes no temperature: ratio and residual are those of T = 1.
-    """
+    """Speculative sampling whose ratio and residual use temperature 1, although drafts come from the tempered q."""
     return processed_rows(target_logits, 1.0, *truncations), processed_rows(draft_logits, 1.0, *truncations)
 
 
@@ -514,9 +460,9 @@ def temperature_left_out(target_logits: Any, draft_logits: Any, _: float, *trunc
     citation="SGLang PR #36173",
 )
 def top_k_before_top_p(row: ExactPmf, parameters: Parameters) -> ExactPmf:
-    """Return the row cut by top-k, then by the nucleus of what is left.
+    """Return the row cut by top-k and then by top-p of the renormalised rest, where plain sampling uses the whole row.
 
-    Top-k cuts and renormalises first, so top-p keeps fewer tokens than it does in plain sampling; min-p is left out.
+    min-p is left out.
     """
     few = truncated(row, parameters._replace(top_p=ONE, min_p=ZERO))
     return truncated(few, parameters._replace(top_k=0, min_p=ZERO))
@@ -531,10 +477,7 @@ def top_k_before_top_p(row: ExactPmf, parameters: Parameters) -> ExactPmf:
     citation="lattice issue #388 (first part)",
 )
 def verify_at_temperature_one(parameters: Parameters, row: int, drafts: int) -> Parameters:
-    """Return the parameters without the temperature where a draft is judged.
-
-    Verification takes the softmax of the raw logits: the temperature is not one of its arguments.
-    """
+    """Return the parameters with temperature 1 on rows that verify a draft."""
     return parameters if row == drafts else parameters._replace(temperature=1)
 
 
@@ -547,8 +490,5 @@ def verify_at_temperature_one(parameters: Parameters, row: int, drafts: int) -> 
     citation="vLLM issue #9834, PR #10198",
 )
 def verify_rows_with_defaults(parameters: Parameters, row: int, drafts: int) -> Parameters:
-    """Return the request's parameters for the extra token alone.
-
-    Rows that judge a draft are scored at temperature 1 without truncation; only the extra token's row is processed.
-    """
+    """Return default parameters on rows that verify a draft; only the bonus row gets the request's parameters."""
     return parameters if row == drafts else Parameters()

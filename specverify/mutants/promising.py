@@ -1,6 +1,6 @@
-"""Engines whose law is right and which break another promise: a value beside the tokens, a statistic, a seed.
+"""Engines with the right law that break another promise: a value beside the tokens, a statistic, a seed.
 
-``returning(fault, scenario)`` is one small engine at temperature 1/2 that returns everything beside its tokens; without
+``returning(fault, scenario)`` is a small engine at temperature 1/2 that returns every value beside its tokens. Without
 a fault it is right. ``VALUES`` and ``STATISTICS`` are its faults, each with the record of the defect or "plausible".
 """
 
@@ -77,7 +77,7 @@ class Engine:
     """Decodes one request after another, and returns the requested values beside the tokens."""
 
     def __init__(self, scenario: EngineScenario, fault: str = "", rng: Any = np.random) -> None:
-        """``rng`` has ``random()``."""
+        """Initialise the engine; ``rng`` has a method ``random()``."""
         self.models, self.fault, self.rng = scenario, fault, rng
         self.completed = 0
 
@@ -176,7 +176,7 @@ class Engine:
         return result
 
     def _row(self, place: int, emitted: list[_Emitted]) -> Any:
-        """Return the row that the logarithm of a place is read from."""
+        """Return the row from which the log-probability of a position is computed."""
         item, before = emitted[place], emitted[max(place - 1, 0)].row
         left = item.row if item.draft is None else np.maximum(item.row - item.draft, 0)
         wrong = {
@@ -350,13 +350,13 @@ DRAFTS_UNSEEDED = "drafts draw without a seed"
 
 
 class SeededEngine:
-    """Decodes by agreement: the uniform of (seed, position) draws from p, and a draft is kept where it is that token.
+    """An engine that draws each token from p by the uniform of (seed, position), and accepts a draft equal to it.
 
-    So a seed gives one text, with speculation and without, in any batch, and behind a cut.
+    A seed therefore determines the text, with and without speculation, in any batch, and after a cut.
     """
 
     def __init__(self, scenario: EngineScenario, fault: str = "") -> None:
-        """Begin with nothing kept."""
+        """Initialise the engine without kept state."""
         self.models, self.fault = scenario, fault
         self.kept: Any = None
         self.before = 0
@@ -413,7 +413,7 @@ class SeededEngine:
         return new[: self.models.horizon]
 
     def _position(self, prompt: int, new: int, rounds: int, place: int, *, last: bool) -> int:
-        """Return the number of a place in the stream of a seed."""
+        """Return the index in a seed's stream that belongs to a position of the text."""
         right = prompt + new
         wrong = {
             "position behind the prompt": new,
@@ -425,14 +425,14 @@ class SeededEngine:
         return wrong.get(self.fault, right)
 
     def lost(self, rounds: int) -> int:
-        """Return how many draws were taken for places behind a disagreement, in the rounds of this text."""
+        """Return the number of draws for positions after a rejected draft, over the rounds of this text."""
         return self.given if rounds else 0
 
     given = 0
 
 
 def seeded_engine(fault: str, scenario: EngineScenario) -> Made:
-    """Return the engine that draws by seeds, with a fault or without one."""
+    """Return the engine that draws by seed and position, with one fault or none."""
     engine, plain = SeededEngine(scenario, fault), SeededEngine(scenario)
     promise = SEEDS.get(fault, ("batch", ""))[0]
     if promise == "batch":

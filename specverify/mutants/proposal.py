@@ -59,7 +59,7 @@ def declaring(
     declared: Callable[[Tokens], Pmf | None],
     verify: Verifier = speculative_sampling,
 ) -> Decoder:
-    """Return the decoder that drafts from ``sampled`` and declares ``declared``."""
+    """Return the decoder that drafts from ``sampled`` and declares ``declared`` as q."""
     drafter = model_drafter(sampled)
 
     def propose(draws: Draws, state: Any, prefix: Tokens, count: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
@@ -79,10 +79,7 @@ def declaring(
     examples=SHORT,
 )
 def argmax_draft_soft_ratio(task: Task, gamma: int = 4) -> Decoder:
-    """Speculative sampling of greedy drafts.
-
-    The drafter decodes greedily, its soft probabilities go into the ratio: likely tokens come out too often.
-    """
+    """Speculative sampling that drafts the argmax of q but declares the soft q: likely tokens come out too often."""
     draft = draft_model(task)
     return declaring(task, gamma, lambda tokens: point_on_argmax(draft(tokens)), draft)
 
@@ -97,10 +94,7 @@ def argmax_draft_soft_ratio(task: Task, gamma: int = 4) -> Decoder:
     examples=SHORT,
 )
 def banned_in_one_place(task: Task, gamma: int = 4) -> Decoder:
-    """Speculative sampling with token 1 banned after drafting.
-
-    A banned token is removed from the declared q, which is normalised again, but the drafter may still draw it.
-    """
+    """Speculative sampling that removes a banned token from the declared q, but may still draft it."""
     draft = draft_model(task)
 
     def without_banned(tokens: Tokens) -> Pmf:
@@ -120,9 +114,9 @@ def banned_in_one_place(task: Task, gamma: int = 4) -> Decoder:
     gammas=(1,),
 )
 def batch_forgets_q(p: Any, q: Any, draft_tokens: Any, lengths: Any) -> list[list[int]]:
-    """Use q only if every row has some.
+    """Verify without q if any row of the batch has no drafts.
 
-    A row without drafts has no q, and so the whole batch is verified without it: exact, and accepted too rarely.
+    The result is exact, but drafts are accepted too rarely.
     """
     rng, vocabulary = np.random.default_rng(), p.shape[-1]
     if (lengths == 0).any():
@@ -152,10 +146,7 @@ copier_always_believed = planted(
     examples=SHORT,
 )
 def declared_at_another_temperature(task: Task, gamma: int = 4) -> Decoder:
-    """Speculative sampling whose drafts are drawn at temperature 1/2.
-
-    Drafts are drawn at the drafter's temperature, q is computed at the target's.
-    """
+    """Speculative sampling that drafts at temperature 1/2 and declares q at the target's temperature."""
     draft = draft_model(task)
 
     def sharper(tokens: Tokens) -> Pmf:
@@ -166,7 +157,7 @@ def declared_at_another_temperature(task: Task, gamma: int = 4) -> Decoder:
 
 
 def filtered(draws: Draws, q: Pmf, site: tuple[Any, ...]) -> Pmf:
-    """Return q without its most probable token, half of the time and if others are left."""
+    """Return q, with probability 1/2 without its most probable token (if other tokens remain)."""
     rest = excluding(q, (argmax(q),))
     return rest if rest is not None and flip(draws, Fraction(1, 2), site) else q
 
@@ -182,10 +173,7 @@ def filtered(draws: Draws, q: Pmf, site: tuple[Any, ...]) -> Pmf:
 )
 @from_parts
 def filter_drawn_twice(task: Task, gamma: int = 4) -> Parts:
-    """Speculative sampling with the top choice of q excluded at random, twice.
-
-    A random filter decides on each use of q anew: the draft is drawn under one decision, q declared under another.
-    """
+    """Speculative sampling whose random filter of q is drawn once for the draft and again for the declared q."""
     draft: LanguageModel = draft_model(task)
 
     def propose(draws: Draws, state: Any, prefix: Tokens, count: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
@@ -211,9 +199,9 @@ def filter_drawn_twice(task: Task, gamma: int = 4) -> Parts:
 )
 @from_parts
 def inner_rounds_biased(task: Task, large: int = 4, small: int = 3, inner: int = 3, max_ngram: int = 3) -> Parts:
-    """Cascade drafting without its lookups behind, its inner verification without a residual.
+    """Cascade drafting whose inner verification replaces a rejected token from q and not from the residual.
 
-    A drafter is itself drafted for, by rounds that replace a rejected token from q: the declared law is not drawn.
+    The drafts therefore do not have the declared law. The trailing look-ups are left out.
     """
     shortcut = accept_or_replace(lambda _, p, q, token: accept_probability(p, q, token), lambda p, q, token: p)
     drafter = vertical(draft_model(task), prompt_lookup_drafter(max_ngram, task.eos), inner, shortcut)
@@ -225,7 +213,7 @@ STEPS = 256
 
 
 def rounded(pmf: Pmf) -> Pmf:
-    """Return the pmf in steps of 1/256, normalised again."""
+    """Return the pmf rounded to multiples of 1/256 and normalised."""
     steps = [round(mass * STEPS) for mass in pmf.tolist()]
     return np.array([Fraction(step, sum(steps)) for step in steps], dtype=object)
 
@@ -240,10 +228,7 @@ def rounded(pmf: Pmf) -> Pmf:
     examples=SHORT,
 )
 def low_precision_draft(task: Task, gamma: int = 4) -> Decoder:
-    """Speculative sampling of drafts drawn from a rounded q.
-
-    The draft is sampled in low precision and the ratio computed in high precision, from the same logits.
-    """
+    """Speculative sampling that drafts from a q in low precision and declares the q in high precision."""
     draft = draft_model(task)
     return declaring(task, gamma, lambda tokens: rounded(draft(tokens)), draft)
 
@@ -258,10 +243,7 @@ def low_precision_draft(task: Task, gamma: int = 4) -> Decoder:
     examples=SHORT,
 )
 def q_row_off_by_one(task: Task, gamma: int = 4) -> Decoder:
-    """Speculative sampling whose rows of q are late by one.
-
-    The row of q that is read for a draft is the one before its own.
-    """
+    """Speculative sampling that declares the q of the previous position for each draft after the first."""
     draft = draft_model(task)
     return declaring(task, gamma, draft, lambda tokens: draft(tokens[:-1] or tokens))
 
@@ -276,10 +258,7 @@ def q_row_off_by_one(task: Task, gamma: int = 4) -> Decoder:
     examples=SHORT,
 )
 def raw_draft_declared(task: Task, gamma: int = 4) -> Decoder:
-    """Speculative sampling whose drafter samples only its top token set and declares the whole q.
-
-    Tokens are drawn from a truncated q while the raw q is declared: the ratio is off by the truncated mass.
-    """
+    """Speculative sampling that drafts from a truncated q and declares the whole q."""
     raw = draft_model(task)
     return declaring(task, gamma, lambda tokens: top_k(raw(tokens), 1), raw)
 
@@ -293,10 +272,7 @@ def raw_draft_declared(task: Task, gamma: int = 4) -> Decoder:
     killed_by="law_is_target",
 )
 def row_of_this_sweep(task: Task, **options: Any) -> Decoder:
-    """Forget the text that each draft was drawn after.
-
-    Speculative Jacobi decoding declares the row that this sweep would have drawn a draft from.
-    """
+    """Speculative Jacobi decoding that tests a draft with the q of this sweep, not with the q it was drawn from."""
     decoder = speculative_jacobi.build(task, **options)
 
     def step(draws: Draws, state: State) -> tuple[State, Round]:
@@ -318,9 +294,9 @@ def row_of_this_sweep(task: Task, **options: Any) -> Decoder:
     killed_by="law_is_target",
 )
 def kept_draft_declares_its_old_row(task: Task, **options: Any) -> Decoder:
-    """Update the declared row only where a draft was replaced.
+    """SJD-PAC that tests a draft kept after a rejection with the q of the previous sweep.
 
-    SJD-PAC whose drafts that stay behind a rejection declare the row of the sweep before.
+    The declared q is updated only for drafts that were replaced.
     """
     decoder = sjd_pac.build(task, **options)
 
@@ -367,9 +343,9 @@ scalar_q = planted(
     examples=({"paths": 2, "depth": 1},),
 )
 def selected_path_declared_as_drawn(task: Task, paths: int = 3, depth: int = 8) -> Decoder:
-    """Block verification of the selected path, with the rows that every path was drawn from.
+    """Greedy multi-path block verification that declares q for the selected path.
 
-    GBV verifies the selected path as if it had been drawn from q: selection makes likely what p/q likes.
+    Selection prefers paths with large p/q, so the selected path does not have the law q.
     """
     model = draft_model(task)
 
@@ -409,10 +385,7 @@ Given d, keeping it with p(d) and else drawing p without d is a draw from p, so 
     examples=SHORT,
 )
 def ties_cut_differently(task: Task, gamma: int = 4) -> Decoder:
-    """Speculative sampling of top-1 drafts; ties go to the last token, and to the first.
-
-    Ties at the boundary of top-k are cut one way where drafts are drawn and another way where q is computed.
-    """
+    """Speculative sampling of top-1 drafts that breaks ties by the last token, where the declared q takes the first."""
     draft = draft_model(task)
 
     def first(tokens: Tokens) -> Pmf:

@@ -1,4 +1,4 @@
-"""Class D: random numbers are used twice, correlated, or come from elsewhere."""
+"""Class D: random numbers are used twice, are correlated, or come from another generator."""
 
 from __future__ import annotations
 
@@ -50,7 +50,10 @@ from specverify.subjects.subject import Forward
 
 
 def link(draws: Draws, service: Service) -> Link:
-    """Lose half of the first answers that accept nothing, and the cloud's memory of them."""
+    """Return a link that loses half of the first answers without accepted drafts.
+
+    It then also clears the cloud's memory of the answer.
+    """
     lost: list[str] = []
 
     def send(text: str) -> Sequence[str]:
@@ -79,17 +82,16 @@ def link(draws: Draws, service: Service) -> Link:
     examples=SHORT,
 )
 def answers_drawn_again(task: Task, gamma: int = 4) -> Decoder:
-    """Sparse-q over that link.
+    """Sparse-q over an unreliable link, with a cloud that draws a late answer again instead of remembering it.
 
-    The cloud does not remember its answers, and answers that came too late are drawn again: rejections are lost.
-
-    A rejection takes longer, because its row of q has to be fetched, so what is drawn again depends on what was drawn.
+    An answer with a rejection takes longer, because its row of q is fetched. Whether an answer is drawn again thus
+    depends on its outcome, and rejections are lost.
     """
     return edge_cloud_decoder(task, "sparse-q", constant(gamma), link=link)
 
 
 def coin_rounded_to_one_decide(rng: Any, p: Any, q: Any, drafts: Sequence[int]) -> list[int]:
-    """Speculative sampling with uniforms in [0, 1]; token 0 wins an empty residual."""
+    """Speculative sampling with uniforms in [0, 1], 1 included; an empty residual returns token 0."""
     for i, token in enumerate(drafts):
         coin = np.float32(rng.random())
         if not coin * q[i, token] < p[i, token]:
@@ -127,9 +129,9 @@ GOLDEN = 0.6180339887498949
 )
 @with_verifier
 def counted_calls(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Speculative sampling with coins from a counter.
+    """Speculative sampling whose uniforms depend on the number of calls since the engine started.
 
-    Random numbers come from a count of calls since the engine started: no request can be repeated.
+    No request can be repeated.
     """
     for i, token in enumerate(draft.tokens):
         p, q = target(prefix + draft.tokens[:i]), draft.pmfs[i]
@@ -152,10 +154,7 @@ _HIDDEN = np.random.default_rng(7)
 )
 @with_verifier
 def hidden_randomness(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Speculative sampling whose acceptance coins come from elsewhere.
-
-    Part of the verification draws from a generator of its own: runs cannot be replayed.
-    """
+    """Speculative sampling that draws its acceptance uniforms from its own generator, so runs cannot be replayed."""
     for i, token in enumerate(draft.tokens):
         p, q = target(prefix + draft.tokens[:i]), draft.pmfs[i]
         if not _HIDDEN.random() < accept_probability(p, q, token):
@@ -164,7 +163,7 @@ def hidden_randomness(draws: Draws, target: LanguageModel, prefix: Tokens, draft
 
 
 class _OneKey:
-    """Draws that answer the key of a replacement with the key of its draft."""
+    """Draws that use the key of a draft again for its replacement."""
 
     def __init__(self, draws: Draws) -> None:
         self._draws, self._keys = draws, dict[object, int]()
@@ -188,9 +187,9 @@ class _OneKey:
     examples=({"keep": "efficiency", "gamma": 1},),
 )
 def key_of_the_draft_again(task: Task, keep: str = "efficiency", gamma: int = 4) -> Decoder:
-    """The watermark that keeps its drafts' efficiency, with one key a place.
+    """Watermarked speculative decoding that uses a draft's key again for its replacement.
 
-    The watermark's key of a draft is used again for what replaces it: the two are not independent.
+    Draft and replacement are then dependent. The mode is the one that keeps the acceptance of the drafts.
     """
     decoder = watermarked.build(task, keep, gamma)
     return decoder._replace(step=lambda draws, state: decoder.step(_OneKey(draws), state))
@@ -205,10 +204,7 @@ def key_of_the_draft_again(task: Task, keep: str = "efficiency", gamma: int = 4)
     killed_by="law_is_target",
 )
 def list_believed(task: Task, **options: Any) -> Decoder:
-    """Gumbel list sampling that trusts its first list.
-
-    Where the target's token is not in the list, the first draft comes out for it.
-    """
+    """Gumbel list sampling that emits the first draft if the target's token is not in the first list."""
     decoder = gumbel_list.build(task, **options)
 
     def step(draws: Draws, state: State) -> tuple[State, Round]:
@@ -232,9 +228,9 @@ def list_believed(task: Task, **options: Any) -> Decoder:
     make=batched_subject,
 )
 def noise_never_filled(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
-    """Speculative sampling whose rows' exponential noise stays 1.
+    """Speculative sampling whose exponential noise stays 1, so the argmax is emitted.
 
-    Noise is written into a copy that advanced indexing made, so the race is run over ones: the mode comes out.
+    The noise is written into a copy that advanced indexing made.
     """
     rng, gamma = np.random.default_rng(), draft_tokens.shape[1]
     noise = np.ones((len(p), p.shape[2]))
@@ -250,7 +246,7 @@ def noise_never_filled(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
 
 
 class _OneRace:
-    """Draws in which the first race of a position is run over the noise of the position before."""
+    """Draws in which the first race of a position uses the noise of the position before."""
 
     def __init__(self, draws: Draws) -> None:
         self._draws = draws
@@ -280,17 +276,16 @@ def noise(draws: Draws) -> SharedNoise:
     examples=SHORT,
 )
 def noise_of_the_round(task: Task, gamma: int = 4) -> Decoder:
-    """Shared noise that belongs to rounds.
+    """Edge-cloud decoding that indexes the shared noise by round instead of by position.
 
-    Edge and cloud index their common noise by the round instead of the position: all its tokens win one race.
-
-    Each race is drawn given the one before it, so two neighbours have the joint law of winners over common noise.
+    All tokens of a round share one race. Each race is drawn given the one before it, so two neighbours have the joint
+    law of winners over common noise.
     """
     return edge_cloud_decoder(task, "gumbel", constant(gamma), noise=noise)
 
 
 class _Paired:
-    """Draws in which an odd position's noise is that of the position before."""
+    """Draws in which an odd position uses the noise of the position before."""
 
     def __init__(self, draws: Draws, state: State, task: Task) -> None:
         self._draws, self._task = draws, task
@@ -318,10 +313,7 @@ class _Paired:
     examples=SHORT,
 )
 def noise_of_two_positions(task: Task, gamma: int = 4) -> Decoder:
-    """Gumbel coupling with noise of (position // 2).
-
-    Coupled decoding whose noise belongs to pairs of positions: two tokens in a row are drawn from one race.
-    """
+    """Gumbel coupling that indexes its noise by position // 2, so two successive tokens share one race."""
     inner = correct("gumbel-coupling").build(task, gamma=gamma)
 
     def step(draws: Draws, state: State) -> tuple[State, Round]:
@@ -340,9 +332,9 @@ def noise_of_two_positions(task: Task, gamma: int = 4) -> Decoder:
     make=batched_subject,
 )
 def one_stream_for_all_rows(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
-    """Speculative sampling with one bonus uniform for the batch.
+    """Speculative sampling of a batch with one uniform for the bonus tokens of all rows.
 
-    Requests without a seed share one uniform for the token after the last draft: each is right, and they agree.
+    Each row has the right law, but the rows are not independent.
     """
     rng = np.random.default_rng()
     uniform, result = rng.random(), []
@@ -363,10 +355,7 @@ def one_stream_for_all_rows(p: Any, q: Any, draft_tokens: Any) -> list[list[int]
     killed_by="draws_are_independent",
 )
 def one_uniform_a_round(p: Any, q: Any, draft_tokens: Any) -> list[int]:
-    """Speculative sampling with one coin.
-
-    One uniform decides every position of a block: what kept the first draft keeps the second.
-    """
+    """Speculative sampling that tests all drafts of a block with one uniform."""
     rng, drafts = np.random.default_rng(), draft_tokens.tolist()
     coin = rng.random()
     for i, token in enumerate(drafts):
@@ -405,10 +394,7 @@ see ``verifiers.gumbel_coupling``."""
     killed_by="law_is_target",
 )
 def rejecting_coin_used_again(p: Any, q: Any, draft_tokens: Any) -> list[int]:
-    """Speculative sampling that saves a random number after a rejection.
-
-    The uniform that rejected a draft looks up the replacement: it is known to be large.
-    """
+    """Speculative sampling that draws the replacement with the uniform that rejected the draft, which is large."""
     rng, drafts = np.random.default_rng(), draft_tokens.tolist()
     for i, token in enumerate(drafts):
         coin = rng.random()
@@ -423,13 +409,13 @@ ROWS_OF_ONE_SEED_SEED = 7
 
 
 def looked_up(uniform: Any, weights: Any) -> int:
-    """Return a token by inverse CDF."""
+    """Return a token by inverse CDF at a uniform."""
     cumulative = weights.cumsum() / weights.sum()
     return min(int(np.searchsorted(cumulative, uniform, side="right")), int(np.flatnonzero(weights)[-1]))
 
 
 def rows_of_one_seed_decide(rng: Any, p: Any, q: Any, drafts: list[int]) -> list[int]:
-    """Speculative sampling by uniforms alone."""
+    """Verify one row by speculative sampling with uniforms of a given stream."""
     for i, token in enumerate(drafts):
         if not rng.random() < ratio(p[i], q[i], token):
             return [*drafts[:i], looked_up(rng.random(), excess(p[i], q[i]))]
@@ -437,7 +423,7 @@ def rows_of_one_seed_decide(rng: Any, p: Any, q: Any, drafts: list[int]) -> list
 
 
 def control(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
-    """Decide all rows from one stream."""
+    """Verify all rows of a batch with one common stream of uniforms, which is correct."""
     rng = np.random.default_rng(ROWS_OF_ONE_SEED_SEED)
     return [rows_of_one_seed_decide(rng, *row) for row in zip(p, q, draft_tokens.tolist(), strict=True)]
 
@@ -453,10 +439,7 @@ def control(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
     make=batched_subject,
 )
 def rows_of_one_seed(p: Any, q: Any, draft_tokens: Any) -> list[list[int]]:
-    """Decide each row from the beginning of the stream.
-
-    Every row makes a generator of its own from one seed, a copy: all rows are decided alike.
-    """
+    """Verify each row of a batch with a generator made from the same seed, so all rows use equal uniforms."""
     rows = zip(p, q, draft_tokens.tolist(), strict=True)
     return [rows_of_one_seed_decide(np.random.default_rng(ROWS_OF_ONE_SEED_SEED), *row) for row in rows]
 
@@ -472,10 +455,7 @@ SEEDED_BEFORE_EVERY_COIN_SEED = 7
     killed_by="draws_are_independent",
 )
 def seeded_before_every_coin(p: Any, q: Any, draft_tokens: Any) -> list[int]:
-    """Speculative sampling with the seed set inside the loop.
-
-    The generator is seeded again before every coin, so all accept tests of a block see one uniform.
-    """
+    """Speculative sampling that seeds the generator before each acceptance test, so all tests use one uniform."""
     rng, drafts = np.random.default_rng(), draft_tokens.tolist()
     for i, token in enumerate(drafts):
         if not np.random.default_rng(SEEDED_BEFORE_EVERY_COIN_SEED).random() < ratio(p[i], q[i], token):
@@ -503,9 +483,9 @@ def seeded_every_call(
     top_p: float,
     min_p: float,
 ) -> list[int]:
-    """Speculative sampling of processed logits by a stream that begins here; one round by itself has the right law.
+    """Speculative sampling of processed logits with a generator that is seeded in each call.
 
-    The generator is made anew from one seed in every call: each round is decided by the numbers of the first.
+    One round has the right law, but every round uses the random numbers of the first.
     """
     p, q = (processed_rows(rows, temperature, top_k, top_p, min_p) for rows in (target_logits, draft_logits))
     return decided(np.random.default_rng(SEEDED_EVERY_CALL_SEED), p, q, draft_tokens.tolist())
@@ -515,7 +495,7 @@ SEEDED_EVERY_ROUND_SEED = 7
 
 
 def seeded_every_round_decide(rng: Any, p: Any, q: Any, drafts: Sequence[int]) -> list[int]:
-    """Speculative sampling whose coins come from a stream that begins here."""
+    """Speculative sampling with a generator that is seeded with a constant in each round."""
     coins = np.random.default_rng(SEEDED_EVERY_ROUND_SEED)
     for i, token in enumerate(drafts):
         if not coins.random() < ratio(p[i], q[i], token):
@@ -539,14 +519,14 @@ STREAM_OF_THE_POSITION_SEED = 7
 
 
 def tables() -> BigramTables:
-    """Return models of which one draft is rejected for two tokens: what replaces it is a race."""
+    """Return models in which a rejected draft can be replaced by either of two tokens, so the replacement is random."""
     target, draft = models()
     target[0], draft[0] = (0.25, 0.375, 0.375), (0.625, 0.125, 0.25)
     return BigramTables(target, draft)
 
 
 def stream_of_the_position_engine_of(offset: int) -> TableEngine:
-    """Return the engine of gamma 1 whose replacement's stream is ``offset`` behind the draft's."""
+    """Return the engine of gamma 1 whose replacement uses the stream ``offset`` positions after the draft's."""
 
     def raced(weights: Any, stream: int) -> int:
         return int(

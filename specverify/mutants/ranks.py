@@ -1,6 +1,6 @@
-"""Class P: several ranks of an engine do not agree.
+"""Class P: the ranks of an engine do not agree.
 
-Planted bugs of the serving engine, and ``ranked(fault, scenario)``: a small engine on one of the ranks of
+The module has the mutants of the serving engine and ``ranked(fault, scenario)``: a small engine on one of the ranks of
 ``scenario.group``. Without a fault rank 0 decides each round and the ranks agree. ``RANKS`` are its faults, each with
 the record of the defect or "plausible".
 """
@@ -19,7 +19,7 @@ from specverify.subjects.made_engine import EngineScenario
 
 
 def earliest(corpus: Tokens, tokens: Tokens, count: int) -> Tokens:
-    """Return what followed the first occurrence of the last token."""
+    """Return the tokens that followed the first occurrence of the last token."""
     result = corpus.index(tokens[-1]) + 1
     return corpus[result : result + count] if result < len(corpus) else ()
 
@@ -33,9 +33,9 @@ def earliest(corpus: Tokens, tokens: Tokens, count: int) -> Tokens:
     citation="vLLM issue #31154, PRs #31288, #31307",
 )
 def ranks_draft_alone(rank: int) -> Callable[[Tokens, Tokens, int], Tokens] | None:
-    """Return a lookup that takes the first occurrence instead of the last, on every rank but one.
+    """Return a lookup that uses the first occurrence instead of the last, on every rank except one.
 
-    Ranks look their drafts up by themselves and find different ones.
+    The ranks therefore find different drafts.
     """
     return earliest if rank else None
 
@@ -49,10 +49,7 @@ def ranks_draft_alone(rank: int) -> Callable[[Tokens, Tokens, int], Tokens] | No
     citation="vLLM issue #17498, PR #17509",
 )
 def ranks_draw_alone(draws: Draws, drawn: dict[Any, int], rank: int) -> Draws:
-    """Return draws that no other rank gets.
-
-    Ranks sample without a common seed: one accepts what another rejects, and they part.
-    """
+    """Return draws that are different on each rank: without a common seed, one rank accepts what another rejects."""
     return draws
 
 
@@ -65,10 +62,7 @@ def ranks_draw_alone(draws: Draws, drawn: dict[Any, int], rank: int) -> Draws:
     citation="vLLM issue #52071",
 )
 def scheduled_while_in_flight(ready: Sequence[int], step: int, rotates: bool) -> tuple[int, ...]:
-    """Return every request twice in one step.
-
-    The field that keeps a request's steps apart is never set, so its next pass begins before the last is committed.
-    """
+    """Return every request twice in one step, so its next pass begins before the last one is committed."""
     return (*ready, *ready)
 
 
@@ -76,7 +70,7 @@ SHARDS = 2
 
 
 def sharded(weights: Any) -> float:
-    """Return a drawn token: the shard that holds it, and its place there behind the shard's begin."""
+    """Return a drawn token id, recomputed as the fractional begin of its shard plus its offset in the shard."""
     token, size = drawn(np.random.default_rng(), weights), len(weights)
     begins = [-(-rank * size // SHARDS) for rank in range(SHARDS)]
     rank = max(rank for rank in range(SHARDS) if begins[rank] <= token)
@@ -91,9 +85,9 @@ def sharded(weights: Any) -> float:
     killed_by="tokens_are_supported",
 )
 def shards_begin_at_fractions(p: Any, q: Any, draft_tokens: Any) -> list[float]:
-    """Speculative sampling whose last token is put together from its shard.
+    """Speculative sampling that computes the begin of a vocabulary shard by a true division, ``rank * V / ranks``.
 
-    Shards of the vocabulary begin at ``rank * V / ranks``, a true division: the second begins between two tokens.
+    If V is not divisible by the number of ranks, a shard begins between two tokens.
     """
     result = decided(np.random.default_rng(), p, q, draft_tokens.tolist())
     kept = result[:-1]
@@ -115,12 +109,12 @@ RNG: Any = np.random
 
 
 def inverse(pmf: Any, uniform: float) -> int:
-    """Return the token at a uniform."""
+    """Return the token that a uniform selects by inverse CDF."""
     return min(int(np.searchsorted(np.cumsum(pmf), uniform, side="right")), len(pmf) - 1)
 
 
 def one_round(models: EngineScenario, text: Tokens, draw: Draw) -> Tokens:
-    """Return one draft and its verification, on one rank."""
+    """Return the new tokens of one round, one draft and its verification, on one rank."""
     q, p = models.draft(text), models.target(text)
     draft = inverse(q, draw())
     if draw() < p[draft] / q[draft]:
@@ -129,7 +123,7 @@ def one_round(models: EngineScenario, text: Tokens, draw: Draw) -> Tokens:
 
 
 def decoded(models: EngineScenario, new_of: Callable[[Tokens], Tokens]) -> Tokens:
-    """Return the new tokens; ``new_of(text)`` are those of one round."""
+    """Return the new tokens of a decode; ``new_of(text)`` returns those of one round."""
     new: Tokens = ()
     while len(new) < models.horizon:
         new += tuple(new_of(models.prompt + new))
@@ -137,7 +131,7 @@ def decoded(models: EngineScenario, new_of: Callable[[Tokens], Tokens]) -> Token
 
 
 def ranked(fault: str, models: EngineScenario) -> Callable[..., Tokens]:
-    """Return the engine of one rank, with a fault or with none."""
+    """Return the engine of one rank, with one fault or none."""
     group: Any = models.group
 
     def of_one_seed(seed: int) -> Tokens:
@@ -164,7 +158,10 @@ def ranked(fault: str, models: EngineScenario) -> Callable[..., Tokens]:
 
 
 def _of_own_draft(models: EngineScenario, text: Tokens) -> Tokens:
-    """Return a token: each rank drafts for itself, and the verdict of rank 0 is of its own draft."""
+    """Return the token of a round in which each rank drafts by itself and uses rank 0's decision.
+
+    The decision of rank 0 is about rank 0's draft.
+    """
     group: Any = models.group
     q, p = models.draft(text), models.target(text)
     draft = inverse(q, RNG.random())

@@ -1,4 +1,4 @@
-"""Planted bugs of what is handed out beside the tokens."""
+"""Planted bugs of the values that are returned beside the tokens."""
 
 from __future__ import annotations
 
@@ -23,10 +23,7 @@ from specverify.reference import Tokens
 def accepted_reported_as_certain(
     rows: Sequence[ExactPmf], index: int, token: int, accepted: int, chunks: int
 ) -> Fraction:
-    """Return 1 for an accepted draft.
-
-    Accepted drafts are handed out with the probability 1, whatever the target gave them.
-    """
+    """Return probability 1 for an accepted draft, whatever its target probability."""
     return ONE if index < accepted else rows[index][token]
 
 
@@ -39,9 +36,9 @@ def accepted_reported_as_certain(
     citation="vllm-ascend PR #7861",
 )
 def converted_twice(probabilities: Sequence[Any], waits: bool) -> tuple[Fraction, ...]:
-    """Return the probabilities; raises ``TypeError`` when each of them is taken for a list.
+    """Return the probabilities; raise ``TypeError`` where a step waits for its results.
 
-    Where each step waits for its results, lists of probabilities are turned into lists once more, and that fails.
+    There the lists of probabilities are converted to lists twice.
     """
     return tuple(row[0] for row in map(tuple, probabilities)) if waits else tuple(probabilities)
 
@@ -57,9 +54,9 @@ def converted_twice(probabilities: Sequence[Any], waits: bool) -> tuple[Fraction
 def discarded_samples_not_counted(
     rows: Sequence[ExactPmf], index: int, token: int, accepted: int, chunks: int
 ) -> Fraction:
-    """Return the probability by a row as much too early as there were chunks.
+    """Return the probability by a row that is too early by the number of prompt chunks.
 
-    Each chunk of a prompt yields a sample that is thrown away, and the offsets of the probabilities are not adjusted.
+    Each chunk yields a sample that is discarded, and the offsets of the probabilities are not adjusted.
     """
     return rows[max(index - chunks, 0)][token]
 
@@ -75,10 +72,7 @@ def discarded_samples_not_counted(
 def logarithms_of_lookup_are_zero(
     rows: Sequence[ExactPmf], index: int, token: int, accepted: int, chunks: int
 ) -> Fraction:
-    """Return the mass of a point mass.
-
-    With a lookup drafter the probabilities come from the proposal, a point mass, and their logarithms are 0.
-    """
+    """Return probability 1 (logarithm 0) for tokens of a lookup drafter: the value of the proposal, a point mass."""
     return ONE
 
 
@@ -92,10 +86,7 @@ def logarithms_of_lookup_are_zero(
     killed_by="scores_match",
 )
 def one_list_a_request(rows: Sequence[ExactPmf], index: int, count: int) -> Top:
-    """Return the most probable tokens of the round's first row.
-
-    A flat array of probabilities is read as one token for each request, so all tokens of a round get the first list.
-    """
+    """Return the most probable tokens of the round's first row for every token of the round."""
     return most_probable(rows, 0, count)
 
 
@@ -109,10 +100,7 @@ def one_list_a_request(rows: Sequence[ExactPmf], index: int, count: int) -> Top:
     killed_by="scores_match",
 )
 def prompt_rows_shifted_by_drafts(rows: Sequence[ExactPmf], prompt: Tokens, drafts: int) -> tuple[Fraction, ...]:
-    """Return the probabilities by rows that are ``drafts`` too late.
-
-    The rows of the drafts are taken for the last ones of the prompt.
-    """
+    """Return the prompt's probabilities by rows that are too late by the number of drafts."""
     return of_prompt(rows[drafts:], prompt, drafts)
 
 
@@ -126,8 +114,5 @@ def prompt_rows_shifted_by_drafts(rows: Sequence[ExactPmf], prompt: Tokens, draf
     killed_by="scores_match",
 )
 def prompt_rows_uninitialised(rows: Sequence[ExactPmf], prompt: Tokens, drafts: int) -> tuple[Fraction, ...]:
-    """Return what an array holds before anything is written.
-
-    The requested probabilities of the prompt come from rows that were never written.
-    """
+    """Return uninitialised memory as the probabilities of the prompt."""
     return (ZERO,) * len(prompt)

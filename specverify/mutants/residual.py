@@ -63,10 +63,7 @@ from specverify.subjects.subject import Forward
     examples=SHORT,
 )
 def bonus_from_draft(task: Task, gamma: int = 4) -> Decoder:
-    """Speculative sampling whose bonus token is q's.
-
-    The token after the last draft comes from the drafter, which has one ready.
-    """
+    """Speculative sampling that draws the bonus token from q instead of p."""
     draft_of = draft_model(task)
 
     def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
@@ -89,10 +86,7 @@ def bonus_from_draft(task: Task, gamma: int = 4) -> Decoder:
 )
 @with_verifier
 def bonus_from_row_before(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Speculative sampling whose bonus row is one early.
-
-    The token after the last draft is drawn from the row that judged it.
-    """
+    """Speculative sampling that draws the bonus token from the row that verified the last draft."""
     for i, token in enumerate(draft.tokens):
         p, q = target(prefix + draft.tokens[:i]), draft.pmfs[i]
         if not flip(draws, accept_probability(p, q, token), ("accept", i)):
@@ -112,10 +106,7 @@ def bonus_from_row_before(draws: Draws, target: LanguageModel, prefix: Tokens, d
 )
 @from_parts
 def cactus_residual_of_target(task: Task, delta: Any = 1, gamma: int = 10) -> Parts:
-    """Replace as speculative sampling of p does.
-
-    Cactus keeps a draft by its raised p and replaces it from what p, not raised, has more of than q.
-    """
+    """Cactus that accepts a draft by the raised p but replaces it from ``norm((p - q)+)`` of the original p."""
     parts = cactus.build.parts(task, delta, gamma)
     assert isinstance(parts, Parts)
     return parts._replace(
@@ -136,9 +127,9 @@ def cactus_residual_of_target(task: Task, delta: Any = 1, gamma: int = 10) -> Pa
 )
 @from_parts
 def fuzzy_residual(task: Task, threshold: Any = 0, gamma: int = 5) -> Parts:
-    """Replace from the residual, as the lossless rule does.
+    """Fuzzy speculative decoding that replaces a draft from the residual.
 
-    Fuzzy speculative decoding replaces a draft by a token of p without the draft.
+    The declared rule replaces it by a draw from p without the draft.
     """
     draft = draft_model(task)
     verify = accept_or_replace(
@@ -151,7 +142,7 @@ def fuzzy_residual(task: Task, threshold: Any = 0, gamma: int = 5) -> Parts:
 
 
 def without(p: Pmf, token: int, neighbours: int) -> Pmf:
-    """Return p without the token and its ``neighbours`` nearest."""
+    """Return p without the token and its ``neighbours`` nearest tokens."""
     left = p
     for code in (token, *nearest(token, len(p))[:neighbours]):
         left = left * (1 - one_hot(code, p))
@@ -169,10 +160,7 @@ def without(p: Pmf, token: int, neighbours: int) -> Pmf:
 )
 @from_parts
 def neighbours_excluded_as_added(task: Task, neighbours: int = 1, delta: Any = 0, gamma: int = 4) -> Parts:
-    """Exclude what was added, whatever delta let in.
-
-    LANTERN's release with as many codes excluded as were added: one fewer than it excludes.
-    """
+    """Released LANTERN that excludes ``neighbours`` codes besides the draft; the release excludes one more."""
     parts = lantern_released.build.parts(task, neighbours, delta, gamma)
     assert isinstance(parts, Parts)
     return parts._replace(
@@ -184,7 +172,7 @@ def neighbours_excluded_as_added(task: Task, neighbours: int = 1, delta: Any = 0
 
 
 def engine_of(*, copied: bool) -> TableEngine:
-    """Return the engine that drafts the most probable token of q and recovers from p without it."""
+    """Return the engine that drafts the argmax of q and replaces a rejected draft from p without it."""
 
     def engine(tables: BigramTables, forwards: list[Forward]) -> list[int]:
         rng, text = np.random.default_rng(), list(PROMPT)
@@ -225,10 +213,7 @@ recovery_in_place = planted_engine(
 )
 @replacing_from
 def residual_absolute(p: Pmf, q: Pmf) -> Pmf:
-    """Return ``norm(|p - q|)``.
-
-    The residual is |p - q| instead of its positive part: what q has too much of comes back.
-    """
+    """Return the wrong residual ``norm(|p - q|)`` instead of ``norm((p - q)+)``."""
     return abs(p - q) / abs(p - q).sum()
 
 
@@ -258,10 +243,7 @@ FLOOR = Fraction(1, 2**23)
 )
 @replacing_from
 def residual_floor(p: Pmf, q: Pmf) -> Pmf:
-    """Return p - q with a floor under every entry, normalised.
-
-    The residual is clamped at a small positive number instead of 0: forbidden tokens are recovered now and then.
-    """
+    """Return the residual with a small positive floor instead of 0: tokens with p = 0 are emitted now and then."""
     excess = np.maximum(p - q, p * 0 + FLOOR if p.dtype == object else float(FLOOR))
     return excess / excess.sum()
 
@@ -286,9 +268,9 @@ residual_from_target = planted(
     killed_by="law_is_target",
 )
 def residual_not_scaled(p: Any, q: Any, draft_tokens: Any) -> list[int]:
-    """Speculative sampling by inverse CDF of an unnormalised residual.
+    """Speculative sampling by inverse CDF of a residual that is not normalised.
 
-    The residual is looked up with a uniform in [0, 1) although it sums to less: the last token takes what is missing.
+    The last token gets the missing mass.
     """
     rng, drafts = np.random.default_rng(), draft_tokens.tolist()
     for i, token in enumerate(drafts):
@@ -309,10 +291,7 @@ def residual_not_scaled(p: Any, q: Any, draft_tokens: Any) -> list[int]:
 )
 @with_verifier
 def residual_of_first_row(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Speculative sampling with the residual of position 0.
-
-    The residual is loaded from the first row of the block instead of the rejected position's: right at position 0.
-    """
+    """Speculative sampling that replaces a draft at any position from the residual of position 0."""
     for i, token in enumerate(draft.tokens):
         p, q = target(prefix + draft.tokens[:i]), draft.pmfs[i]
         if not flip(draws, accept_probability(p, q, token), ("accept", i)):
@@ -334,10 +313,7 @@ def residual_of_first_row(draws: Draws, target: LanguageModel, prefix: Tokens, d
 )
 @with_verifier
 def residual_of_last_row(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Speculative sampling whose residual takes p behind the whole block.
-
-    After a rejection the last row of p is used, whatever was rejected.
-    """
+    """Speculative sampling that replaces any rejected draft from (p - q)+ with p of the last row."""
     for i, token in enumerate(draft.tokens):
         p, q = target(prefix + draft.tokens[:i]), draft.pmfs[i]
         if not flip(draws, accept_probability(p, q, token), ("accept", i)):
@@ -358,9 +334,9 @@ def residual_of_last_row(draws: Draws, target: LanguageModel, prefix: Tokens, dr
     examples=SHORT,
 )
 def row_of_another_position(task: Task, gamma: int = 4) -> Decoder:
-    """Two phases; the row that is supplied is always that of position 0.
+    """Two-phase edge-cloud decoding in which the cloud always receives the row of q of position 0.
 
-    The cloud requests the row of q at the rejection and receives the first row of the block.
+    The cloud requests the row of the rejected position.
     """
     q = draft_model(task)
 
@@ -395,9 +371,9 @@ TOLERANCE = Fraction(1, 10**6)
 )
 @replacing_from
 def small_residual_dropped(p: Pmf, q: Pmf) -> Pmf:
-    """Return the normalised residual, or p where its mass is below the tolerance.
+    """Return the normalised residual, or p if the residual's mass is below a tolerance.
 
-    A residual below a tolerance counts as empty and p is drawn from: wrong by as much as p and q are apart there.
+    Below the tolerance the law is wrong by the distance of p and q.
     """
     return residual(p, q) if 1 - overlap(p, q) > TOLERANCE else p
 
@@ -411,10 +387,7 @@ def small_residual_dropped(p: Pmf, q: Pmf) -> Pmf:
     killed_by="law_is_declared",
 )
 def step_rewritten_without_the_draft(task: Task, rewarded: Any = ()) -> Decoder:
-    """Reward-guided steps; the target's own step excludes the draft's.
-
-    A step whose reward is too low is written anew, but never the same again.
-    """
+    """Reward-guided decoding that excludes the drafted step when the target rewrites a step of low reward."""
     decoder = reward_guided.build(task, rewarded)
     draft = draft_model(task)
 
@@ -437,10 +410,7 @@ def step_rewritten_without_the_draft(task: Task, rewarded: Any = ()) -> Decoder:
     killed_by="inputs_unchanged",
 )
 def target_row_left_without_draft(p: Any, q: Any, draft_tokens: Any, lengths: Any) -> list[list[int]]:
-    """Speculative sampling that leaves p[row, i, draft] = 0 behind.
-
-    The recovery of a rejected draft takes it out of the caller's own p, which is read again later.
-    """
+    """Speculative sampling that sets p[row, i, draft] = 0 in the caller's array and does not restore it."""
     rng, result = np.random.default_rng(), []
     for row, count in enumerate(lengths.tolist()):
         drafts = draft_tokens[row, :count].tolist()
@@ -454,7 +424,7 @@ def target_row_left_without_draft(p: Any, q: Any, draft_tokens: Any, lengths: An
 
 
 def try_in_turn(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
-    """Recursive rejection that subtracts q(d) at d alone."""
+    """Recursive rejection that subtracts q only at the rejected draft, instead of the whole q."""
     owed = p
     for k, (token, q) in enumerate(zip(tokens, pmfs, strict=True)):
         if flip(draws, accept_probability(owed, q, token), ("accept", depth, k)):

@@ -25,9 +25,9 @@ from specverify.reference.any_order import Block, filled, masked_model, masked_p
     citation="vLLM PR #28473",
 )
 def accepted_minus_one(new: Tokens, accepted: int) -> int:
-    """Return one fewer than there are new tokens.
+    """Return the number of new tokens minus one as the number of accepted drafts.
 
-    Accepted drafts are counted as new tokens less one, also where the request was aborted and there are none.
+    For an aborted request without new tokens this is -1.
     """
     return len(new) - 1
 
@@ -41,9 +41,9 @@ def accepted_minus_one(new: Tokens, accepted: int) -> int:
     citation="vllm-ascend PR #8531",
 )
 def loaded_before_masked(drafts: Tokens) -> int:
-    """Return the number of drafts; raises ``Aborted`` where a guard page would be touched.
+    """Return the number of drafts; raise ``Aborted`` if a placeholder -1 is read.
 
-    The entry of every draft is loaded before the mask is applied: for -1 that is in front of the array.
+    The entry of every draft is loaded before the mask is applied, and -1 is before the begin of the array.
     """
     if min(drafts, default=0) < 0:
         raise Aborted(f"a read at offset {min(drafts)}")
@@ -59,10 +59,7 @@ def loaded_before_masked(drafts: Tokens) -> int:
     citation="vLLM PRs #30916, #31944, #31955 (issue #31876)",
 )
 def old_drafts_survive_preemption(tokens: Tokens, pending: Tokens) -> Tokens:
-    """Return the text and the drafts of the last round.
-
-    A request comes back from preemption with the drafts it had, and they are fed as if they had been committed.
-    """
+    """Return the text with the drafts of the last round, which a preempted request feeds as if they were committed."""
     return tokens + pending
 
 
@@ -75,10 +72,7 @@ def old_drafts_survive_preemption(tokens: Tokens, pending: Tokens) -> Tokens:
     citation="vllm-ascend issue #10045, PR #10043",
 )
 def placeholder_in_a_ragged_batch(drafts: Tokens) -> int:
-    """Return the padded length.
-
-    Rows are padded with -1, which as an index is the last entry of the vocabulary, and the padding is judged too.
-    """
+    """Return the padded length as the number of drafts, so that the padding -1 is verified too."""
     return len(drafts)
 
 
@@ -91,9 +85,9 @@ def placeholder_in_a_ragged_batch(drafts: Tokens) -> int:
     citation="vLLM issue #42490, PR #42519",
 )
 def placeholders_in_chunks(tokens: Tokens, held: int, size: int, pending: Tokens) -> Tokens:
-    """Return the chunk and a placeholder behind it.
+    """Return the prompt chunk with a placeholder for a draft after it.
 
-    Drafts are scheduled for a request whose prompt is still being fed, and their placeholders are fed with it.
+    Drafts are scheduled for a request whose prompt is still being fed.
     """
     own = chunk(tokens, held, size, pending)
     return (*own, PLACEHOLDER) if own else own
@@ -108,10 +102,7 @@ def placeholders_in_chunks(tokens: Tokens, held: int, size: int, pending: Tokens
     citation="exllamav3 commit 188d073",
 )
 def prefilling_rows_counted(lengths: Sequence[int], rectangular: bool, prefilling: Sequence[bool]) -> tuple[int, ...]:
-    """Return where rows begin if a prompt's chunk takes one place.
-
-    A request whose prompt is still being fed counts as one row that decodes: the rows behind it are shifted.
-    """
+    """Return row offsets that count a prompt chunk as one row, so the rows after it are shifted."""
     counted = [1 if prefill else length for length, prefill in zip(lengths, prefilling, strict=True)]
     return starts(counted, rectangular, prefilling)
 
@@ -125,9 +116,9 @@ def prefilling_rows_counted(lengths: Sequence[int], rectangular: bool, prefillin
     killed_by="law_is_target",
 )
 def prepared_for_another_outcome(task: Task, gamma: int = 4, ahead: int = 4) -> Decoder:
-    """Pre-drafted rounds whose cache does not compare the last token of a text.
+    """Pre-drafted rounds that select prepared drafts by the number of accepted drafts alone.
 
-    Drafts made ahead are looked up by how many were accepted, not by the token behind them: they saw another text.
+    The last token of the text is not compared, so the drafts may have been made for another text.
     """
     return pre_drafting(task, gamma, ahead, lambda prepared, text: prepared[:-1] == text[:-1])
 
@@ -141,9 +132,9 @@ def prepared_for_another_outcome(task: Task, gamma: int = 4, ahead: int = 4) -> 
     killed_by="law_is_target",
 )
 def place_chosen_by_its_draw(task: Task, block: int = 4, **options: Any) -> Decoder:
-    """A masked model that draws a token for every place and keeps the one of largest probability.
+    """A masked model that draws a token for every position and fills the one with the largest probability.
 
-    The place that is filled next depends on what was drawn there, so that likely tokens come first.
+    The choice of the position depends on the drawn token, so likely tokens come first.
     """
     model = masked_model(task.target)
 

@@ -1,4 +1,4 @@
-"""An engine of a few lines, for bugs that span rounds: it draws its drafts itself, and can be looked into.
+"""A small engine for bugs that span rounds. It draws its own drafts, and its passes can be observed.
 
 Its models are order-1 tables of dyadic numbers, so float64 is exact; after token 2 both are equal. ``TableEngine``
 decodes ``HORIZON`` tokens after ``PROMPT``. ``forwards`` records every pass of the target, as if there were a cache.
@@ -39,7 +39,7 @@ DecideRound = Callable[[Any, Any, Any, Sequence[int]], list[int]]
 
 
 def models() -> BigramTables:
-    """Return fresh tables."""
+    """Return new tables of the target and the draft model."""
     return BigramTables(
         np.array([[0.5, 0.25, 0.25], [0.25, 0.75, 0.0], [0.0, 0.5, 0.5]]),
         np.array([[0.25, 0.25, 0.5], [0.5, 0.25, 0.25], [0.0, 0.5, 0.5]]),
@@ -47,7 +47,7 @@ def models() -> BigramTables:
 
 
 def engine_of(decide: DecideRound = decided) -> TableEngine:
-    """Return the engine that drafts ``GAMMA`` tokens a round and decides them all by ``decide``."""
+    """Return the engine that drafts ``GAMMA`` tokens per round and verifies them with ``decide``."""
 
     def engine(tables: BigramTables, forwards: list[Forward]) -> list[int]:
         rng, text = np.random.default_rng(), list(PROMPT)
@@ -97,7 +97,10 @@ def planted_engine(
     decide: DecideRound | None = None,
     tables: Callable[[], BigramTables] = models,
 ) -> Mutant:
-    """Return the mutant that is ``engine``, and ``control`` without the bug. ``decide`` decides every round of it."""
+    """Return the mutant whose engine is ``engine``, with ``control``, the same engine without the bug.
+
+    ``decide`` is the verifier of its rounds.
+    """
     return Mutant(
         name,
         summary,
@@ -114,7 +117,7 @@ def planted_engine(
 def text_asked(
     engine: TableEngine, target: LanguageModel, draft: LanguageModel, inputs: Mapping[str, Any]
 ) -> Callable[[Draws], Tokens] | None:
-    """Return the decode of a test vector's text; None where the engine has another prompt, length or vocabulary."""
+    """Return the decoding function of a test vector; None if its prompt, length or vocabulary is not the engine's."""
     size = inputs["vocabulary"]
     asked = tuple(inputs["prompt"]), inputs["horizon"], size
     if asked != (PROMPT, HORIZON, 3) or inputs["context"] != "last token" or inputs["eos"] or inputs.get("parameters"):
@@ -129,7 +132,7 @@ def text_asked(
 
 
 def _alone(decide: DecideRound, p: Any, q: Any, draft_tokens: Any) -> list[int]:
-    """Decide one round, as a verifier."""
+    """Verify one round outside the engine."""
     return decide(np.random.default_rng(), p, q, draft_tokens.tolist())
 
 

@@ -1,4 +1,4 @@
-"""Planted bugs of recurrent and sliding-window state, and of what a round leaves to the next."""
+"""Planted bugs of recurrent and sliding-window state, and of state that a round leaves for the next."""
 
 from __future__ import annotations
 
@@ -28,10 +28,7 @@ from specverify.reference.edge_cloud.wire import decode
     citation="vLLM PR #45614",
 )
 def boundary_state_not_rewound(held: int, boundary: int, recurrent: bool) -> int:
-    """Return the boundary, whatever kind of state there is.
-
-    A prefix is reused up to a block boundary, with a recurrent state that has taken in more than that.
-    """
+    """Return the block boundary as the reused length, although the recurrent state has read more tokens than that."""
     return boundary
 
 
@@ -44,15 +41,15 @@ def boundary_state_not_rewound(held: int, boundary: int, recurrent: bool) -> int
     citation="xLLM PR #2247 (c8c229639)",
 )
 def checkpoint_clamped(before: Tokens, states: tuple[Tokens, ...], drafts: int, accepted: int) -> Tokens:
-    """Return the state after at most three accepted drafts.
+    """Return the recurrent state after at most three accepted drafts.
 
-    The accepted count is clamped to the length of the convolution, and the same number picks the state.
+    The accepted count is clamped to the length of the convolution before it selects the state.
     """
     return checkpoint(before, states, drafts, min(accepted, 3))
 
 
 def link(draws: Draws, service: Service) -> Link:
-    """After each round, leave the first rejected draft in the last slot of the cache."""
+    """Return a link that writes the first rejected draft into the last slot of the cloud's cache after each round."""
 
     def send(text: str) -> Sequence[str]:
         request = decode(text)
@@ -78,10 +75,7 @@ def link(draws: Draws, service: Service) -> Link:
     examples=SHORT,
 )
 def cloud_reads_a_rejected_draft(task: Task, gamma: int = 4) -> Decoder:
-    """Sparse-q with that cloud.
-
-    The last entry of the cloud's cropped cache is that of a rejected draft: the next round reads it.
-    """
+    """Sparse-q with a cloud whose cropped cache ends with the entry of a rejected draft, which the next round reads."""
     return edge_cloud_decoder(task, "sparse-q", constant(gamma), link=link)
 
 
@@ -95,9 +89,9 @@ def cloud_reads_a_rejected_draft(task: Task, gamma: int = 4) -> Decoder:
     examples=SHORT,
 )
 def crop_by_minus_zero(task: Task, gamma: int = 4) -> Decoder:
-    """Speculative sampling over a cache; ``State.drafter`` holds the tokens that are really in it.
+    """Speculative sampling that crops its cache by ``[:-rejected]``, which empties it if no draft is rejected.
 
-    The cache is cropped by ``[:-rejected]``: where nothing is rejected that empties it, and the text before is gone.
+    ``State.drafter`` holds the tokens that are really in the cache.
     """
     inner = correct("speculative-sampling").build(task, gamma=gamma)
 
@@ -121,10 +115,7 @@ def crop_by_minus_zero(task: Task, gamma: int = 4) -> Decoder:
     citation="vLLM PR #30618",
 )
 def drafts_in_prefill_chunk(tokens: Tokens, held: int, size: int, pending: Tokens) -> Tokens:
-    """Return the chunk and a guess behind it, if another chunk follows.
-
-    A draft is scheduled behind a chunk of the prompt: a recurrent state takes it in for good.
-    """
+    """Return the prompt chunk with a draft after it, which a recurrent state cannot forget."""
     more = held + size < len(tokens) - 1
     return chunk(tokens, held, size, pending) + (lookup(tokens, tokens, 1) if more else ())
 
@@ -138,10 +129,7 @@ def drafts_in_prefill_chunk(tokens: Tokens, held: int, size: int, pending: Token
     citation="exllamav3 commit 95c97bf",
 )
 def no_history_for_short_windows(states: tuple[Tokens, ...], drafts: int) -> tuple[Tokens, ...]:
-    """Return the last state in place of all of a window of two.
-
-    A kernel that keeps no history is chosen for short windows, although a rejection will need it.
-    """
+    """Return only the last state of a window of two tokens, although a rejection needs the state before it."""
     return states if len(states) > 2 else states[-1:] * len(states)
 
 
@@ -154,10 +142,7 @@ def no_history_for_short_windows(states: tuple[Tokens, ...], drafts: int) -> tup
     citation="vLLM issue #40875, PR #56531",
 )
 def plain_state_elsewhere(drafts: int) -> int:
-    """Return another slot for rounds without drafts.
-
-    The speculative and the plain path disagree about where the live state is, so a round without drafts is forgotten.
-    """
+    """Return another slot for the state in rounds without drafts, so that the next round reads an old state."""
     return 0 if drafts else 1
 
 
@@ -171,9 +156,9 @@ def plain_state_elsewhere(drafts: int) -> int:
     examples=SHORT,
 )
 def prefix_fed_twice(task: Task, gamma: int = 4) -> Decoder:
-    """Speculative sampling over a cache that is not empty when the text is fed.
+    """Speculative sampling that feeds the whole text in each round into a cache that already holds it.
 
-    With a cache the whole text is fed again on top of it: from round 2 on the target reads everything twice.
+    From round 2 on the target reads every token twice.
     """
     inner = correct("speculative-sampling").build(task, gamma=gamma)
 
@@ -198,10 +183,7 @@ def prefix_fed_twice(task: Task, gamma: int = 4) -> Decoder:
     examples=SHORT,
 )
 def reply_taken_twice(task: Task, gamma: int = 4) -> Decoder:
-    """Sparse-q; one reply in four comes twice.
-
-    A reply that the network repeats is taken twice: the edge commits its tokens again and begins anew from there.
-    """
+    """Sparse-q whose edge commits a repeated reply again; one reply in four is repeated."""
     inner = correct("edge-cloud-sparse-q").build(task, gamma=gamma)
 
     def step(draws: Draws, state: State) -> tuple[State, Round]:
@@ -225,10 +207,7 @@ def reply_taken_twice(task: Task, gamma: int = 4) -> Decoder:
     citation="vLLM PR #38711",
 )
 def stale_drafts_at_the_end(pending: Tokens) -> Tokens:
-    """Return the first draft of the last round.
-
-    Near the end of the context the drafter cannot run, and drafts of the round before are fed once more, uncounted.
-    """
+    """Return the first draft of the last round to feed again, uncounted, when the context is nearly full."""
     return pending[:1]
 
 
@@ -241,10 +220,7 @@ def stale_drafts_at_the_end(pending: Tokens) -> Tokens:
     citation="tpu-inference PRs #3178, #3057",
 )
 def state_after_last_draft(before: Tokens, states: tuple[Tokens, ...], drafts: int, accepted: int) -> Tokens:
-    """Return the state after everything that was fed.
-
-    The kernel hands out the state after the last token of the window only, with every rejected draft in it.
-    """
+    """Return the state after all fed tokens, rejected drafts included."""
     return states[-1]
 
 
@@ -257,10 +233,7 @@ def state_after_last_draft(before: Tokens, states: tuple[Tokens, ...], drafts: i
     citation="exllamav3 commit b2dd4ea",
 )
 def state_carried_between_requests(before: Tokens, rejected: int) -> Tokens:
-    """Return the state of the request before.
-
-    The data of the previous request in its slot are neither rewound nor cleared when the next request begins.
-    """
+    """Return the state of the previous request as the initial state of the next one."""
     return before
 
 
@@ -285,12 +258,10 @@ class _Forgotten:
     examples=SHORT,
 )
 def state_forgets_its_round(task: Task, gamma: int = 4) -> Decoder:
-    """Speculative sampling with a flag outside the state's equality.
+    """Speculative sampling whose next token depends on a flag that the equality of states ignores.
 
-    The next round depends on data outside the state: whether the last round rejected a draft.
-
-    After a rejection the next token is the target's argmax. The flag travels in an object that equals every other, so
-    equal looking states have different futures; merging them would compute a wrong law.
+    The flag is whether the last round rejected a draft; the next token is then the target's argmax. The flag is in an
+    object that equals every other, so equal states have different futures, and merging them would compute a wrong law.
     """
     inner = correct("speculative-sampling").build(task, gamma=gamma)
 
@@ -313,8 +284,5 @@ def state_forgets_its_round(task: Task, gamma: int = 4) -> Decoder:
     citation="transformers PR #48280 (regression of #47447)",
 )
 def window_shows_spare_entries(entries: Sequence[Entry], window: int, spare: int) -> Sequence[Entry]:
-    """Return as many entries as the window has, from the first one that is held.
-
-    While drafts wait, the cache returns more entries than the mask announces, and the mask covers the oldest ones.
-    """
+    """Return as many entries as the window has, counted from the oldest held entry instead of the newest."""
     return entries[-window - spare :][:window] if window else entries

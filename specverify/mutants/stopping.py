@@ -1,4 +1,4 @@
-"""Planted bugs of where a text ends, and of its stream."""
+"""Planted bugs of the end of a text, and of its stream."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from specverify.reference import Decoder, Draws, Round, State, Task, Tokens
 
 
 def stopping_at(last: Callable[[Tokens, Round], int | None]) -> Callable[..., Decoder]:
-    """Return the build function of the decoder that ends with the token of a round at place ``last(eos, round)``."""
+    """Return the build function of a decoder that cuts each round after the token at index ``last(eos, round)``."""
 
     def build(task: Task, gamma: int = 4) -> Decoder:
         inner = correct("speculative-sampling").build(task._replace(eos=()), gamma=gamma)
@@ -42,10 +42,7 @@ def stopping_at(last: Callable[[Tokens, Round], int | None]) -> Callable[..., De
     killed_by="stop_law",
 )
 def accepted_drafts_after_stop(ends: Callable[[int], bool], new: Tokens, accepted: int, most: int) -> tuple[int, bool]:
-    """Return the block up to its end, or to the last accepted draft if that is later.
-
-    Candidates are appended before they are judged, and a stop does not take the accepted ones behind it back.
-    """
+    """Return the block up to its last accepted draft, also if the text ends before it."""
     count, finished = cut(ends, new, accepted, most)
     return max(count, min(accepted, most)), finished
 
@@ -60,10 +57,7 @@ def accepted_drafts_after_stop(ends: Callable[[int], bool], new: Tokens, accepte
     killed_by="stop_law",
 )
 def block_kept_whole(ends: Callable[[int], bool], new: Tokens, accepted: int, most: int) -> tuple[int, bool]:
-    """Return the whole block.
-
-    An end of sequence inside a block is noticed and ends the text, but what was accepted behind it comes out too.
-    """
+    """Return the whole block although the text ends inside it, so tokens after the end are emitted."""
     return min(len(new), most), cut(ends, new, accepted, most)[1]
 
 
@@ -76,11 +70,7 @@ def block_kept_whole(ends: Callable[[int], bool], new: Tokens, accepted: int, mo
     citation="llama.cpp issue #28049",
 )
 def block_left_in_slot(held: int, block: int) -> int:
-    """Return the entries of the accepted block before its cut.
-
-    The accepted block is put into the slot first and never trimmed: the next turn begins after tokens that were never
-    returned.
-    """
+    """Return the cache entries of the uncut block, so the next turn begins after tokens that were never returned."""
     return block
 
 
@@ -94,10 +84,7 @@ def block_left_in_slot(held: int, block: int) -> int:
     examples=SHORT,
 )
 def budget_without_the_prompt(task: Task, gamma: int = 4) -> Decoder:
-    """Speculative sampling that emits ``horizon - (len(prompt) - 1)`` tokens, at least one.
-
-    The prompt's length is taken off the number of new tokens: long prompts get short answers.
-    """
+    """Speculative sampling that emits ``horizon - (len(prompt) - 1)`` tokens, at least one, instead of ``horizon``."""
     inner = correct("speculative-sampling").build(task, gamma=gamma)
 
     def init(prompt: Tokens) -> State:
@@ -117,10 +104,7 @@ def budget_without_the_prompt(task: Task, gamma: int = 4) -> Decoder:
     killed_by="stop_law",
 )
 def cap_before_stop(ends: Callable[[int], bool], new: Tokens, accepted: int, most: int) -> tuple[int, bool]:
-    """Return the block up to the cap if it reaches it.
-
-    If a stop and the cap on new tokens fall into one block, the cap is tested first and the stop is never tested.
-    """
+    """Return the block up to the length limit if it reaches the limit, without a test for an earlier stop."""
     return (most, True) if len(new) >= most else cut(ends, new, accepted, most)
 
 
@@ -133,10 +117,7 @@ def cap_before_stop(ends: Callable[[int], bool], new: Tokens, accepted: int, mos
     citation="exllamav2 commit 7019a1b",
 )
 def clipped_by_free_space(gamma: int, left: int) -> int:
-    """Return the number asked for less the free places, if they do not suffice.
-
-    Drafts that do not fit are cut by as many as would fit, instead of by as many as are too many.
-    """
+    """Return the requested number of drafts minus the free places, where it should be the free places."""
     return gamma if gamma < left else gamma - (left - 1)
 
 
@@ -149,10 +130,7 @@ def clipped_by_free_space(gamma: int, left: int) -> int:
     citation="vLLM issue #42533",
 )
 def drafts_beyond_context(gamma: int, left: int) -> int:
-    """Return the number asked for.
-
-    The lookup drafter ignores the maximal length of the context and proposes tokens past its end.
-    """
+    """Return the requested number of drafts, without a limit by the maximal length of the context."""
     return gamma
 
 
@@ -167,10 +145,7 @@ def drafts_beyond_context(gamma: int, left: int) -> int:
 )
 @stopping_at
 def eos_by_id_order(eos: Tokens, done: Round) -> int | None:
-    """Return where the first id that occurs stands, not the first place where one occurs.
-
-    Of several end-of-sequence ids the one that is looked for first is found first, wherever it stands in the block.
-    """
+    """Return the index of the first end-of-sequence id of the list that occurs, not the first index of any of them."""
     return next((done.tokens.index(token) for token in eos if token in done.tokens), None)
 
 
@@ -185,10 +160,7 @@ def eos_by_id_order(eos: Tokens, done: Round) -> int | None:
 )
 @stopping_at
 def eos_ignored_in_block(eos: Tokens, done: Round) -> int | None:
-    """Test the last committed token alone.
-
-    An end-of-sequence token is noticed only as the last token of a block: accepted drafts go on behind it.
-    """
+    """Test only the last token of a block for the end of sequence, so decoding continues after an earlier one."""
     return len(done.tokens) - 1 if done.tokens[-1] in eos else None
 
 
@@ -203,10 +175,7 @@ def eos_ignored_in_block(eos: Tokens, done: Round) -> int | None:
 )
 @stopping_at
 def eos_of_the_target_ignored(eos: Tokens, done: Round) -> int | None:
-    """Look for the end in ``accepted``.
-
-    Accepted drafts alone are searched for the end: one that the target draws itself is passed over.
-    """
+    """Test only accepted drafts for the end of sequence, not the token that the target adds."""
     return next((place for place, token in enumerate(done.tokens[: done.accepted]) if token in eos), None)
 
 
@@ -222,10 +191,7 @@ def eos_of_the_target_ignored(eos: Tokens, done: Round) -> int | None:
 def first_token_not_checked(
     task: Task, order: int = 3, gamma: int = 4, filler_top_k: int = 1, backoff: bool = True
 ) -> Decoder:
-    """NASD whose first token comes from a plain draw without a stop.
-
-    The token of the prefill is not tested: a text that ends at once goes on.
-    """
+    """NASD that does not test its first token for the end of sequence."""
     inner = correct("nasd").build(task, order, gamma, filler_top_k, backoff)
 
     def step(draws: Draws, state: State) -> tuple[State, Round]:
@@ -247,10 +213,7 @@ def first_token_not_checked(
     citation="transformers PR #46790",
 )
 def no_end_of_sequence_crashes(token: int, eos: Tokens) -> bool:
-    """Return whether a token ends the text; raises ``IndexError`` if none does.
-
-    The test for the end of sequence takes for granted that there is an id for it.
-    """
+    """Return whether a token ends the text; raise ``IndexError`` if there is no end-of-sequence id."""
     return token == eos[0] or token in eos
 
 
@@ -264,10 +227,7 @@ def no_end_of_sequence_crashes(token: int, eos: Tokens) -> bool:
     examples=SHORT,
 )
 def one_token_too_many(task: Task, gamma: int = 4) -> Decoder:
-    """Speculative sampling whose last round may overshoot.
-
-    The draft is not bounded by the horizon and the block is committed whole: the output is too long.
-    """
+    """Speculative sampling whose last round is not limited by the horizon, so the output is too long."""
     inner = correct("speculative-sampling").build(task._replace(horizon=task.horizon + gamma), gamma=gamma)
 
     def step(draws: Draws, state: State) -> tuple[State, Round]:
@@ -287,10 +247,7 @@ def one_token_too_many(task: Task, gamma: int = 4) -> Decoder:
     killed_by="stop_law",
 )
 def only_last_token_stops(ends: Callable[[int], bool], new: Tokens, accepted: int, most: int) -> tuple[int, bool]:
-    """Return the whole block, finished if its last token ends the text.
-
-    The stopping criterion reads only the last committed token: an end of sequence inside a block is passed over.
-    """
+    """Return the whole block, finished only if its last token ends the text."""
     count = min(len(new), most)
     return count, ends(count) or count >= most
 
@@ -305,10 +262,7 @@ def only_last_token_stops(ends: Callable[[int], bool], new: Tokens, accepted: in
     killed_by="stop_law",
 )
 def several_ends_by_id(ends: Callable[[int], bool], new: Tokens, accepted: int, most: int) -> tuple[int, bool]:
-    """Return the block up to the end with the lowest id.
-
-    With several end-of-sequence ids, the places where they occur are sorted by id, and the first of these is taken.
-    """
+    """Return the block up to the end-of-sequence token with the lowest id, where the first one should end it."""
     count = min(len(new), most)
     result = sorted((new[place - 1], place) for place in range(1, count + 1) if ends(place))
     return (result[0][1], True) if result else (count, count >= most)
@@ -324,10 +278,7 @@ def several_ends_by_id(ends: Callable[[int], bool], new: Tokens, accepted: int, 
     killed_by="stop_law",
 )
 def stop_of_the_target_ignored(ends: Callable[[int], bool], new: Tokens, accepted: int, most: int) -> tuple[int, bool]:
-    """Return the block up to a draft that ends the text.
-
-    Accepted drafts are searched for the end of sequence; the token that the target adds is not tested.
-    """
+    """Return the block up to a draft that ends the text; the token that the target adds is not tested."""
     return cut(lambda count: count <= accepted and ends(count), new, accepted, most)
 
 
@@ -341,10 +292,7 @@ def stop_of_the_target_ignored(ends: Callable[[int], bool], new: Tokens, accepte
     killed_by="stop_law",
 )
 def stop_string_window_of_one(strings: Sequence[str], tokens: Tokens, fresh: int, pieces: Pieces) -> bool:
-    """Return whether the first new token of a round completes a stop string.
-
-    The window in which stop strings are looked for is made for one new token a step.
-    """
+    """Return whether the first new token of a round completes a stop string; the other new tokens are not tested."""
     return fresh == 1 and text_of(tokens, pieces).endswith(tuple(strings))
 
 
@@ -357,10 +305,7 @@ def stop_string_window_of_one(strings: Sequence[str], tokens: Tokens, fresh: int
     citation="LMDeploy PR #4671 (80e2de538)",
 )
 def stop_words_of_all_rows(request: Request, batch: Sequence[Request]) -> tuple[str, ...]:
-    """Return the stop strings of the whole batch.
-
-    The stop words of all requests in the batch are put in one list and compared with every row.
-    """
+    """Return the stop strings of all requests of the batch, where only those of one request apply."""
     return tuple(string for other in batch for string in other.stop_strings)
 
 
@@ -373,10 +318,7 @@ def stop_words_of_all_rows(request: Request, batch: Sequence[Request]) -> tuple[
     citation="rtp-llm PR #1285 (10d1aba88)",
 )
 def stream_repeats_itself(sent: str, new: Tokens, fresh: Tokens, drafts: Tokens, pieces: Pieces, last: bool) -> str:
-    """Return the new text, with the text of the token before it if that ended inside a character.
-
-    The incremental detokeniser steps back by one token to complete a character, and sends what it finds there again.
-    """
+    """Return the new text of a stream, which repeats the text of the last token if a character was incomplete."""
     text, earlier = text_of(new, pieces), text_of(new[: len(new) - len(fresh)], pieces)
     begin = max(len(sent) - 1, 0) if earlier.endswith("\ufffd") else len(sent)
     return (text if last else text.rstrip("\ufffd"))[begin:]
@@ -391,8 +333,5 @@ def stream_repeats_itself(sent: str, new: Tokens, fresh: Tokens, drafts: Tokens,
     citation="plausible: a callback that cannot take back what it sent",
 )
 def streamed_before_verified(sent: str, new: Tokens, fresh: Tokens, drafts: Tokens, pieces: Pieces, last: bool) -> str:
-    """Return the text of every draft and of the token behind them.
-
-    Drafts are sent as soon as they are there; the ones that are rejected cannot be called back.
-    """
+    """Return the text of every draft and of the token after them as the stream, before the drafts are verified."""
     return text_of(drafts + fresh[-1:], pieces)

@@ -1,4 +1,4 @@
-"""Planted bugs of trees: the nodes are picked, verified or scored in another way, the rest is right."""
+"""Planted bugs of trees that change one step: the choice of nodes, their verification, or their target rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PAIR = ({"branching": (2,)},)
 
 
 def with_tree(verify: Verifier = recursive_rejection, pick: Pick = without_replacement) -> Callable[..., Decoder]:
-    """Return the build function of a regular tree of one drafter: nodes from ``pick``, decided by ``verify``."""
+    """Return the build function of a regular tree with one drafter: nodes from ``pick``, verified by ``verify``."""
 
     def build(task: Task, branching: tuple[int, ...] = (2, 2, 1)) -> Decoder:
         return tree_decoder(task, tree_drafter(draft_model(task), regular_tree(branching), pick), verify)
@@ -27,7 +27,7 @@ def with_tree(verify: Verifier = recursive_rejection, pick: Pick = without_repla
 
 
 def with_changed_tree(change: Callable[[Draft, Pmf], Draft]) -> Callable[..., Decoder]:
-    """Return the build function of recursive rejection of ``change(tree, q)``, q after the committed tokens."""
+    """Return the build function of recursive rejection on ``change(tree, q)``; q is the draft pmf of the root."""
 
     def build(task: Task, branching: tuple[int, ...] = (2, 2, 1)) -> Decoder:
         drafter = tree_drafter(draft_model(task), regular_tree(branching), without_replacement)
@@ -46,5 +46,5 @@ def by_siblings(rule: SiblingRule) -> Verifier:
 
 
 def texts_of_rows(prefix: Tokens, draft: Draft) -> list[Tokens]:
-    """Return what each row of a tree's one pass follows: ``prefix`` for the root, then the path to each node."""
+    """Return the text before each row of a tree's pass: ``prefix`` for the root, then ``prefix`` + a node's path."""
     return [prefix, *(prefix + path_tokens(draft, node) for node in range(len(draft.tokens)))]

@@ -85,15 +85,12 @@ from specverify.reference.verifiers.speculative_sampling import speculative_samp
     killed_by="law_is_target",
 )
 def beams_drawn_apart(task: Task, beams: int = 4, depth: int = 4) -> Decoder:
-    """The same tree, its rows verified apart.
-
-    ReDrafter draws a token of the target for every path on its own, and once more behind the longest match.
-    """
+    """ReDrafter that draws a target token per path independently, and once more after the longest match."""
     return tree_decoder(task, beams_drafter(draft_model(task), beams, depth), one_draw_a_row)
 
 
 def bonus_of_the_last_node_verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Candidate sets whose leaves all have the last leaf's row."""
+    """Verify candidate sets with the bonus row of the last leaf for every leaf."""
     ends = [prefix + path_tokens(draft, leaf) for leaf in leaves(draft.parents)]
 
     def row(tokens: Tokens) -> Pmf:
@@ -123,10 +120,7 @@ bonus_of_the_last_node = planted(
     killed_by="law_is_target",
 )
 def budget_rows_drawn_apart(task: Task, budget: int = 16, depth: int = 8) -> Decoder:
-    """The same tree, its rows verified apart.
-
-    SpecExec draws a token of the target for every path on its own, and once more behind the longest match.
-    """
+    """SpecExec that draws a target token per path independently, and once more after the longest match."""
     return tree_decoder(task, best_first_drafter(draft_model(task), budget, depth), one_draw_a_row)
 
 
@@ -138,9 +132,9 @@ def budget_rows_drawn_apart(task: Task, budget: int = 16, depth: int = 8) -> Dec
     killed_by="law_is_target",
 )
 def children_by_token(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
-    """A draw from p, found again by its token in all of the level.
+    """Verify a tree by draws from p, continuing at the first node of the level that has the drawn token.
 
-    The walk goes on below the first node of a level that holds the accepted token, whatever that node hangs from.
+    This node may have another parent.
     """
     rule, depths = looked_up(tokens), tree_depths(parents.tolist())
 
@@ -156,7 +150,7 @@ def children_by_token(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
 
 
 class _Again:
-    """A generator that gives the coins of a list, and draws new ones where it ends."""
+    """A generator that returns the uniforms of a list, and new ones after its end."""
 
     def __init__(self, rng: Any, coins: list[Any]) -> None:
         self._rng, self._coins, self._used, self.choice = rng, coins, 0, rng.choice
@@ -177,10 +171,7 @@ class _Again:
     batched=True,
 )
 def coins_of_all_trees(p: Any, q: Any, parents: Any, tokens: Any) -> list[list[int]]:
-    """Recursive rejection tree by tree, with the same coins.
-
-    All trees of a batch take their coins from one stream that begins again with each of them.
-    """
+    """Recursive rejection of a batch of trees that uses the same uniforms for every tree."""
     rng, coins, result = np.random.default_rng(), list[Any](), []
     for tree in range(len(p)):
         rule = recursive_rejection(q[tree], tokens[tree], without=True)
@@ -189,12 +180,12 @@ def coins_of_all_trees(p: Any, q: Any, parents: Any, tokens: Any) -> list[list[i
 
 
 def duplicates_get_two_chances_pick(draws: Draws, q: Pmf, earlier: Tokens, width: int, site: Site) -> Child | None:
-    """Take the most probable token, whatever is there already."""
+    """Return the most probable token as a candidate, also if it is one already."""
     return most_likely(draws, q, (), width, site)
 
 
 def duplicates_get_two_chances_rule(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
-    """Keep each candidate with probability p(d), else emit from p without them."""
+    """Keep each candidate with probability p(d), duplicates again; else emit from p without the candidates."""
     for k, token in enumerate(tokens):
         if flip(draws, p[token], ("accept", depth, k)):
             return Step(token, accepted=True)
@@ -222,15 +213,12 @@ duplicates_get_two_chances = planted(
     killed_by="law_is_target",
 )
 def earlier_siblings_in_q(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
-    """Recursive rejection with q as it is.
-
-    Siblings are drawn without replacement and verified as if each had been drawn from all of q.
-    """
+    """Recursive rejection that tests each sibling with the whole q, although they were drawn without replacement."""
     return with_replacement(p, q, parents, tokens)
 
 
 def equal_blocks_counted_once_verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Verify the prefix tree of the blocks."""
+    """Verify the blocks as a prefix tree, which merges equal blocks."""
     rows = {path_tokens(draft, node): pmf for node, pmf in enumerate(draft.pmfs)}
     tree = merged(path_tokens(draft, leaf) for leaf in leaves(draft.parents))
     nodes = Draft(*tree, (None,) * len(tree.tokens))
@@ -248,17 +236,14 @@ def equal_blocks_counted_once_verify(draws: Draws, target: LanguageModel, prefix
     examples=({"candidates": 2, "gamma": 1},),
 )
 def equal_blocks_counted_once(task: Task, candidates: int = 4, gamma: int = 8) -> Decoder:
-    """SpecTr-GBV of merged blocks.
-
-    SpecTr-GBV counts blocks that are equal once, where its chances are those of K draws.
-    """
+    """SpecTr-GBV that merges equal blocks, although its acceptance probabilities are those of K draws."""
     return tree_decoder(
         task, sequences_drafter((draft_model(task),) * candidates, gamma), equal_blocks_counted_once_verify
     )
 
 
 def exhausted_draft_keeps_q_pick(draws: Draws, q: Pmf, earlier: Tokens, width: int, site: Site) -> Child | None:
-    """Declare q for a token that q never gives."""
+    """Return a candidate with q(token) = 0 and declare q for it."""
     child = without_replacement_then_uniform(draws, q, earlier, width, site)
     return child if child is None or q[child.token] > 0 else Child(child.token, q)
 
@@ -275,10 +260,7 @@ def exhausted_draft_keeps_q_pick(draws: Draws, q: Pmf, earlier: Tokens, width: i
 def exhausted_draft_keeps_q(
     task: Task, acceptance: tuple[Any, ...] = (0.6, 0.3), size: int = 3, depth: int = 1
 ) -> Decoder:
-    """Sequoia's tree with these children.
-
-    Where q is exhausted further children come from all other tokens, and are still verified with q.
-    """
+    """Sequoia that declares q for children drawn from the other tokens after q is exhausted."""
     parents = sequoia_tree(acceptance, size, depth).parents
     return tree_decoder(
         task, tree_drafter(draft_model(task), parents, exhausted_draft_keeps_q_pick), reference_recursive_rejection
@@ -294,10 +276,7 @@ def exhausted_draft_keeps_q(
     killed_by="acceptance_is_optimal",
 )
 def first_child_alone(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
-    """Recursive rejection without recursion.
-
-    The walk tries the first child of a node only: what the others cost to draft and to verify is lost.
-    """
+    """Recursive rejection that tries only the first child of each node, which loses acceptance but keeps the law."""
     rule = recursive_rejection(q, tokens, without=True)
 
     def choose(rng: Any, row: Any, nodes: Sequence[int], above: int) -> tuple[int | None, int]:
@@ -307,7 +286,7 @@ def first_child_alone(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
 
 
 def hub_first(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
-    """Put the hub in front."""
+    """Return each pair with the hub token first, whichever was drawn first."""
     hub = argmax(pmfs[0])
     return through_the_hub(draws, p, tuple(sorted(tokens, key=lambda token: token != hub)), pmfs, depth)
 
@@ -321,15 +300,12 @@ def hub_first(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth
     killed_by="law_is_target",
 )
 def hub_pair_turned_round(task: Task, depth: int = 4) -> Decoder:
-    """SpecHub with its pairs turned round.
-
-    SpecHub forgets which of a pair was drawn first: every pair is taken for (a, i).
-    """
+    """SpecHub that treats every pair as (hub, other), whichever token was drawn first."""
     return tree_decoder(task, hub_drafter(draft_model(task), depth), by_siblings(hub_first))
 
 
 def k_seq_without_rho_rule(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
-    """Accept each candidate with min(1, p/q), emit from norm((p - q)+) if none is."""
+    """Accept each candidate with min(1, p/q); emit from norm((p - q)+) if none is accepted."""
     for k, token in enumerate(tokens):
         if flip(draws, accept_probability(p, pmfs[k], token), ("accept", depth, k)):
             return Step(token, accepted=True)
@@ -346,17 +322,14 @@ def k_seq_without_rho_rule(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf
     examples=({"sequences": 2, "depth": 1, "bits": 8},),
 )
 def k_seq_without_rho(task: Task, sequences: int = 4, depth: int = 4, bits: Any = 16) -> Decoder:
-    """K sequences of one drafter.
-
-    K-SEQ with rho = 1: candidates are accepted as if there were one, so the leftover would have to be negative.
-    """
+    """K-SEQ with rho = 1: candidates are accepted too often, so the required residual would be negative."""
     return tree_decoder(
         task, sequences_drafter((draft_model(task),) * sequences, depth), by_siblings(k_seq_without_rho_rule)
     )
 
 
 def likeliest_first(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
-    """Try the siblings in the order of p: the order then depends on the drawn tokens."""
+    """Try the siblings in decreasing order of p, so that the order depends on the drawn tokens."""
     order = sorted(range(len(tokens)), key=lambda k: -p[tokens[k]])
     return try_in_turn(draws, p, tuple(tokens[k] for k in order), tuple(pmfs[k] for k in order), depth)
 
@@ -370,10 +343,7 @@ def likeliest_first(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...],
     killed_by="law_is_target",
 )
 def likelier_sibling_first(task: Task, forget: tuple[int, ...] = (0, 1), depth: int = 4) -> Decoder:
-    """The sequences of SpecInfer, verified in that order.
-
-    SpecInfer's next sibling is the one the target finds likeliest, not one picked at random.
-    """
+    """SpecInfer that tries siblings in decreasing order of p instead of a random order."""
     draft = draft_model(task)
     drafter = sequences_drafter(tuple(forgetful(draft, count) for count in forget), depth)
     return tree_decoder(task, drafter, by_siblings(likeliest_first))
@@ -390,10 +360,7 @@ def likelier_sibling_first(task: Task, forget: tuple[int, ...] = (0, 1), depth: 
 )
 @with_tree
 def logits_slice_off_by_one(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Recursive rejection on logits without the root's row.
-
-    Tree verification reads a slice of the logits that begins one row off: a node is judged by its neighbour's row.
-    """
+    """Recursive rejection that reads each target row one too early, so a node is tested by another node's row."""
     texts = texts_of_rows(prefix, draft)
     return reference_recursive_rejection(
         draws, lambda text: target(texts[max(texts.index(text) - 1, 0)]), prefix, draft
@@ -418,9 +385,9 @@ class _Of:
     examples=({"sequences": 2, "depth": 1, "bits": 8},),
 )
 def longest_of_several_chains(task: Task, sequences: int = 4, depth: int = 4, bits: int = 16) -> Decoder:
-    """Speculative sampling of ``sequences`` chains, the first longest answer wins.
+    """Speculative sampling of several chains, verified independently, that keeps the one with most accepted drafts.
 
-    Several chains are verified independently and the one with most accepted drafts is kept: chosen by its coins.
+    The choice depends on the outcome of the tests, which changes the law.
     """
 
     def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
@@ -442,10 +409,7 @@ def longest_of_several_chains(task: Task, sequences: int = 4, depth: int = 4, bi
 )
 @with_tree
 def mask_is_causal(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Recursive rejection under a causal mask.
-
-    The tree is verified under a causal mask: a node sees its siblings as if they were before it in the text.
-    """
+    """Recursive rejection under a causal mask: a node attends to its earlier siblings as if they preceded it."""
     texts = texts_of_rows(prefix, draft)
     return reference_recursive_rejection(
         draws, lambda text: target(prefix + draft.tokens[: texts.index(text)]), prefix, draft
@@ -453,7 +417,7 @@ def mask_is_causal(draws: Draws, target: LanguageModel, prefix: Tokens, draft: D
 
 
 class _Coin:
-    """A generator whose coin is drawn once."""
+    """A generator that draws one uniform and returns it in every call."""
 
     def __init__(self, rng: Any) -> None:
         self._coin, self.choice = rng.random(), rng.choice
@@ -470,10 +434,7 @@ class _Coin:
     killed_by="law_is_target",
 )
 def one_coin_for_siblings(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
-    """Recursive rejection with one coin a level.
-
-    One uniform decides all children of a node, each against a ratio of its own.
-    """
+    """Recursive rejection that tests all children of a node with one uniform."""
     rule = recursive_rejection(q, tokens, without=False)
 
     def choose(rng: Any, row: Any, nodes: Sequence[int], above: int) -> tuple[int | None, int]:
@@ -483,7 +444,7 @@ def one_coin_for_siblings(p: Any, q: Any, parents: Any, tokens: Any) -> list[int
 
 
 def one_draw_a_path_verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Draw z ~ p for every path anew, keep the first path with most matches and its last draw."""
+    """Draw a target token per path independently; keep the first path with most matches and its last draw."""
     best = Verified((), -1)
     for leaf in leaves(draft.parents) or (-1,):
         path, emitted = path_tokens(draft, leaf), ()  # type: Tokens, Tokens
@@ -515,11 +476,9 @@ one_draw_a_path = planted(
     claims=frozenset({Claim.GREEDY}),
 )
 def padding_is_a_token(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
-    """The path that agrees longest with the argmax of its rows, padding and all.
+    """Greedy tree verification that accepts padding as a draft where the target's argmax is token 0.
 
-    Short paths are padded with token 0: where the target wants 0 behind a leaf, the padding is accepted as a draft.
-
-    The token is right by luck. The next token is read at row -1, which belongs to the last node.
+    Short paths are padded with token 0. The next token is then read at row -1, which belongs to the last node.
     """
     indices, candidates = along_paths(parents, tokens, padding=0)
     wanted = p[indices].argmax(-1)
@@ -538,9 +497,9 @@ def padding_is_a_token(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
     examples=({"branching": (2,)},),
 )
 def path_by_one_integer(task: Task, branching: tuple[int, ...] = (2, 2, 1)) -> Decoder:
-    """RSD over a cache; ``State.drafter`` holds the tokens that are really in it.
+    """Recursive rejection whose cache is rewound to the first n nodes instead of the accepted path.
 
-    The cache is rewound by a count, though an accepted path need not be the first nodes: the next round reads others.
+    ``State.drafter`` holds the tokens that are really in the cache. The next round reads wrong ones.
     """
     drafter = tree_drafter(draft_model(task), regular_tree(branching), without_replacement)
 
@@ -565,10 +524,7 @@ def path_by_one_integer(task: Task, branching: tuple[int, ...] = (2, 2, 1)) -> D
     examples=({"branching": (2,), "replacement": False},),
 )
 def plan_for_another_draw(task: Task, branching: tuple[int, ...] = (2, 1), replacement: bool = False) -> Decoder:
-    """The transport optimum for the wrong law of candidate sets.
-
-    The transport plan is made for candidates drawn with replacement, they are drawn without.
-    """
+    """Optimal transport verification with a plan for candidates drawn with replacement, which are drawn without."""
     drafter = tree_drafter(draft_model(task), regular_tree(branching), without_replacement)
     return tree_decoder(task, drafter, optimal_transport(not replacement))
 
@@ -584,11 +540,9 @@ def plan_for_another_draw(task: Task, branching: tuple[int, ...] = (2, 1), repla
 )
 @with_tree
 def position_by_index(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Recursive rejection with the row of a later position.
+    """Recursive rejection that uses the index of a node in the flat tree as its position instead of its depth.
 
-    A node's position is its index in the flattened tree instead of its depth: right for a chain.
-
-    A table has no positions, so the text is that much longer in front.
+    A table has no positions, so tokens are put before the text instead. The bug has no effect on chains.
     """
     texts = texts_of_rows(prefix, draft)
 
@@ -607,10 +561,7 @@ def position_by_index(draws: Draws, target: LanguageModel, prefix: Tokens, draft
     killed_by="law_is_target",
 )
 def q_of_the_root(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
-    """Recursive rejection with the first row of q.
-
-    Every level is verified with the q that the children of the root were drawn from.
-    """
+    """Recursive rejection that verifies every level with the q of the root."""
     return numpy_without_replacement(p, np.broadcast_to(q[0], q.shape), parents, tokens)
 
 
@@ -623,10 +574,7 @@ def q_of_the_root(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
     killed_by="law_is_target",
 )
 def recycled_rows_drawn_apart(task: Task, template: tuple[Tokens, ...] = ((0,),), width: int = 8) -> Decoder:
-    """The same tree, its rows verified apart.
-
-    Token Recycling draws a token of the target for every path on its own, and once more behind the longest match.
-    """
+    """Token Recycling that draws a target token per path independently, and once more after the longest match."""
     return tree_decoder(task, recycling_drafter(template, width), one_draw_a_row)
 
 
@@ -641,15 +589,12 @@ def recycled_rows_drawn_apart(task: Task, template: tuple[Tokens, ...] = ((0,),)
 def released_rows_share_a_draw(
     task: Task, datastore: tuple[Tokens, ...] = (), longest: int = 4, depth: int = 4, nodes: int = 16
 ) -> Decoder:
-    """Verify the rows as one tree.
-
-    REST's release with one draw a place for all its rows: lossless, and so not what is declared for it.
-    """
+    """Released REST with one shared draw per position for all paths: lossless, but not the declared law."""
     return tree_decoder(task, retrieval_drafter(datastore, longest, depth, nodes), candidate_set)
 
 
 def replacement_not_declared_pick(draws: Draws, q: Pmf, earlier: Tokens, width: int, site: Site) -> Child | None:
-    """Draw from q, declare q without the earlier siblings."""
+    """Draw a candidate from q, but declare q without the earlier siblings."""
     left = excluding(q, earlier)
     return None if left is None else Child(draws.categorical(q, site), left)
 
@@ -674,9 +619,10 @@ replacement_not_declared = planted(
     killed_by="law_is_target",
 )
 def residual_behind_the_last_level(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
-    """Candidates as point masses, each tried in turn.
+    """Verify point-mass candidates in turn, and draw the bonus token from a residual if a sibling was rejected.
 
-    Where a leaf was accepted after its sibling was rejected, the token behind it comes from that row's residual.
+    If a sibling of the accepted leaf was rejected, the bonus token comes from the residual of their row instead of the
+    row after the leaf.
     """
     rng, node, kept, rejected = np.random.default_rng(), -1, list[int](), False
     left = p[0]
@@ -705,10 +651,7 @@ def residual_behind_the_last_level(p: Any, q: Any, parents: Any, tokens: Any) ->
     claims=frozenset({Claim.GREEDY}),
 )
 def row_of_the_first_path(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
-    """The path that agrees longest with the argmax of its rows, and the next token of another one.
-
-    The longest path is found, and the token behind it is read on the first one.
-    """
+    """Greedy tree verification that reads the next token on the first path instead of the longest one."""
     indices, candidates = along_paths(parents, tokens, padding=-1)
     wanted = p[indices].argmax(-1)
     lengths = (candidates[:, 1:] == wanted[:, :-1]).cumprod(-1).sum(-1)
@@ -727,10 +670,7 @@ def row_of_the_first_path(p: Any, q: Any, parents: Any, tokens: Any) -> list[int
 )
 @with_changed_tree
 def sampled_nodes_pruned(tree: Draft, _: Pmf) -> Draft:
-    """Return a tree of one level without unlikely siblings.
-
-    Sampled nodes are pruned by their own probability: what is left was chosen by what was drawn.
-    """
+    """Return a tree of one level without siblings of low q, which conditions the tree on the drawn tokens."""
     rows = zip(*tree, strict=True)
     likely = [row for row in rows if row[2] is not None and row[2][row[0]] >= Fraction(1, 3)]
     tokens, parents, pmfs = zip(*likely, strict=True) if likely else ((), (), ())
@@ -747,10 +687,7 @@ def sampled_nodes_pruned(tree: Draft, _: Pmf) -> Draft:
     examples=({"branching": (2,)},),
 )
 def second_tree_round(task: Task, branching: tuple[int, ...] = (2, 2, 1)) -> Decoder:
-    """RSD that forgets the end of the text from round 2 on.
-
-    After the first tree round the root is a token behind: later trees are verified without the last committed token.
-    """
+    """Recursive rejection that verifies trees without the last committed token from round 2 on."""
     right = correct("rsd").build(task, branching)
 
     def step(draws: Draws, state: State) -> tuple[State, Round]:
@@ -774,10 +711,7 @@ def second_tree_round(task: Task, branching: tuple[int, ...] = (2, 2, 1)) -> Dec
     batched=True,
 )
 def shape_of_the_first_tree(p: Any, q: Any, parents: Any, tokens: Any) -> list[list[int]]:
-    """A draw from p looked up among the candidates of another shape.
-
-    A batch of trees of several shapes is walked by the parents of the first one.
-    """
+    """Verify a batch of trees by draws from p, with the parents of the first tree for all of them."""
     decided: list[list[int]] = in_batch(top_k)(p, q, np.broadcast_to(parents[0], parents.shape), tokens)
     return decided
 
@@ -790,10 +724,7 @@ def shape_of_the_first_tree(p: Any, q: Any, parents: Any, tokens: Any) -> list[l
     killed_by="law_is_target",
 )
 def shared_node_tried_twice(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
-    """Recursive rejection of every path's node, q subtracted again and again.
-
-    Candidates are gone through path by path, and a node that several paths share is tried once for each of them.
-    """
+    """Recursive rejection path by path, which tries a node again for each path that contains it."""
     rule, shape = recursive_rejection(q, tokens, without=True), parents.tolist()
     shared = [node for path in sorted(tree_path(shape, leaf) for leaf in leaves(shape)) for node in path]
 
@@ -811,10 +742,7 @@ def shared_node_tried_twice(p: Any, q: Any, parents: Any, tokens: Any) -> list[i
     killed_by="law_is_target",
 )
 def siblings_by_leaf(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
-    """Recursive rejection that meets siblings as the leaves below them come.
-
-    Paths stand in the order of their leaves, so a sibling with children is tried after one that was drawn later.
-    """
+    """Recursive rejection that tries siblings in the order of the leaves below them, not in the order drawn."""
     rule, shape = recursive_rejection(q, tokens, without=True), parents.tolist()
     met = list(dict.fromkeys(node for leaf in leaves(shape) for node in tree_path(shape, leaf)))
 
@@ -825,7 +753,7 @@ def siblings_by_leaf(p: Any, q: Any, parents: Any, tokens: Any) -> list[int]:
 
 
 def siblings_share_a_residual_rule(draws: Draws, p: Pmf, tokens: Tokens, pmfs: tuple[Pmf, ...], depth: int) -> Step:
-    """Try each candidate with min(1, p/q_k), then emit from the last residual."""
+    """Try each candidate with min(1, p/q_k) against the original p, then emit from the last residual."""
     for k, (token, q) in enumerate(zip(tokens, pmfs, strict=True)):
         if flip(draws, accept_probability(p, q, token), ("accept", depth, k)):
             return Step(token, accepted=True)
@@ -855,16 +783,13 @@ siblings_share_a_residual = planted(
 )
 @with_changed_tree
 def siblings_sorted(tree: Draft, q: Pmf) -> Draft:
-    """Return a tree of one level, sorted.
-
-    Sampled siblings are verified in the order of their probability instead of the order they were drawn in.
-    """
+    """Return a tree of one level whose sampled siblings are sorted by probability instead of the order drawn."""
     best = tuple(sorted(tree.tokens, key=lambda token: -q[token]))
     return Draft(best, tree.parents, tuple(excluding(q, best[:k]) for k in range(len(best))))
 
 
 def ties_to_the_first_path_verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Select one of several tokens."""
+    """Select one of the drafted tokens of one level and verify it."""
     if not draft.tokens:
         return block_verification(draws, target, prefix, draft)
     p, q = target(prefix), draft.pmfs[0]
@@ -886,9 +811,9 @@ def ties_to_the_first_path_verify(draws: Draws, target: LanguageModel, prefix: T
     examples=({"paths": 2, "depth": 1},),
 )
 def ties_to_the_first_path(task: Task, paths: int = 3, depth: int = 1) -> Decoder:
-    """GBV of one level, at every requested depth.
+    """Greedy multi-path block verification that breaks ties by the drafting order, but declares ties broken by id.
 
-    GBV caps p/q at 1, takes the first drafted of equal paths, and declares an order in which the id decides.
+    It also caps p/q at 1, which creates ties.
     """
     return tree_decoder(
         task, sequences_drafter((draft_model(task),) * paths, min(depth, 1)), ties_to_the_first_path_verify
@@ -896,7 +821,7 @@ def ties_to_the_first_path(task: Task, paths: int = 3, depth: int = 1) -> Decode
 
 
 def top_k_tree_soft_q_pick(draws: Draws, q: Pmf, earlier: Tokens, width: int, site: Site) -> Child | None:
-    """Take the most probable token and declare it as drawn."""
+    """Return the most probable token as a candidate, but declare it as drawn from q."""
     child = most_likely(draws, q, earlier, width, site)
     return None if child is None else Child(child.token, q)
 
@@ -914,7 +839,7 @@ top_k_tree_soft_q = planted(
 
 
 def traversal_keeps_its_weight_verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Traversal without an update of the weight."""
+    """Verify by traversal without updating the weight after a rejected child."""
 
     def enter(node: int, weight: Any) -> Verified | None:
         text = path_tokens(draft, node)
@@ -946,10 +871,7 @@ def traversal_keeps_its_weight_verify(draws: Draws, target: LanguageModel, prefi
 def traversal_keeps_its_weight(
     task: Task, branching: tuple[int, ...] = (2, 2, 1), replacement: bool = False
 ) -> Decoder:
-    """Traversal of a tree without replacement.
-
-    Traversal verification that gives a node's next child the weight that its first child had.
-    """
+    """Traversal verification that gives the next child of a node the same weight as its first child."""
     return tree_decoder(
         task,
         tree_drafter(draft_model(task), regular_tree(branching), without_replacement),
@@ -966,9 +888,9 @@ def traversal_keeps_its_weight(
     batched=True,
 )
 def trees_run_together(p: Any, q: Any, parents: Any, tokens: Any) -> list[list[int]]:
-    """A draw from p looked up among candidates, from rows that begin one too early for each tree before.
+    """Verify a batch of trees by draws from p, with rows that are too early by one row per earlier tree.
 
-    Rows of all trees are laid behind each other, and the root's row is forgotten where a tree begins.
+    The row of each tree's root is not counted.
     """
     nodes = parents.shape[1]
     rows = p.reshape(-1, p.shape[-1])

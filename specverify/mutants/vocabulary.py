@@ -1,4 +1,4 @@
-"""Class N: the drafter's vocabulary is another one."""
+"""Class N: the drafter has another vocabulary than the target."""
 
 from __future__ import annotations
 
@@ -53,10 +53,7 @@ from specverify.reference.verifiers.speculative_sampling import speculative_samp
     citation="transformers PR #46124",
 )
 def begin_token_each_round(tokens: Tokens, seen: int, rounds: int) -> Tokens:
-    """Return the tokens to be fed behind a begin token from the second round on.
-
-    The text is tokenised anew for the drafter in every round, and each time a begin token is put in front.
-    """
+    """Return the tokens fed to the drafter with a begin token before them, in every round after the first."""
     return ((0,) if rounds else ()) + tokens[seen:]
 
 
@@ -64,7 +61,7 @@ BLOCK_EDGE_OFF_BY_ONE_BLOCK = 8192
 
 
 def without_firsts(p: Any, q: Any) -> Any:
-    """Return the weights of a replacement, 0 at the first token of each block."""
+    """Return the weights of a replacement with 0 at the first token of each block except the first."""
     weights = owed(p, q).copy()
     firsts = weights[BLOCK_EDGE_OFF_BY_ONE_BLOCK::BLOCK_EDGE_OFF_BY_ONE_BLOCK].copy()
     weights[BLOCK_EDGE_OFF_BY_ONE_BLOCK::BLOCK_EDGE_OFF_BY_ONE_BLOCK] = 0.0
@@ -82,10 +79,7 @@ def without_firsts(p: Any, q: Any) -> Any:
     make=at_large,
 )
 def block_edge_off_by_one(p: Any, q: Any, draft_tokens: Any) -> list[int]:
-    """Speculative sampling with a recovery kernel whose blocks do not meet.
-
-    Blocks of 8192 tokens begin one too late: the first token of each but the first is nobody's.
-    """
+    """Speculative sampling that never replaces by the first token of a block of 8192, except in the first block."""
     return decided(np.random.default_rng(), p, q, draft_tokens.tolist(), weights=without_firsts)
 
 
@@ -100,10 +94,7 @@ def block_edge_off_by_one(p: Any, q: Any, draft_tokens: Any) -> list[int]:
 )
 @drafting_from
 def bos_at_every_round(tokens: Tokens, known: Tokens, first: bool) -> Tokens:
-    """Put one more token 0 before the text, from round 2 on.
-
-    Each round tokenises the text anew for the drafter and puts a beginning-of-sequence token before it.
-    """
+    """Put one more begin-of-sequence token (0) before the drafter's text from round 2 on."""
     return tokens if first else (0, *tokens)
 
 
@@ -118,15 +109,12 @@ def bos_at_every_round(tokens: Tokens, known: Tokens, first: bool) -> Tokens:
 )
 @drafting_from
 def drafts_not_mapped(tokens: Tokens, known: Tokens, first: bool) -> Tokens:
-    """Show every token as its neighbour.
-
-    The drafter reads the target's ids as its own, its vocabulary having been compared with itself.
-    """
+    """Show the drafter every token as its neighbour, because the target's ids are not mapped to the drafter's."""
     return tuple((token + 1) % 2 if token < 2 else token for token in tokens)
 
 
 def emitted_in_draft_ids_verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
-    """Speculative sampling; the drafter's id of token t is t + 1."""
+    """Verify a round by speculative sampling and return accepted drafts in the drafter's ids, t + 1 for token t."""
     result = speculative_sampling(draws, target, prefix, draft)
     size, n = len(target(prefix)), result.accepted
     return Verified((*((token + 1) % size for token in result.tokens[:n]), *result.tokens[n:]), n)
@@ -142,15 +130,12 @@ def emitted_in_draft_ids_verify(draws: Draws, target: LanguageModel, prefix: Tok
     examples=SHORT,
 )
 def emitted_in_draft_ids(task: Task, gamma: int = 4) -> Decoder:
-    """Speculative sampling that does not map accepted drafts.
-
-    Drafts are verified under the target's ids and emitted under the drafter's: text without errors and without sense.
-    """
+    """Speculative sampling that verifies drafts under the target's ids and emits them under the drafter's ids."""
     return with_verifier(emitted_in_draft_ids_verify)(task, gamma)
 
 
 def forgetting(draft: LanguageModel, pieces: Pieces) -> Drafter:
-    """Draft the drafter's tokens; each token they spell declares the law of a first token at its place."""
+    """Draft the drafter's tokens and declare, for each target token, the law of a first token at its position."""
 
     def first(text: Tokens) -> Pmf:
         q = draft(text)
@@ -180,10 +165,7 @@ def forgetting(draft: LanguageModel, pieces: Pieces) -> Drafter:
     examples=({"pieces": ((0, (0, 1)), (1, (0, 0))), "gamma": 2},),
 )
 def every_place_begins_a_piece(task: Task, pieces: Pieces = (), gamma: int = 4) -> Decoder:
-    """SLRS with that drafter.
-
-    String-level rejection sampling that judges every token by what the drafter begins with, also inside a piece.
-    """
+    """SLRS that declares the law of a first token for every target token, also inside a piece of the drafter."""
     return with_parts("slrs", drafter=forgetting(draft_model(task), pieces))(task, pieces, gamma)
 
 
@@ -196,10 +178,7 @@ def every_place_begins_a_piece(task: Task, pieces: Pieces = (), gamma: int = 4) 
     make=at_large,
 )
 def ids_in_int16(p: Any, q: Any, draft_tokens: Any) -> Any:
-    """Speculative sampling with a buffer that is too small for its last token.
-
-    Recovered token ids go through a buffer of int16: those above 32767 come out as others, or as placeholders.
-    """
+    """Speculative sampling that stores replaced token ids in int16: ids above 32767 become other ids or negative."""
     emitted = np.array(one_row(p, q, draft_tokens))
     emitted[-1:] = emitted[-1:].astype(np.int16)
     return emitted
@@ -209,7 +188,7 @@ LAST_BLOCK_LEFT_OUT_BLOCK = 8192
 
 
 def in_whole_blocks(p: Any, q: Any) -> Any:
-    """Return the weights of a replacement, 0 behind the last whole block."""
+    """Return the weights of a replacement with 0 after the last whole block."""
     weights = owed(p, q).copy()
     whole = len(weights) // LAST_BLOCK_LEFT_OUT_BLOCK * LAST_BLOCK_LEFT_OUT_BLOCK
     if weights[:whole].any():
@@ -226,10 +205,7 @@ def in_whole_blocks(p: Any, q: Any) -> Any:
     make=at_large,
 )
 def last_block_left_out(p: Any, q: Any, draft_tokens: Any) -> list[int]:
-    """Speculative sampling with a recovery kernel of whole blocks.
-
-    A kernel goes over whole blocks of 8192 tokens, and not over what is left behind the last one.
-    """
+    """Speculative sampling that replaces only by tokens of whole blocks of 8192, not by those after the last one."""
     return decided(np.random.default_rng(), p, q, draft_tokens.tolist(), weights=in_whole_blocks)
 
 
@@ -242,10 +218,7 @@ def last_block_left_out(p: Any, q: Any, draft_tokens: Any) -> list[int]:
     citation="transformers issue #45307",
 )
 def map_never_initialised(row: ExactPmf, ids: Tokens, vocabulary: int) -> ExactPmf:
-    """Return the row over target ids; raises ``IndexError``, as the map has no entry.
-
-    The translator's map is made when a size differs by what it expects, and is still empty when it is used.
-    """
+    """Return the draft row over target ids; raise ``IndexError``, because the id map was never filled."""
     empty: list[int] = []
     masses = [ZERO] * vocabulary
     for token, mass in enumerate(row):
@@ -262,10 +235,7 @@ def map_never_initialised(row: ExactPmf, ids: Tokens, vocabulary: int) -> ExactP
     citation="rtp-llm commit 607ec2c23 (second defect)",
 )
 def pmf_in_the_drafts_order(raw: ExactPmf, drawn: ExactPmf) -> ExactPmf:
-    """Return the row over the drafter's ids.
-
-    Both vocabularies have one size, so the draft pmf is not rearranged, though the drafted token is.
-    """
+    """Return the draft pmf in the drafter's token order, although the drafted token is mapped to the target's."""
     return raw
 
 
@@ -279,16 +249,13 @@ def pmf_in_the_drafts_order(raw: ExactPmf, drawn: ExactPmf) -> ExactPmf:
     examples=SHORT,
 )
 def q_in_draft_order(task: Task, gamma: int = 4) -> Decoder:
-    """Speculative sampling whose drafter counts tokens from 1: q is rolled against p.
-
-    A drafter's vocabulary of equal size is another order of the same tokens; drafted ids are mapped, q is not.
-    """
+    """Speculative sampling that declares q in the drafter's token order, although drafted ids are mapped."""
     draft = draft_model(task)
     return declaring(task, gamma, draft, lambda tokens: np.roll(draft(tokens), 1))
 
 
 def known(pmf: Pmf) -> Pmf:
-    """Return the pmf on the drafter's vocabulary, which lacks the last token; token 0 if nothing is left."""
+    """Return the pmf restricted to the drafter's vocabulary, which lacks the last token; token 0 if nothing remains."""
     rest = excluding(pmf, (len(pmf) - 1,))
     return one_hot(0, pmf) if rest is None else rest
 
@@ -304,9 +271,9 @@ def known(pmf: Pmf) -> Pmf:
 )
 @from_parts
 def residual_within_the_subset(task: Task, gamma: int = 4) -> Parts:
-    """Speculative sampling of a drafter without the last token.
+    """Speculative sampling that takes the residual over the drafter's vocabulary, which lacks the last token.
 
-    The drafter has fewer tokens, and the residual is taken over these: the others are never recovered.
+    A token that the drafter lacks is never drawn as a replacement.
     """
     draft = draft_model(task)
     verify = accept_or_replace(
@@ -325,10 +292,7 @@ def residual_within_the_subset(task: Task, gamma: int = 4) -> Parts:
     examples=tli.ALGORITHM.examples,
 )
 def shared_part_not_renormalised(task: Task, missing: Tokens = (), gamma: int = 4) -> Decoder:
-    """TLI whose drafts declare the whole q.
-
-    Token-level intersection that draws from the shared part of q and compares with q as it was.
-    """
+    """Token-level intersection (TLI) that draws from the shared part of q but declares q without renormalising."""
     inner, q = shared_tokens_drafter(draft_model(task), missing), draft_model(task)
 
     def propose(draws: object, state: object, prefix: Tokens, *rest: object) -> Draft:
@@ -349,9 +313,9 @@ def shared_part_not_renormalised(task: Task, missing: Tokens = (), gamma: int = 
     examples=token_timing.ALGORITHM.examples,
 )
 def aligned_probability_for_q(task: Task, pieces: Pieces = (), gamma: int = 4) -> Decoder:
-    """TokenTiming whose drafts declare what the drafter gives the token at their place.
+    """TokenTiming that declares one probability of the drafter's aligned token as q of a re-spelled token.
 
-    A token of the new spelling is compared with one probability of the drafter, which is not that of drafting it.
+    The probability of drafting the token is another one.
     """
     q = draft_model(task)
     inner = respelled_sample_drafter(q, pieces)

@@ -139,7 +139,7 @@ def listed_names(promises: Mapping[str, Kind]) -> str:
 
 
 def followed(program: Run) -> Iterator[tuple[Answer, ...]]:
-    """Yield the answers of every path."""
+    """Yield the answers to the requests on every path of a program."""
     for number, path in enumerate(paths(program)):
         if number == MOST_PATHS:
             raise EnumerationTooLarge(f"it has more than {MOST_PATHS} paths, the most whose values are compared")

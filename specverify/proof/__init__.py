@@ -1,12 +1,12 @@
-"""Proofs for all p and q: the reference functions run on unknown reals. The exact checks cover some p and q.
+"""Proofs for all p and q: the reference functions run on symbolic reals, where exact checks cover only some p and q.
 
 The mass of every possible text is a sum over paths of quotients of polynomials, each with conditions.
-``sums.decide_sign`` shows that the sum equals the expected mass for all valid pmfs. A refutation is a set of rational
-rows. It counts only after the ordinary enumeration, with fractions, gives the same two masses.
+``sums.decide_sign`` shows that the sum equals the expected mass for all valid pmfs. A refutation consists of rational
+pmfs. It counts only after the ordinary enumeration, with fractions, gives the same two masses.
 
 The proof covers one round, for every number of remaining tokens from 1 to gamma + 1; a larger number changes nothing
-for a decoder that drafts at most gamma tokens. If the rounds depend on the text only through the rows of the models,
-the first text does not matter, since all rows are free. The joint law over any number of rounds is then the target's,
+for a decoder that drafts at most gamma tokens. If the rounds depend on the text only through the pmfs of the models,
+the first text does not matter, since all pmfs are free. The joint law over any number of rounds is then the target's,
 by induction on the round. If a drafter reads the text itself (n-grams), every text of up to three tokens is covered,
 and the statement mentions this limit. One round from a fresh state does not cover data that a decoder keeps between
 rounds, such as a cache. ``joint`` proves whole decodes of up to gamma + 3 tokens in several rounds. Not covered:

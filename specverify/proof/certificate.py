@@ -2,8 +2,8 @@
 
 ``specverify.certificates`` checks them and shares no code with this module but the shape of the file. A place is a text
 and a number of tokens left. Its tree is the one that ``search`` walks: draws with their weights, comparisons with both
-answers. Each claim of z3 is written as a sum that can be multiplied out (``contradiction``): a branch that no p and q
-takes, a weight that is never negative, a cell in which both masses agree.
+answers. Each claim of z3 is written as a sum that can be multiplied out (``contradiction``): that no p and q takes a
+branch, that a weight is never negative, that both masses agree in a cell.
 """
 
 from __future__ import annotations
@@ -49,18 +49,18 @@ Node = dict[str, Any]
 
 
 class NoCertificate(ValueError):  # noqa: N818 - named for what it says of the proof
-    """A step of the proof that z3 asserts could not be written as a sum of products of few conditions."""
+    """A step that z3 decides could not be written as a sum of products of few conditions."""
 
 
 class _ProofPath:
-    """One path of the tree: its tokens, weight, and conditions."""
+    """One path of a program's tree: its tokens, weight and conditions."""
 
     def __init__(self, tokens: Tokens, weight: Any, asked: list[SignCondition], drawn: list[SignCondition]) -> None:
         self.tokens, self.weight, self.asked, self.drawn = tokens, weight, asked, drawn
 
 
 class Writer:
-    """Writes the places of one proof; polynomials and ratios are listed once and referred to by number."""
+    """Writer of the places of one proof; polynomials and ratios are listed once and referred to by number."""
 
     def __init__(self, subject: ProofSubject, what: str, vocabulary: int, gamma: int, seconds: float) -> None:
         """``seconds`` is the time limit, counted from now."""
@@ -71,7 +71,7 @@ class Writer:
         self._contradictions = Contradictions(self._number)
 
     def places(self, progress: Callable[[str], None]) -> list[Node]:
-        """Return every place that the statement covers."""
+        """Return the certificate of every place that the statement covers."""
         places, reads_draft = self._after((0,), progress)
         if reads_draft:
             return places
@@ -141,7 +141,7 @@ class Writer:
         known: list[SignCondition],
         paths: list[_ProofPath],
     ) -> Node:
-        """Return the node of the certificate; branches that are left out have their reasons."""
+        """Return a node of the certificate's tree; each branch that is left out has its reason."""
 
         def shown(condition: SignCondition) -> Any:
             return self._contradiction([*axioms, *known, condition])
@@ -210,10 +210,10 @@ class Writer:
         return {"terms": written, "cells": self._cell(terms, {}, axioms, solver)}
 
     def _dropped(self, path: _ProofPath, weight: Any, axioms: list[SignCondition]) -> dict[SignCondition, Any]:
-        """Return the draws whose possibility needs no cell, with the reason.
+        """Return the draws whose possibility needs no cell of its own, with the reason.
 
-        Either the comparisons imply it, or the weight has the chance of the draw as a factor and its denominators stay
-        positive where that chance is 0.
+        Either the comparisons imply it, or the weight has the probability of the draw as a factor and its denominators
+        stay positive where that probability is 0.
         """
         top, below = _ratio(weight)
         compared = [*axioms, *path.asked]
@@ -241,7 +241,7 @@ class Writer:
         axioms: list[SignCondition],
         solver: Feasibility,
     ) -> Node:
-        """Return the cells of a sum: split by one sign after another until each term is decided."""
+        """Return the cells of a sum: split by the sign of one polynomial after another until each term is decided."""
         known = [*axioms, *(SignCondition(polynomial, signs) for polynomial, signs in facts.items())]
         alive = [
             (weight, frozenset(left))
@@ -291,7 +291,7 @@ class Writer:
 
 
 def _insert(root: Node, steps: Sequence[Any], tokens: Tokens) -> None:
-    """Add one path to a tree whose branches are indexed by their answers."""
+    """Add one path to a tree of draws and comparisons, in which each node has its branches by their answers."""
     node = root
     for question, weights, answer, answers in steps:
         if not node:
@@ -301,7 +301,7 @@ def _insert(root: Node, steps: Sequence[Any], tokens: Tokens) -> None:
 
 
 def _of_target(tables: UnknownTables, text: Tokens, outcome: Tokens, start: int) -> Any:
-    """Return the target's probability of the tokens of ``outcome`` from ``start`` on."""
+    """Return the target's probability of the tokens of ``outcome`` after their first ``start``."""
     factors = [
         tables.row(TARGET, text + outcome[:position]).entries[outcome[position]]
         for position in range(start, len(outcome))
@@ -316,7 +316,7 @@ def _ratio(weight: Any) -> tuple[Polynomial, tuple[Polynomial, ...]]:
 
 
 def common_numerator(ratios: Sequence[tuple[Polynomial, tuple[Polynomial, ...]]]) -> Polynomial:
-    """Return the numerator of a sum over the smallest product that holds the denominators of every term."""
+    """Return the numerator of a sum of ratios over their least common product of denominators."""
     common: Counter[Polynomial] = Counter()
     for _, below in ratios:
         common |= Counter(below)

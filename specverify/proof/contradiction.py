@@ -32,7 +32,7 @@ _INEQUATION = frozenset({NEGATIVE, POSITIVE})
 
 
 class Contradictions:
-    """Finds contradictions among conditions; ``number_of`` gives a cofactor its number in the certificate."""
+    """Search for contradictions among conditions; ``number_of`` returns the certificate's number of a cofactor."""
 
     def __init__(self, number_of: Callable[[Polynomial], int]) -> None:
         """Results are cached, since the same few conditions contradict each other in many places."""
@@ -142,7 +142,7 @@ def _monomials(conditions: Sequence[SignCondition], degree: int) -> Iterator[Mon
 
 
 def _relevant(conditions: Sequence[SignCondition]) -> list[int]:
-    """Return the positions of the conditions that share unknowns, directly or by others, with the last one."""
+    """Return the positions of the conditions linked to the last one by common unknowns, directly or through others."""
     unknowns = set(conditions[-1].polynomial.unknowns)
     left, taken = dict(enumerate(conditions[:-1])), [len(conditions) - 1]
     while True:
@@ -162,7 +162,7 @@ def _positions(shape: Sequence[SignCondition], conditions: Sequence[SignConditio
 
 
 def _renumbered(written: Written, places: Sequence[int]) -> Written:
-    """Return the same contradiction with conditions at other positions; cases add one at the end."""
+    """Return a contradiction with its conditions at the positions ``places``; each split adds one condition."""
     if "split" in written:
         cases = {name: _renumbered(written[name], places) for name in ("below", "above")}
         return {"split": places[written["split"]], **cases}

@@ -1,4 +1,4 @@
-"""Proofs kept in a folder, found again as long as no source they rest on has changed."""
+"""Proofs cached in a folder, valid as long as no source they rest on has changed."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ GRID = 4
 
 
 class Sought(NamedTuple):
-    """The conditions of a counterexample, and its q if q is known."""
+    """The conditions of a counterexample to search for, and its q if it is fixed."""
 
     conditions: list[Any]
     q: tuple[Fraction, ...] = ()
@@ -33,7 +33,7 @@ def _pmf(name: str, vocabulary: int) -> tuple[list[Any], list[Any]]:
 
 
 def _rule(q: list[Any]) -> tuple[list[list[Any]], list[Any]]:
-    """Return the masses of an unknown rule for drafts from q, and their conditions."""
+    """Return the matrix of masses ``k[d][v]`` of an unknown rule for drafts from q, and the conditions on it."""
     tokens = range(len(q))
     masses = [[z3.Real(f"k{drafted}_{emitted}") for emitted in tokens] for drafted in tokens]
     return masses, [z3.Sum(row) == mass for row, mass in zip(masses, q, strict=True)] + [
@@ -46,7 +46,10 @@ def _kept(p: list[Any], q: list[Any]) -> Any:
 
 
 def optimal(vocabulary: int) -> Iterator[Sought]:
-    """A lossless rule that emits its draft more often than ``sum min(p, q)``."""
+    """Yield the conditions of a lossless rule that emits its draft more often than ``sum min(p, q)``.
+
+    That they have no solution proves the bound.
+    """
     (p, of_p), (q, of_q) = _pmf("p", vocabulary), _pmf("q", vocabulary)
     masses, of_rule = _rule(q)
     lossless = [z3.Sum([row[token] for row in masses]) == p[token] for token in range(vocabulary)]
@@ -55,7 +58,10 @@ def optimal(vocabulary: int) -> Iterator[Sought]:
 
 
 def price(vocabulary: int) -> Iterator[Sought]:
-    """Any rule whose total variation from p is below P(out = d) - ``sum min(p, q)``."""
+    """Yield the conditions of a rule whose total variation from p is below P(output = d) - ``sum min(p, q)``.
+
+    That they have no solution proves the bound.
+    """
     (p, of_p), (q, of_q) = _pmf("p", vocabulary), _pmf("q", vocabulary)
     masses, of_rule = _rule(q)
     out = [z3.Sum([row[token] for row in masses]) for token in range(vocabulary)]
@@ -65,9 +71,10 @@ def price(vocabulary: int) -> Iterator[Sought]:
 
 
 def scalar(vocabulary: int) -> Iterator[Sought]:
-    """A rule that sees p, d and q(d) alone, is lossless on a grid of q, and beats sample and match at one of them.
+    """Yield, for each q on a grid, the conditions of a rule that sees p, d and q(d) alone and beats sample and match.
 
-    The rule is a table ``K(v | d, q(d))`` for one unknown p; a rule that is lossless for all q is so on the grid.
+    The rule is a table ``K(v | d, q(d))`` for one unknown p, lossless on the grid; a rule that is lossless for all q is
+    lossless on the grid. That no q has a solution proves the bound.
     """
     p, of_p = _pmf("p", vocabulary)
     tokens, levels = range(vocabulary), range(GRID + 1)
@@ -110,9 +117,9 @@ LINEAR: dict[str, tuple[Callable[[int], Iterator[Sought]], str]] = {
 
 
 def prove_linear(what: str, vocabulary: int, seconds: float) -> Proof:
-    """Search for a rule that violates the statement.
+    """Prove a statement about every rule, or search for a rule that violates it; return the result.
 
-    If there is none, the statement is proved; otherwise ``figures`` contain the rule.
+    If a rule is found, ``figures`` contain it.
     """
     started = time.perf_counter()
     questions, says = LINEAR[what]

@@ -15,7 +15,10 @@ Monomial: TypeAlias = tuple[int, ...]
 
 
 class Polynomial:
-    """Immutable sum of coefficients times monomials. ``constant_polynomial`` and ``unknown`` make the simplest ones."""
+    """An immutable sum of coefficients times monomials.
+
+    ``constant_polynomial`` and ``unknown`` make the simplest ones.
+    """
 
     __slots__ = ("_hash", "terms")
 
@@ -46,7 +49,7 @@ class Polynomial:
         return Polynomial({monomial: value for monomial, value in terms.items() if value})
 
     def times(self, factor: Any) -> Polynomial:
-        """Return the polynomial times a nonzero rational."""
+        """Return the polynomial multiplied by ``factor``, a nonzero rational."""
         return Polynomial({monomial: value * factor for monomial, value in self.terms.items()})
 
     def __eq__(self, other: object) -> bool:
@@ -62,21 +65,21 @@ class Polynomial:
 
     @property
     def degree(self) -> int:
-        """The number of unknowns in its longest product; 0 for a constant."""
+        """The largest number of unknowns in a product, with repetitions; 0 for a constant."""
         return max(map(len, self.terms), default=0)
 
     @property
     def unknowns(self) -> set[int]:
-        """The unknowns that occur."""
+        """The numbers of the unknowns in the polynomial."""
         return {unknown for monomial in self.terms for unknown in monomial}
 
     @property
     def leading(self) -> Monomial:
-        """The first monomial in the graded lexicographic order. The polynomial must not be zero."""
+        """The largest monomial in the graded lexicographic order. The polynomial must not be zero."""
         return min(self.terms, key=lambda monomial: (-len(monomial), monomial))
 
     def at(self, point: Mapping[int, Any]) -> Any:
-        """Return the value where each unknown has the value that ``point`` gives it."""
+        """Return the value of the polynomial at ``point``, which maps unknowns to values."""
         return sum(
             (value * math.prod(point[unknown] for unknown in monomial) for monomial, value in self.terms.items()),
             start=Fraction(0),
@@ -89,7 +92,7 @@ def constant_polynomial(value: Any) -> Polynomial:
 
 
 def unknown(number: int) -> Polynomial:
-    """Return the polynomial that is the unknown ``number`` itself."""
+    """Return the polynomial that consists of the unknown ``number``."""
     return Polynomial({(number,): 1})
 
 
@@ -97,7 +100,7 @@ ONE = constant_polynomial(1)
 
 
 def quotient(dividend: Polynomial, divisor: Polynomial) -> Polynomial | None:
-    """Return the polynomial ``dividend / divisor``, or None if the division leaves a rest."""
+    """Return the polynomial ``dividend / divisor``, or None if the division leaves a remainder."""
     result: dict[Monomial, Any] = {}
     lead = divisor.leading
     rest = dividend
@@ -126,7 +129,7 @@ def primitive(polynomial: Polynomial) -> tuple[Any, Polynomial]:
 
 
 def common_monomial(polynomial: Polynomial) -> Monomial:
-    """Return the largest monomial that divides every term."""
+    """Return the largest monomial that divides every term of a polynomial."""
     monomials = list(polynomial.terms)
     return tuple(
         number

@@ -1,4 +1,4 @@
-"""The subject of a proof: a registry row or a planted bug, for a gamma and optionally with any length rule."""
+"""The subject of a proof: a registry algorithm or a planted bug, for a gamma and optionally with any length rule."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ class ProofSubject(NamedTuple):
 
 
 def find_rule(name: str, gamma: int, options: Mapping[str, Any] | None = None, length: str = OWN) -> ProofSubject:
-    """Return the rule called ``name``: a registry name, with or without ``reference:``, or ``mutant:NAME``.
+    """Return the subject of a proof: a registry algorithm, with or without ``reference:``, or ``mutant:NAME``.
 
-    It is built with the options of its first example, with ``gamma`` where it takes one, changed by ``options``.
-    ``length`` puts another length rule in the place of its own. Raises ``ValueError`` for an unknown name, and for
-    another length rule where the algorithm has none to replace.
+    It is built with the options of its first example, with ``gamma`` if it takes one, changed by ``options``.
+    ``length`` replaces its length rule. Raises ``ValueError`` for an unknown name, and for a ``length`` if the
+    algorithm has no length rule to replace.
     """
     if name == COUPLING:
         return ProofSubject(name, "", _no_decoder, None)
@@ -84,7 +84,7 @@ def _no_rule(shown: str) -> str:
 
 
 class _NamedSubject(NamedTuple):
-    """The subject of a name; ``defaults`` are its default options."""
+    """The subject that a name denotes; ``defaults`` are its default options."""
 
     shown: str
     build: Callable[..., Decoder]
@@ -114,7 +114,7 @@ def _first_variant(subject: Subject, name: str) -> Variant:
 
 
 def any_length(world: World, most: int) -> LengthRule:
-    """Return a length rule whose answer before each token is open: continue after this text, or not?
+    """Return a length rule whose answer before each token is an open question: draft after this text, or stop?
 
     The answer may be any function of the text so far and of all pmfs, so a proof holds for every rule that decides
     before a token is drawn, including random ones, as mixtures. A rule that reads a drawn token and keeps it decides
@@ -134,7 +134,7 @@ def any_length(world: World, most: int) -> LengthRule:
 
 
 def _dropping(drafter: Drafter, world: World) -> Drafter:
-    """Return a drafter that removes its last token if an open question about that token has the answer yes."""
+    """Return a drafter that removes its last token if the open question about that token is answered yes."""
 
     def propose(draws: Draws, state: Any, prefix: Tokens, gamma: int, stop_after: Callable[[Pmf, int], bool]) -> Draft:
         draft = drafter.propose(draws, state, prefix, gamma, stop_after)

@@ -10,7 +10,7 @@ from specverify.proof.symbolic_tables import Model
 
 
 class ProofStatus(StrEnum):
-    """UNKNOWN is never turned into a proof."""
+    """The status of a proof. UNKNOWN is never turned into PROVED."""
 
     PROVED = "proved"
     REFUTED = "refuted"

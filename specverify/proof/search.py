@@ -1,4 +1,4 @@
-"""From a statement to its proof: all paths of both programs, grouped by outcome, and each outcome decided."""
+"""Search for a proof of a statement: enumerate the paths of both programs and decide each outcome."""
 
 from __future__ import annotations
 
@@ -61,7 +61,10 @@ class ProofSearch:
         self._text = "the text (0,)"
 
     def run(self, what: str) -> Proof:
-        """Return the proof, the refutation, or the covered part and the reason for stopping."""
+        """Prove or refute the statement ``what``; return the result.
+
+        An UNKNOWN result states which part is covered, and why the search stopped.
+        """
         try:
             reason, model = self._everywhere()
         except ProofOutOfTime:
@@ -116,7 +119,10 @@ class ProofSearch:
         return reason, model
 
     def _from(self, prompt: Tokens) -> tuple[str, Model | None, bool]:
-        """Return why the statement fails or stays open after ``prompt``, and whether the draft model was queried."""
+        """Prove the statement after ``prompt``.
+
+        Return why it fails or stays open ("" if neither), the failing model, and whether the draft model was queried.
+        """
         reads_draft = False
         longest = self._gamma + 1 + self._statement.beyond
         for horizon in range(longest if self._statement.one_place else 1, longest + 1):
@@ -166,7 +172,10 @@ class ProofSearch:
         return lambda run: list(program(self._subject, UnknownWorld(tables, run), run, place))
 
     def _tried(self, place: RoundStart, tables: UnknownTables) -> None:
-        """Compare both programs in a few known worlds, by the ordinary enumeration: a proof that fails is an error."""
+        """Compare both programs in a few known worlds by enumeration.
+
+        Raises ``ReplayFailed`` if the statement fails in one of them although it was proved.
+        """
         for seed in range(WORLDS):
             model = any_model(tables, random.Random(seed))  # noqa: S311 - worlds, not secrets
             outcome = self._wrong(model, place)
@@ -175,7 +184,7 @@ class ProofSearch:
         self._figures["worlds"] += WORLDS
 
     def _guessed(self, reason: str) -> tuple[str, Model | None]:
-        """Return the first refutation among known worlds, those of small denominators first, or ``reason``."""
+        """Return the first refutation among known worlds, those of small denominators first; else ``reason``."""
         prompt = (0,)
         tables = UnknownTables(self._vocabulary)
         for kind in (TARGET, DRAFT):
@@ -195,14 +204,17 @@ class ProofSearch:
         return reason, None
 
     def _wrong(self, model: Model, place: RoundStart) -> Hashable | None:
-        """Return the first outcome for which the statement fails in a known world."""
+        """Return the first outcome at which the statement fails in a known world; None if there is none."""
         left, right = (self._masses(side, model, place) for side in (self._statement.left, self._statement.right))
         outcomes = sorted(left.keys() | right.keys(), key=repr)
         failures = (x for x in outcomes if sign(left.get(x, 0) - right.get(x, 0)) in self._statement.forbidden)
         return next(failures, None)
 
     def _replayed(self, model: Model, place: RoundStart, outcome: Hashable) -> tuple[str, Model]:
-        """Compute both masses again with fractions; raises ``ReplayFailed`` where they are as claimed."""
+        """Compute both masses of a refuted outcome again with fractions and return the refutation.
+
+        Raises ``ReplayFailed`` if the statement holds for these masses.
+        """
         left = self._masses(self._statement.left, model, place)
         right = self._masses(self._statement.right, model, place)
         one, other = left.get(outcome, Fraction(0)), right.get(outcome, Fraction(0))

@@ -1,4 +1,4 @@
-"""Signs of polynomials under conditions: z3 decides feasibility and returns rational points.
+"""Decide the signs of polynomials under conditions by z3, which returns feasibility and rational points.
 
 Linear conditions go to an incremental solver of linear arithmetic. If there are other conditions, the linear part is
 solved first and its point is tried on them; the expensive solver gets only the remaining cases.
@@ -27,11 +27,11 @@ QUESTION = 10.0
 
 
 class ProofOutOfTime(Exception):  # noqa: N818 - named for what it says of the proof
-    """The time limit of the proof has passed."""
+    """The error after the time limit of a proof."""
 
 
 class SignCondition(NamedTuple):
-    """The sign of a polynomial is one of ``signs``."""
+    """The condition that the sign of a polynomial is one of ``signs``."""
 
     polynomial: Polynomial
     signs: frozenset[int]
@@ -55,10 +55,13 @@ _RELATIONS: dict[frozenset[int], Callable[[Any], Any]] = {
 
 
 class Feasibility:
-    """A stack of conditions. ``axioms(unknown)`` gives the conditions that an unknown always meets, and its group."""
+    """A stack of conditions.
+
+    ``axioms(unknown)`` returns the conditions that an unknown always satisfies, and its row.
+    """
 
     def __init__(self, axioms: Callable[[int], tuple[Any, tuple[SignCondition, ...]]], deadline: float) -> None:
-        """``deadline`` is a value of ``time.perf_counter``; after it every question raises ``ProofOutOfTime``."""
+        """``deadline`` is a value of ``time.perf_counter``; after it every query raises ``ProofOutOfTime``."""
         self._axioms, self.deadline = axioms, deadline
         self._linear = z3.SolverFor("QF_LRA")
         self._higher: list[SignCondition] = []
@@ -69,19 +72,19 @@ class Feasibility:
         self.unanswered = 0
 
     def push(self, *conditions: SignCondition) -> None:
-        """Add conditions, to be taken back by one ``pop``."""
+        """Add conditions, which one ``pop`` removes."""
         self._levels.append((len(self._higher), set(self._known)))
         self._linear.push()
         self._add(conditions)
 
     def pop(self) -> None:
-        """Take back the conditions of the last ``push``."""
+        """Remove the conditions of the last ``push``."""
         higher, self._known = self._levels.pop()
         del self._higher[higher:]
         self._linear.pop()
 
     def mentioned(self) -> set[int]:
-        """Return the unknowns of all rows that occur in a current condition."""
+        """Return all unknowns of the rows that have an unknown in a current condition."""
         return {number for row in self._known for number in row.unknowns}
 
     def feasible(self, *conditions: SignCondition) -> bool:
@@ -89,7 +92,7 @@ class Feasibility:
         return self._asked(conditions, feasible_only=True) is not None
 
     def point(self, *conditions: SignCondition) -> dict[int, Fraction] | str | None:
-        """Return a rational point that satisfies all conditions, None if there is none, or why neither is known."""
+        """Return a rational point that satisfies all conditions; None if there is none; a reason if it is undecided."""
         return self._asked(conditions)
 
     def _asked(

@@ -1,7 +1,7 @@
-"""The statements: two programs give every outcome the same mass, in every world.
+"""The statements to prove: two programs give every outcome the same mass, in every world.
 
 A program runs once for every path and yields (outcome, share) pairs: the mass of an outcome is the sum over paths of
-weight times share. The same two programs run under unknown tables and, to replay a failure, under known ones.
+weight times share. The same two programs run on unknown tables and, to replay a failure, on known ones.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from specverify.reference.types import Task
 
 
 class RoundStart(NamedTuple):
-    """Where a round begins: the text so far, and how many tokens may still come."""
+    """The start of a round: the text so far, and the number of tokens that may still be emitted."""
 
     prompt: Tokens
     horizon: int
@@ -33,7 +33,10 @@ Program: TypeAlias = Callable[[ProofSubject, World, Draws, RoundStart], Shares]
 
 
 class Statement(NamedTuple):
-    """``left`` and ``right`` give every outcome the same mass; or left at least right, if only less is forbidden."""
+    """A statement: ``left`` and ``right`` give every outcome masses whose difference has no forbidden sign.
+
+    If only the negative sign is forbidden, ``left`` is at least ``right``.
+    """
 
     left: Program
     right: Program

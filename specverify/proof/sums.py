@@ -1,4 +1,4 @@
-"""Sums of guarded products: is ``sum of weights whose conditions are met`` zero, or never negative, everywhere?
+"""Decide whether a sum of guarded products, those with satisfied conditions, is zero or never negative everywhere.
 
 The unknowns are split into cells by the sign of one condition after another, until in each cell every weight is in or
 out. In a cell the sum is one quotient of polynomials. If it is not the zero polynomial, the solver searches the cell
@@ -23,7 +23,7 @@ LARGEST_DENOMINATOR = 16
 
 
 class ConditionalWeight(NamedTuple):
-    """A weight and its conditions; the conditions in ``drawn`` only state that a draw was possible."""
+    """A weight and its conditions; those in ``drawn`` only state that a draw had positive probability."""
 
     weight: Any
     conditions: tuple[SignCondition, ...] = ()
@@ -50,7 +50,10 @@ NONZERO, BELOW_ZERO = frozenset({NEGATIVE, POSITIVE}), frozenset({NEGATIVE})
 def decide_sign(
     terms: Iterable[ConditionalWeight], solver: Feasibility, forbidden: frozenset[int] = NONZERO
 ) -> Decided:
-    """Return whether the sum never has a sign in ``forbidden``."""
+    """Decide whether the sum of ``terms`` ever has a sign in ``forbidden``.
+
+    Returns the number of cells examined, and the first failure, None if there is none.
+    """
     cells = 0
     lean = [_without_needless(term._replace(weight=free_number(term.weight)), solver) for term in terms]
     for total in _cells(_merged(lean), {}, solver):
@@ -69,7 +72,7 @@ def decide_sign(
 
 
 def smallest_point(solver: Feasibility, *conditions: SignCondition) -> dict[int, Fraction] | None:
-    """Return a rational point of the present cell that meets ``conditions``, each unknown as simple as can be.
+    """Return a rational point of the current cell that satisfies ``conditions``, each value as simple as possible.
 
     Unknowns are fixed one after the other at the fraction of the smallest denominator that leaves a point.
     """
@@ -104,7 +107,7 @@ def smallest_point(solver: Feasibility, *conditions: SignCondition) -> dict[int,
 def _cells(
     terms: list[ConditionalWeight], facts: dict[Polynomial, frozenset[int]], solver: Feasibility
 ) -> Iterator[Any]:
-    """Yield the sum in each cell; the solver holds the conditions of the cell while it is yielded."""
+    """Yield the sum in each cell; the solver holds the conditions of that cell until the next one."""
     alive = _merged(
         [
             term._replace(conditions=left)
@@ -128,7 +131,7 @@ def _cells(
 def conditions_left(
     conditions: Iterable[SignCondition], facts: Mapping[Polynomial, frozenset[int]]
 ) -> tuple[SignCondition, ...] | None:
-    """Return the conditions that the known signs do not settle, in order; None if one of them cannot be met."""
+    """Return the conditions that the known signs do not decide, in order; None if one of them contradicts the signs."""
     left = []
     for condition in conditions:
         known = facts.get(condition.polynomial, ANY)
@@ -140,10 +143,10 @@ def conditions_left(
 
 
 def _without_needless(term: ConditionalWeight, solver: Feasibility) -> ConditionalWeight:
-    """Leave out draws that the comparisons make possible anyway, and those whose chance is a factor of the weight.
+    """Remove conditions of draws that the comparisons imply, or whose probability is a factor of the weight.
 
-    Only comparisons are relied on, never another draw that may have been left out too. Where a left-out draw is the
-    first on the path that is impossible, its chance is 0 there, not negative, because it was drawn from a pmf.
+    Only comparisons are relied on, never another draw that may have been removed too. Where a removed draw is the first
+    impossible one on the path, its probability is 0 there, not negative, because it was drawn from a pmf.
     """
     compared = [condition for condition in term.conditions if condition not in term.drawn]
     solver.push(*compared)
@@ -161,7 +164,10 @@ def _without_needless(term: ConditionalWeight, solver: Feasibility) -> Condition
 
 
 def _vanishes_with(chance: Polynomial, weight: Any, solver: Feasibility) -> bool:
-    """Return whether ``weight`` is 0, its denominators positive, wherever ``chance`` is 0 under these conditions."""
+    """Return whether ``chance = 0`` implies, under the conditions of ``solver``, that ``weight`` is 0.
+
+    ``chance`` must divide the numerator, and the denominators must be positive there.
+    """
     if not isinstance(weight, Real) or quotient(weight.numerator, chance) is None:
         return False
     none, wrong = SignCondition(chance, frozenset({ZERO})), frozenset({NEGATIVE, ZERO})
@@ -169,7 +175,7 @@ def _vanishes_with(chance: Polynomial, weight: Any, solver: Feasibility) -> bool
 
 
 def _merged(terms: list[ConditionalWeight]) -> list[ConditionalWeight]:
-    """Add the weights of equal conditions, leave out sums of 0, and join equal weights of opposite conditions."""
+    """Merge terms: add the weights of equal conditions, drop sums of 0, join equal weights of opposite conditions."""
     while True:
         sums: dict[frozenset[SignCondition], list[Any]] = {}
         for term in terms:
@@ -183,7 +189,7 @@ def _merged(terms: list[ConditionalWeight]) -> list[ConditionalWeight]:
 
 
 def _joined(terms: dict[frozenset[SignCondition], Any]) -> list[tuple[frozenset[SignCondition], Any]]:
-    """Join terms of one weight whose conditions differ in the sign of one polynomial alone; each once at most."""
+    """Join terms of equal weight whose conditions differ only in the sign of one polynomial; each term once at most."""
     waiting: dict[Any, frozenset[SignCondition]] = {}
     joined: list[tuple[frozenset[SignCondition], Any]] = []
     taken: set[frozenset[SignCondition]] = set()
@@ -206,7 +212,7 @@ def _joined(terms: dict[frozenset[SignCondition], Any]) -> list[tuple[frozenset[
 
 
 def sign_classes(known: frozenset[int], answers: set[frozenset[int]]) -> list[frozenset[int]]:
-    """Return the coarsest partition of ``known`` that each of ``answers`` is made of."""
+    """Return the coarsest partition of ``known`` in which each set of ``answers`` is a union of classes."""
     groups: dict[tuple[bool, ...], set[int]] = {}
     for sign in sorted(known):
         groups.setdefault(tuple(sign in signs for signs in answers), set()).add(sign)
@@ -214,7 +220,7 @@ def sign_classes(known: frozenset[int], answers: set[frozenset[int]]) -> list[fr
 
 
 def _added(weights: list[Any]) -> Any:
-    """Return the sum, first of weights with equal denominators, which are many."""
+    """Return the sum of weights; weights with equal denominators, which are many, are added first."""
     groups: dict[Any, Any] = {}
     for weight in weights:
         key = weight.denominators if isinstance(weight, Real) else ()
@@ -223,7 +229,7 @@ def _added(weights: list[Any]) -> Any:
 
 
 class _Nowhere:
-    """Numbers that belong to no run are added and multiplied, never compared."""
+    """The run of free numbers, which are added and multiplied but never compared."""
 
     def holds(self, polynomial: Polynomial, signs: frozenset[int]) -> bool:
         raise AssertionError(f"is {polynomial.terms} in {set(signs)}? asked outside of a run")
@@ -233,7 +239,7 @@ _NOWHERE = _Nowhere()
 
 
 def free_number(weight: Any) -> Any:
-    """Return a weight, or a polynomial, as a number that belongs to no run and can be added to any other such."""
+    """Return a weight or polynomial as a free number, which belongs to no run and can be added to any other such."""
     if isinstance(weight, Polynomial):
         return number(_NOWHERE, weight)
     return number(_NOWHERE, weight.numerator, weight.denominators) if isinstance(weight, Real) else weight

@@ -28,27 +28,28 @@ NEGATIVE, ZERO, POSITIVE = -1, 0, 1
 
 
 class NeedsNumber(Exception):  # noqa: N818 - reads as the sentence it is
-    """The program needs the value of a probability, which does not exist in a proof for all probabilities."""
+    """The program needs the value of a probability, which a proof for all probabilities does not have."""
 
 
 class Oracle(Protocol):
-    """The interface that answers comparisons."""
+    """The interface that decides comparisons of symbolic numbers."""
 
     def holds(self, polynomial: Polynomial, signs: frozenset[int]) -> bool:
-        """Return whether the sign of ``polynomial`` is one of ``signs`` on the path that is followed."""
+        """Return whether the sign of ``polynomial`` is one of ``signs`` on the current path."""
         ...
 
 
 class Real:
-    """``numerator / product of denominators`` for one run. Operators take numbers of the same run and rationals.
+    """The quotient ``numerator / product of denominators`` in one run.
 
-    A result that does not depend on any unknown is a ``Fraction``. Raises ``NeedsNumber`` on conversion to a float.
+    Operators take numbers of the same run and rationals. A result that does not depend on any unknown is a
+    ``Fraction``. Raises ``NeedsNumber`` on conversion to a float.
     """
 
     __slots__ = ("denominators", "numerator", "run")
 
     def __init__(self, run: Oracle, numerator: Polynomial, denominators: tuple[Polynomial, ...] = ()) -> None:
-        """``denominators`` are primitive and positive on the run's path; equal factors stand next to each other."""
+        """``denominators`` are primitive and positive on the run's path; equal factors are adjacent."""
         self.run, self.numerator, self.denominators = run, numerator, denominators
 
     def __add__(self, other: Any) -> Any:
@@ -99,7 +100,7 @@ class Real:
         return math.prod((self,) * exponent, start=Fraction(1))
 
     def inverse(self) -> Any:
-        """Return 1 divided by the number; determines its sign, and raises ``ZeroDivisionError`` if it is 0."""
+        """Return the inverse of the number. This decides its sign; raises ``ZeroDivisionError`` if it is 0."""
         if self._sign_in(ZERO):
             raise ZeroDivisionError("division by a probability that is 0 on this path")
         content, rest = primitive(self.numerator)
@@ -170,7 +171,7 @@ class Real:
 
 
 def number(run: Oracle, numerator: Polynomial, denominators: tuple[Polynomial, ...] = ()) -> Any:
-    """Return the quotient with common factors cancelled: a ``Fraction`` if nothing unknown is left."""
+    """Return the quotient of a run with common factors cancelled: a ``Fraction`` if no unknown is left."""
     left: list[Polynomial] = []
     for factor in sorted(denominators, key=hash) if numerator else ():
         divided = quotient(numerator, factor)
@@ -189,12 +190,12 @@ def product(factors: tuple[Polynomial, ...]) -> Polynomial:
 
 
 def rational(value: Any) -> Fraction | None:
-    """Return a known finite number as the fraction it is, None for anything else."""
+    """Return a finite number as a ``Fraction``; None for symbolic numbers and anything else."""
     if isinstance(value, (int, Fraction, float)):
         return Fraction(value)
     return Fraction(value.item()) if isinstance(value, np.generic) else None
 
 
 def sign(value: Any) -> int:
-    """Return -1, 0 or 1."""
+    """Return the sign of a number: -1, 0 or 1."""
     return int(value > 0) - int(value < 0)

@@ -1,8 +1,8 @@
-"""Every path of a program whose probabilities are unknown: draws branch, and so do comparisons without an answer.
+"""Enumerate every path of a program whose probabilities are unknown: draws branch, and so do open comparisons.
 
-A path has a weight, a quotient of polynomials, and the conditions under which it exists: the comparisons decided on the
-way that could have gone otherwise, and that every outcome drawn had positive probability. The law of the program is the
-sum over its paths of weight where the conditions are met. Paths whose conditions nothing meets are left out.
+A path has a weight, a quotient of polynomials, and the conditions under which it exists: the comparisons on the way
+with another possible answer, and that every outcome drawn has positive probability. The law of the program is the sum
+of the weights of the paths whose conditions are satisfied. Paths whose conditions no point satisfies are left out.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ Outcome = TypeVar("Outcome")
 
 
 class NotAPmf(Exception):  # noqa: N818 - named for what it says of the subject
-    """A program drew from weights that are no probability vector at ``point``."""
+    """A program drew from weights that are no pmf at ``point``."""
 
     def __init__(self, sentence: str, point: dict[int, Fraction]) -> None:
-        """``point`` gives unknowns the values at which it happens."""
+        """``point`` maps unknowns to the values at which the weights are no pmf."""
         super().__init__(sentence)
         self.point = point
 
@@ -40,27 +40,27 @@ class GuardedPath(NamedTuple, Generic[Outcome]):
 
 
 class PathStep:
-    """One draw or one comparison on the current path, and the answers it can still have."""
+    """One draw or comparison on the current path, and its remaining possible answers."""
 
     def __init__(
         self, question: Any, answers: list[tuple[Any, SignCondition | None]], weights: tuple[Any, ...]
     ) -> None:
-        """``weights`` are those of a draw, () for a comparison."""
+        """``weights`` are the weights of a draw, () for a comparison."""
         self.question, self.answers, self.weights, self.index = question, answers, weights, 0
 
     @property
     def answer(self) -> Any:
-        """The answer that is followed now."""
+        """The answer on the current path."""
         return self.answers[self.index][0]
 
     @property
     def condition(self) -> SignCondition | None:
-        """The condition under which this is the answer; None if it always is."""
+        """The condition under which the current answer holds; None if it always does."""
         return self.answers[self.index][1]
 
 
 class PathDraws:
-    """One path: the draws and the oracle of its numbers. Replays the steps it is given, then opens new ones."""
+    """The draws of one path and the oracle of its numbers. It replays the given steps, then opens new ones."""
 
     def __init__(self, tables: UnknownTables, solver: Feasibility, steps: list[PathStep]) -> None:
         """``steps`` is shared with the enumeration and grows with each query of the program."""
@@ -69,11 +69,11 @@ class PathDraws:
         self._signs: dict[Polynomial, frozenset[int]] = {}
 
     def pmf(self, kind: str, text: Tokens) -> Pmf:
-        """Return a row of the tables as numbers of this run."""
+        """Return a pmf of the tables as numbers of this run."""
         return self.tables.pmf(self, kind, text)
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
-        """Return the outcome of this path; raises ``NotAPmf`` where the weights are no pmf for some unknowns."""
+        """Return the outcome on this path; raises ``NotAPmf`` if the weights are no pmf for some unknowns."""
         weights = tuple(check_pmf(pmf, f"the pmf at {site}").tolist())
         form = tuple((w.numerator, w.denominators) if isinstance(w, Real) else w for w in weights)
         if self.depth == len(self._steps):
@@ -101,7 +101,7 @@ class PathDraws:
         return answer
 
     def _atom(self, polynomial: Polynomial, signs: frozenset[int]) -> tuple[Polynomial, frozenset[int]]:
-        """Return the same question in lowest terms: without content, and without unknowns known to be positive."""
+        """Return the sign condition in lowest terms: without content, and without unknowns known to be positive."""
         content, atom = primitive(polynomial)
         for number in set(common_monomial(atom)):
             factor = unknown(number)
@@ -178,7 +178,10 @@ def guarded_paths(
 def runs_of_paths(
     program: Callable[[PathDraws], Outcome], tables: UnknownTables, solver: Feasibility
 ) -> Iterator[tuple[Outcome, list[PathStep]]]:
-    """Yield the outcome and the steps of every feasible path once, depth first; the list changes from path to path."""
+    """Yield the outcome and the steps of every feasible path once, depth first.
+
+    The list of steps is reused and changes from path to path.
+    """
     steps: list[PathStep] = []
     while True:
         run = PathDraws(tables, solver, steps)
@@ -196,12 +199,12 @@ def runs_of_paths(
 
 
 def enter(solver: Feasibility, step: PathStep) -> None:
-    """Assume the condition of the answer that is followed."""
+    """Add the condition of the current answer of ``step`` to the solver."""
     if step.condition is not None:
         solver.push(step.condition)
 
 
 def leave(solver: Feasibility, step: PathStep) -> None:
-    """Remove this condition again."""
+    """Remove the condition of ``step`` from the solver."""
     if step.condition is not None:
         solver.pop()

@@ -1,4 +1,4 @@
-"""Tables of unknown pmfs: a row of free probabilities for every text, created on first use."""
+"""Tables of unknown pmfs: one pmf of free probabilities for every text, created on first use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TARGET, DRAFT, CHOICE = "target", "draft", "choice"
 
 
 class UnknownRow(NamedTuple):
-    """The pmf (or free choice) of the unknowns ``first, first + 1, ...``, and the conditions on them."""
+    """The pmf (or open question) made of the unknowns ``first, first + 1, ...``, and the conditions on them."""
 
     kind: str
     text: Tokens
@@ -28,7 +28,7 @@ class UnknownRow(NamedTuple):
 
 
 class UnknownTables:
-    """All rows of one proof. A pmf over V tokens has V - 1 unknowns; its last entry is 1 minus their sum."""
+    """All unknown pmfs of one proof. A pmf over V tokens has V - 1 unknowns; its last entry is 1 minus their sum."""
 
     def __init__(self, vocabulary: int) -> None:
         """``vocabulary`` is V, at least 2."""
@@ -38,17 +38,17 @@ class UnknownTables:
         self.never_negative: set[Polynomial] = set()
 
     def row(self, kind: str, text: Tokens) -> UnknownRow:
-        """Return the row of ``kind`` after ``text``."""
+        """Return the unknown pmf of ``kind`` (target, draft or open question) after ``text``."""
         if (kind, text) not in self.rows:
             self.rows[kind, text] = self._made(kind, text)
         return self.rows[kind, text]
 
     def pmf(self, run: Oracle, kind: str, text: Tokens) -> Pmf:
-        """Return the row as an object array of numbers of ``run``."""
+        """Return the pmf of ``kind`` after ``text`` as an object array of numbers of ``run``."""
         return np.array([Real(run, entry) for entry in self.row(kind, text).entries], dtype=object)
 
     def axioms(self, number: int) -> tuple[UnknownRow, tuple[SignCondition, ...]]:
-        """Return the row of an unknown and the conditions that always hold for its entries."""
+        """Return the pmf that an unknown belongs to, and the conditions that always hold for its entries."""
         return self._owners[number], self._owners[number].axioms
 
     def _made(self, kind: str, text: Tokens) -> UnknownRow:
@@ -75,33 +75,33 @@ class World(Protocol):
         ...
 
     def task(self, horizon: int, greedy: bool = False) -> Task:
-        """Return the task of the two models; ``greedy`` makes the target's rows point masses."""
+        """Return the task of the two models; with ``greedy``, the target's pmfs are one-hot."""
         ...
 
     def chosen(self, *question: Any) -> bool:
-        """Return the answer to an open question, the same for the same question."""
+        """Return the answer to an open question, which is the same whenever the question is the same."""
         ...
 
 
 class UnknownWorld:
-    """All worlds at once, on one path: the rows of ``tables`` as numbers of ``run``."""
+    """All worlds at once, on one path: the pmfs of ``tables`` as numbers of ``run``."""
 
     def __init__(self, tables: UnknownTables, run: Oracle) -> None:
         """A new one is created for every path, so that data stored by a decoder do not outlive its conditions."""
         self._tables, self._run, self.vocabulary = tables, run, tables.vocabulary
 
     def task(self, horizon: int, greedy: bool = False) -> Task:
-        """Return the task of unknown tables."""
+        """Return the task of the unknown tables."""
         target = _one_hot(self) if greedy else lambda text: self._tables.pmf(self._run, TARGET, text)
         return Task(target, lambda text: self._tables.pmf(self._run, DRAFT, text), horizon=horizon)
 
     def chosen(self, *question: Any) -> bool:
-        """Return the answer on this path: yes where an unknown of its own is positive."""
+        """Return the answer on this path: yes if the question's own unknown is positive."""
         return self._run.holds(self._tables.row(CHOICE, question).entries[0], frozenset({POSITIVE}))
 
 
 class Model(NamedTuple):
-    """One world: where a statement fails. Texts without a row have the uniform pmf; open questions default to no."""
+    """One world, at which a statement fails. Texts without a pmf have the uniform pmf; open questions default to no."""
 
     vocabulary: int
     target: Mapping[Tokens, tuple[Fraction, ...]]
@@ -109,7 +109,7 @@ class Model(NamedTuple):
     choices: Mapping[tuple[Any, ...], bool]
 
     def task(self, horizon: int, greedy: bool = False) -> Task:
-        """Return the task of these tables."""
+        """Return the decoding task of this world's models."""
         uniform = np.array([Fraction(1, self.vocabulary)] * self.vocabulary, dtype=object)
 
         def table(rows: Mapping[Tokens, tuple[Fraction, ...]]) -> LanguageModel:
@@ -123,7 +123,7 @@ class Model(NamedTuple):
 
 
 def _one_hot(world: World) -> LanguageModel:
-    """Return a model whose rows are point masses, on a token that is open for each text."""
+    """Return a model with one-hot pmfs; which token has probability 1 is an open question for each text."""
 
     def row(text: Tokens) -> Pmf:
         last = world.vocabulary - 1
@@ -134,7 +134,7 @@ def _one_hot(world: World) -> LanguageModel:
 
 
 def model_at(tables: UnknownTables, point: Mapping[int, Fraction]) -> Model:
-    """Return the tables at a point, without rows that the point does not determine."""
+    """Return the world of the tables at a point, without pmfs that the point does not determine."""
     target: dict[Tokens, tuple[Fraction, ...]] = {}
     draft: dict[Tokens, tuple[Fraction, ...]] = {}
     choices: dict[tuple[Any, ...], bool] = {}
@@ -151,7 +151,7 @@ def model_at(tables: UnknownTables, point: Mapping[int, Fraction]) -> Model:
 
 
 def any_model(tables: UnknownTables, rng: random.Random) -> Model:
-    """Return random tables with all queried rows; about a quarter of the entries are 0."""
+    """Return a random world with all queried pmfs; about a quarter of the entries are 0."""
     point: dict[int, Fraction] = {}
     for row in tables.rows.values():
         weights = [rng.choice((0, 1, 2, 3)) for _ in row.entries]

@@ -54,12 +54,12 @@ class Progress:
 
     @property
     def elapsed(self) -> float:
-        """Seconds since the beginning."""
+        """The seconds since the beginning."""
         return time.monotonic() - self._begun
 
     @property
     def remaining(self) -> float | None:
-        """Estimated seconds left at the current rate; None if there is no estimate yet."""
+        """The estimated seconds left at the current rate; None if there is no estimate yet."""
         known = SECONDS_OF_EXPECTATION if self._expected else 0.0
         if not self.total or not self.reached + known:
             return None

@@ -64,7 +64,7 @@ def _resolution(figures: Mapping[str, Any]) -> str:
 def scope(verdict: Verdict) -> str:
     """Describe the cases that a verdict covers."""
     figures = verdict.figures
-    parts = [f"{figures['cases']} cases"] if "cases" in figures else []
+    parts = [f"{figures['cases']} case{'s' * (figures['cases'] != 1)}"] if "cases" in figures else []
     if figures.get("left_out"):
         parts.append(f"{figures['left_out']} others left out" + " by the quick plan" * ("planned" in figures))
     if figures.get("skipped"):

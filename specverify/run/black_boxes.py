@@ -76,7 +76,7 @@ class BlackBox(NamedTuple):
 
 
 class Words(NamedTuple):
-    """Numbering of tokens: an id is its own number, a word gets the rank of its first occurrence."""
+    """Numbering of tokens: an id keeps its number, words are numbered in the order of their first occurrence."""
 
     numbers: dict[str, int]
     kinds: set[type]

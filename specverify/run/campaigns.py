@@ -76,7 +76,7 @@ class Campaign(NamedTuple):
     """Seconds in which one block of those that are sampled ends; as many as its answers may take if left out."""
 
     def plan_of_each(self) -> SamplingPlan:
-        """Return the plan of one subject: all subjects share the alarm."""
+        """Return the sampling plan of one subject, which gets an equal share of the alarm."""
         return self.plan._replace(
             alarm=self.plan.alarm / len(self.subjects), most_samples=2 * (self.block // 2) * self.blocks
         )

@@ -25,7 +25,10 @@ def _loaders() -> dict[str, Callable[[], Subject]]:
 
 
 def find_subject(name: str) -> Subject:
-    """Return the subject called ``name``; raises ``UnusableSubject`` in one sentence."""
+    """Return the subject called ``name``.
+
+    Raises ``UnusableSubject`` in one sentence if there is none or it fails to load.
+    """
     if name in _loaders():
         return _loaders()[name]()
     if is_external(name) and name.lower() not in _loaders():

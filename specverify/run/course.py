@@ -13,7 +13,7 @@ APART = 1.05
 
 
 class Course(NamedTuple):
-    """Sample counts with the decimal logarithm of the e-value after each."""
+    """The course of an e-value: sample counts, each with the decimal logarithm of the e-value."""
 
     points: tuple[tuple[int, float], ...] = ()
 

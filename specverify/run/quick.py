@@ -30,7 +30,7 @@ CaseName = tuple[str, str]
 
 
 class ChosenCases(NamedTuple):
-    """The cases of a check that are examined."""
+    """The cases of a check that the quick plan examines."""
 
     cases: Iterable[Case]
     left_out: int
@@ -69,7 +69,7 @@ def quick_cases(kind: str, check: Check, cases: Iterable[Case]) -> ChosenCases:
 
 
 def _is_of_size(case: Case) -> bool:
-    """Return whether a case is an engine at a size of its own, which takes few runs."""
+    """Return whether a case is an engine program of an unusual size with few paths, such as a size from the caller."""
     return isinstance(case.situation, EngineProgram) and case.situation.of_size
 
 

@@ -112,7 +112,7 @@ def printed_by(script: str) -> str:
 def _smallest(
     program: EngineProgram, reproducer: Reproducer, fault: Fault, find: Find, seconds: float, progress: Progress
 ) -> tuple[EngineProgram, Fault, tuple[str, ...]]:
-    """Reduce the setting step by step while the fault remains as easy to see, or becomes easier to see."""
+    """Reduce the setting step by step, as long as a script needs no more calls to show the fault."""
     until, taken = time.monotonic() + seconds, dict[str, str]()
     script = reproducer.script(program.source, fault)
     again = True
@@ -166,7 +166,7 @@ def _tried(program: EngineProgram, reproducer: Reproducer, find: Find) -> _Writt
 
 
 def _fault(subject: Subject, check: Check, conditions: Conditions, program: EngineProgram) -> Fault | None:
-    """Return the fault that ``check`` finds in a program, or None."""
+    """Return the fault that ``check`` finds in the case of ``program``; None if the check does not refute it."""
     case = case_of_program(check, subject, program)
     if case is None or not (examined := case.examine(conditions)).failed:
         return None

@@ -149,7 +149,10 @@ def is_decided(judge: Judge, watched: Watch) -> bool:
 
 
 def joint_verdicts(judge: Judge, watched: Watch, notes: Sequence[str]) -> Sequence[Verdict]:
-    """Return all verdicts. If samples depend on each other, only impossible outcomes refute the law."""
+    """Return the verdicts on the law and on independence.
+
+    If samples depend on each other, only impossible outcomes refute the law.
+    """
     independent = watched.verdicts(notes)
     reasons = [verdict.statement for verdict in independent if verdict.status is Status.REFUTED]
     reasons += [judge.dependent()] if judge.dependent() else []

@@ -128,7 +128,7 @@ def _is_without_effect(name: str) -> bool:
 
 
 def without(wanted: SampleRequest, name: str) -> SampleRequest:
-    """Return the request without an option, or without a temperature."""
+    """Return the request without the option ``name``, or without a temperature."""
     if name == "temperature":
         return wanted._replace(temperature=1.0)
     return wanted._replace(options={key: value for key, value in wanted.options.items() if key != name})

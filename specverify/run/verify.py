@@ -152,7 +152,7 @@ def unready(found: Guarded[Any], what: str, seconds: float) -> tuple[Status, str
 
 
 def left_until(deadline: float) -> float:
-    """Return the seconds until ``deadline``, at least a moment."""
+    """Return the seconds until ``deadline``; a small positive number if it has passed."""
     return max(deadline - time.perf_counter(), 1e-3)
 
 
@@ -388,7 +388,7 @@ def implied(claims: frozenset[Claim]) -> frozenset[Claim]:
 
 
 def verdict_of(subject: str, check: Check, status: Status, statement: str) -> Verdict:
-    """Return a verdict without figures."""
+    """Return a verdict with this status and statement, without figures."""
     claim = check.claim.value if check.claim else None
     return Verdict(subject, check.name, status, statement, claim, check.evidence)
 

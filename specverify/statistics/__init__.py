@@ -1,4 +1,4 @@
-"""Planned statistics: what samples can decide about a law, how surely, and how many of them it takes."""
+"""Planned statistics: what samples can decide about a law, with which error, and how many of them it takes."""
 
 from __future__ import annotations
 

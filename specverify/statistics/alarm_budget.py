@@ -1,4 +1,4 @@
-"""One false-alarm probability for a whole run, divided over everything the run may accuse."""
+"""One false-alarm probability for a whole run, divided over everything the run may refute."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from specverify.base.arguments import check_count, check_probability
 class AlarmBudget(NamedTuple):
     """The false-alarm probability of a run and the number of tests that share it.
 
-    By the union bound, a run of correct subjects accuses any of them with probability at most ``parts * each = total``,
+    By the union bound, a run of correct subjects refutes any of them with probability at most ``parts * each = total``,
     however the tests depend on each other. ``parts`` must be fixed before the first test, and count every test that
-    could accuse, not only those that were run until the first accusation.
+    could refute, not only those that were run until the first refutation.
     """
 
     total: float
@@ -20,7 +20,7 @@ class AlarmBudget(NamedTuple):
 
     @property
     def each(self) -> float:
-        """The false-alarm probability that one test may spend."""
+        """The false-alarm probability of one test."""
         return self.total / self.parts
 
 

@@ -1,10 +1,10 @@
-"""How far Pearson's test is from its declared level at finite counts, and the declared level that makes up for it.
+"""The error of Pearson's test against its declared level at finite counts, and the level that compensates for it.
 
 The chi-square limit is too light in the tail: a cell that expects few samples has the skewed tail of a Poisson count.
 The hardest law known is the simplest, one rare cell that expects ``minimum_expected`` samples or a little more against
 a heavy cell: the statistic is ``(N - e)^2 / e`` with N Poisson of mean e, and its size needs no simulation. The worst
-size of the test divided by the level it declares, rounded up, over those laws, over two-cell laws of any proportion
-and over laws with up to 1000 rare cells at the threshold (all by exact sums):
+size of the test divided by the level it declares, rounded up, over those laws, over two-cell laws of any proportion and
+over laws with up to 1000 rare cells at the threshold (all by exact sums):
 
     minimum_expected    1e-2    1e-3    1e-4    1e-5    1e-6
                   10     1.5     2.5     5.3    12.4      29

@@ -1,8 +1,8 @@
 """Partitions of the outcomes of a large law into few cells, chosen before the first sample.
 
-A bias on thirty tokens of a hundred thousand is spread too thin for cells of many tokens, and too rare for a cell of
-each. The best partition is not known, so several are used at once, and the mean of their e-values is the evidence: this
-costs no more than the logarithm of their number.
+A bias on thirty tokens of a hundred thousand is too small in cells of many tokens, and too rare in cells of one. The
+best partition is not known, so several are used at once, and the mean of their e-values is the evidence: this costs no
+more than the logarithm of their number.
 
 For *bounding* the distance to the law there is one partition: a cell for each of the likeliest outcomes, and one for
 the rest. A deviation within that cell is at most its mass, as in ``goodness_of_fit``, so the bound holds for the whole
@@ -37,7 +37,7 @@ class Coarsening(NamedTuple):
     """The probability of each cell, ``[cells]``."""
 
     def counts(self, counts: Array) -> Array:
-        """Return the counts of the cells from those of the outcomes ``[k]`` of positive probability."""
+        """Return the counts of the cells, given the counts ``[k]`` of the outcomes of positive probability."""
         some = self.labels >= 0
         return np.bincount(self.labels[some], weights=counts[some], minlength=len(self.masses))
 
@@ -70,7 +70,7 @@ def coarsenings(
 
 
 def bounding(masses: Array, samples: int) -> tuple[Coarsening, float, float]:
-    """Return the partition that bounds the distance best at ``samples`` samples, what it leaves unseen, and its noise.
+    """Return the partition that bounds the distance best at ``samples`` samples, its ``unseen`` mass, and its noise.
 
     The likeliest outcomes have a cell each, the rest, of mass ``unseen``, share the last one. ``noise`` is the total
     variation on the cells that a correct sampler shows: ``sum sqrt(p (1 - p) / (2 pi n))``. Their sum is smallest.
@@ -90,7 +90,7 @@ def bounding(masses: Array, samples: int) -> tuple[Coarsening, float, float]:
 
 
 def samples_to_hold(masses: Array, tv: float, error: float, most: int) -> int:
-    """Return at how many samples a correct sampler is expected to be within ``tv``, at most ``most``."""
+    """Return the number of samples at which a correct sampler is expected to hold within ``tv``; ``most`` at most."""
 
     def enough(samples: int) -> bool:
         _, unseen, noise = bounding(masses, samples)
@@ -104,7 +104,7 @@ def samples_to_hold(masses: Array, tv: float, error: float, most: int) -> int:
 
 
 def _by_mass(masses: Array, samples: int) -> Array:
-    """Number outcomes that expect ten samples singly, the others by the binary logarithm of their mass."""
+    """Return labels by mass: outcomes that expect ten samples have their own, others that of their binary logarithm."""
     single = masses >= FEWEST / samples
     tail = np.where(single | (masses <= 0), 0, np.floor(np.log2(np.where(masses > 0, masses, 1.0))))
     _, bins = np.unique(tail, return_inverse=True)
@@ -112,7 +112,7 @@ def _by_mass(masses: Array, samples: int) -> Array:
 
 
 def _by_rank(masses: Array) -> Array:
-    """Number outcomes by the mass of those that are likelier, in steps of 1/64."""
+    """Return labels by rank: the total mass of the likelier outcomes and the outcome itself, in steps of 1/64."""
     order = np.argsort(-masses, kind="stable")
     labels = np.empty(len(masses), dtype=np.int64)
     labels[order] = np.minimum(np.cumsum(masses[order]) * RANKS, RANKS - 1).astype(np.int64)
@@ -120,14 +120,14 @@ def _by_rank(masses: Array) -> Array:
 
 
 def _by_overlap(masses: Array, draft: Array) -> Array:
-    """Number outcomes by p/q, in steps of a quarter of a binary digit; those that q never drafts apart."""
+    """Return labels by log2(p/q), in steps of 1/4; outcomes with q = 0 have a label of their own."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.floor(4 * np.clip(np.log2(masses / draft), -8, 8))
     return np.unique(np.where(draft > 0, ratio, 100), return_inverse=True)[1]
 
 
 def _joined(labels: Array, masses: Array, least: float) -> Array:
-    """Return labels 0, 1, ... in which every cell has a mass of ``least``: smaller ones join the next ones."""
+    """Return labels 0, 1, ... of cells with a mass of at least ``least`` each; smaller cells join the next ones."""
     totals: Any = np.bincount(labels, weights=masses)
     merged, cell, held = np.zeros(len(totals), dtype=np.int64), 0, 0.0
     for label, mass in enumerate(totals):

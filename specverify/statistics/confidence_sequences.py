@@ -1,12 +1,12 @@
-"""Intervals that hold at all times at once: look after every sample, stop when you like.
+"""Confidence sequences: intervals that hold at all times together, so that a test may stop at any time.
 
 All rest on one inequality: a nonnegative supermartingale that begins at 1 ever reaches 1/error with probability at most
 ``error`` (Ville 1939). Two supermartingales are used.
 
 *Sums of bounded numbers.* A sum S of independent centred numbers that are sub-Gaussian with total variance v makes
-``exp(x S - x^2 v / 2)`` one for every x. Mixed over the half of a normal law with variance 1/rho where x > 0, it is
-``2 sqrt(rho / (v + rho)) exp(s^2 / (2 (v + rho))) Phi(s / sqrt(v + rho))``. Since ``Phi(z) >= 1 - exp(-z^2 / 2)`` for
-z >= 0, it has reached 1/error wherever s is at least
+``exp(x S - x^2 v / 2)`` one for every x. Mixed over the half of a normal law with variance 1/rho where x > 0, it is ``2
+sqrt(rho / (v + rho)) exp(s^2 / (2 (v + rho))) Phi(s / sqrt(v + rho))``. Since ``Phi(z) >= 1 - exp(-z^2 / 2)`` for z >=
+0, it has reached 1/error wherever s is at least
 
     sqrt(2 (v + rho) log(1 + sqrt((v + rho) / rho) / (2 error))),
 
@@ -15,8 +15,8 @@ so S stays below that at all times with probability at least ``1 - error`` (Howa
 An indicator has v = 1/4 (Hoeffding 1963). rho decides only at which number of samples it is tightest.
 
 *Coins.* With s heads in n, the mixture of likelihoods under Beta(1/2, 1/2) divided by the likelihood at the true rate r
-is a martingale that begins at 1. The rates at which it is below 1/error are an interval, and r is never outside it,
-but with probability ``error`` (Robbins 1970; Lindon and Malek, arXiv 2011.03567, for the multinomial).
+is a martingale that begins at 1. The rates at which it is below 1/error are an interval, and r is ever outside it with
+probability at most ``error`` (Robbins 1970; Lindon and Malek, arXiv 2011.03567, for the multinomial).
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ TWO_SAMPLES: Final = 0.5
 
 
 class Interval(NamedTuple):
-    """Lower and upper end; each side misses with its own error."""
+    """The lower and upper end of an interval; each side has its own error probability."""
 
     lower: float
     upper: float
 
 
 def crossing(variance: float, tight_at: float, log_error: float) -> float:
-    """Return what a sum of sub-Gaussian ``variance`` stays below at all times, but with probability ``exp(log_error)``.
+    """Return the bound that a sum of sub-Gaussian ``variance`` ever crosses with at most the given probability.
 
-    ``tight_at`` is the variance at which the bound is nearly the best of its kind: rho is set to it divided by
-    ``2 log(1/error) + log(1 + 2 log(1/error))``.
+    The probability is ``exp(log_error)``. ``tight_at`` is the variance at which the bound is nearly the best of its
+    kind: rho is set to it divided by ``2 log(1/error) + log(1 + 2 log(1/error))``.
     """
     surprise = -2 * log_error
     rho = tight_at / (surprise + math.log1p(surprise))
@@ -84,11 +84,11 @@ def tv_sequence(
 
 
 def rate_sequence(successes: int, trials: int, error: float) -> Interval:
-    """Return an interval that holds a rate at all times, such as that at which drafts are accepted.
+    """Return an interval that contains a rate, such as the acceptance rate of drafts, at all times.
 
-    ``successes`` of ``trials`` independent trials of one rate r; r is outside ever with probability at most ``error``,
-    both sides together. Before the first trial it is [0, 1]. Raises ``ValueError`` for counts that cannot be, or an
-    error outside (0, 1).
+    The arguments are ``successes`` among ``trials`` independent trials of one rate r; r is ever outside with
+    probability at most ``error``, both sides together. Before the first trial it is [0, 1]. Raises ``ValueError`` for
+    impossible counts, or an error outside (0, 1).
     """
     check_count(trials, "trials", least=0)
     check_count(successes, "successes", least=0, most=trials)
@@ -101,7 +101,7 @@ def rate_sequence(successes: int, trials: int, error: float) -> Interval:
 
 
 def log_rate_evidence(successes: int, trials: int, rate: float) -> float:
-    """Return the logarithm of the e-value against ``rate``: of the mixture over Beta(1/2, 1/2), see the module."""
+    """Return the logarithm of the e-value against ``rate``: the mixture over Beta(1/2, 1/2) of the module."""
     from scipy.special import betaln  # noqa: PLC0415 - half a second, and only where something is sampled
 
     failures = trials - successes
@@ -114,7 +114,10 @@ def log_rate_evidence(successes: int, trials: int, rate: float) -> float:
 
 
 def _end(successes: int, trials: int, error: float, *, inside: float, outside: float) -> float:
-    """Return where the evidence crosses ``1/error`` between the two: it grows from the observed share outwards."""
+    """Return where the evidence crosses ``1/error`` between ``inside`` and ``outside``; ``outside`` if it does not.
+
+    The evidence grows from the observed share outwards.
+    """
     if log_rate_evidence(successes, trials, outside) < -math.log(error):
         return outside
     while abs(outside - inside) > 1e-12:

@@ -1,4 +1,4 @@
-"""The two-stage test: a suspicion is confirmed on fresh samples before it becomes an accusation."""
+"""The two-stage test: an alarm is confirmed on fresh samples before the verdict is REFUTED."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Sampler: TypeAlias = Callable[[int, int], Counts]
 
 
 class FitVerdict(StrEnum):
-    """What the samples decided."""
+    """The verdict of the samples."""
 
     FITS = "fits"
     REFUTED = "refuted"
@@ -33,7 +33,7 @@ class FitVerdict(StrEnum):
 
 
 class ConfirmedFit(NamedTuple):
-    """A verdict together with everything that was promised about it before the first sample."""
+    """A verdict together with all guarantees that were computed before the first sample."""
 
     verdict: FitVerdict
     first: GoodnessOfFit
@@ -132,19 +132,19 @@ def stage_seeds(seed: int) -> tuple[int, int, int]:
 
 
 def rejects(fit: GoodnessOfFit, level: float) -> bool:
-    """Return whether ``fit`` is evidence against the law at ``level``."""
+    """Return whether ``fit`` rejects the law at ``level``."""
     return fit.p_value <= level
 
 
 def fit_verdict(first: GoodnessOfFit, second: GoodnessOfFit | None, level: float, *, able: bool) -> FitVerdict:
-    """Return the verdict of the stages; ``able`` says whether the test has shown that it can reject at all."""
+    """Return the verdict of the stages; ``able`` states whether the negative control was rejected."""
     if first.unsupported or (second is not None and rejects(second, level)):
         return FitVerdict.REFUTED
     return FitVerdict.FITS if able else FitVerdict.UNKNOWN
 
 
 def sampled_counts(sampler: Sampler, samples: int, seed: int) -> Counts:
-    """Return what the sampler draws; raises ``ValueError`` unless it is as many samples as asked for."""
+    """Return the sampler's counts; raises ``ValueError`` unless they sum to ``samples``."""
     counts = sampler(samples, seed)
     returned = sum(observed_counts(counts).values())
     if returned != samples:

@@ -91,12 +91,13 @@ def anytime_detectable_tv(
     tests: int = 1,
     rounding: float = 0.0,
 ) -> float:
-    """Return the total variation that has been refuted by ``samples`` samples with probability ``1 - miss``.
+    """Return the smallest total variation that ``samples`` samples refute with probability ``1 - miss``.
 
-    ``cells`` is the size of the law, ``tests`` how many e-processes share a mean with this one, ``rounding`` what the
-    evidence forgives. Asymptotic, as the
-    module says: good where every cell expects ten samples or more. 1.0 promises nothing. Raises ``ValueError`` for
-    counts below 1 and probabilities outside (0, 1).
+    ``cells`` is the number of outcomes of the law; ``alarm`` the false-alarm probability; ``concentrations`` are those
+    of the mixture. ``tests`` is the number of e-processes that are averaged, this one included; ``rounding`` the
+    relative error of probabilities that is not evidence. The result is asymptotic, as the module states: good if every
+    cell expects at least ten samples. 1.0 promises nothing. Raises ``ValueError`` for counts below 1 and probabilities
+    outside (0, 1).
     """
     check_count(samples, "samples")
     check_count(cells, "cells")

@@ -1,4 +1,4 @@
-"""Pearson's chi-square test of sampled outcomes against an exact law, and what it can and cannot see.
+"""Pearson's chi-square test of sampled outcomes against an exact law, and the deviations that it detects.
 
 The blind spot: outcomes too rare for a cell of their own are pooled, and mass that only moves within the pooled cell is
 invisible. It is bounded. Write A for the pooled cell, a and a' for its mass under the null p and the true law p'. Then
@@ -28,7 +28,7 @@ MOST_SAMPLES: Final = 10**12
 
 
 class GoodnessOfFit(NamedTuple):
-    """What one sample says about one law."""
+    """The result of Pearson's test on one sample."""
 
     samples: int
     cells: int
@@ -128,7 +128,7 @@ def observed_counts(counts: Counts) -> dict[Any, int]:
 
 
 def pearson_statistic(observed: dict[Any, int], cells: Partition, samples: int) -> float:
-    """Return ``sum (count - expected)^2 / expected`` over the cells, for counts that are all supported."""
+    """Return ``sum (count - expected)^2 / expected`` over the cells, for counts of possible outcomes alone."""
     pairs = [(observed.get(outcome, 0), mass) for outcome, mass in cells.separate.items()]
     if cells.pooled:
         pairs.append((sum(observed.get(outcome, 0) for outcome in cells.pooled), cells.pooled_mass))
@@ -136,6 +136,9 @@ def pearson_statistic(observed: dict[Any, int], cells: Partition, samples: int) 
 
 
 def observed_tv(observed: dict[Any, int], cells: Partition, samples: int) -> float:
-    """Return the total variation between the empirical law and the law, as the mass the law has in excess."""
+    """Return the total variation between the empirical law and the law.
+
+    It is computed as the mass by which the law exceeds the empirical one.
+    """
     supported = cells.separate | cells.pooled
     return math.fsum(max(mass - observed.get(outcome, 0) / samples, 0.0) for outcome, mass in supported.items())

@@ -1,10 +1,10 @@
-"""Whether two things that were seen together are independent: planned tests of contingency tables.
+"""Planned tests of contingency tables: whether two variables that were observed together are independent.
 
-Write p_ij for the joint law, a_i and b_j for its marginals, n for the number of samples. The statistic
-``sum (count - expected)^2 / expected``, expected from the marginal counts, tends to a chi-square with
-``(rows - 1) (columns - 1)`` degrees of freedom where p_ij = a_i b_j, and to a noncentral one with noncentrality
-``n sum (p_ij - a_i b_j)^2 / (a_i b_j)`` where not (Cramer 1946, chapter 30). By Cauchy-Schwarz that is at least
-``4 n TV^2``, TV between the joint law and the product of its marginals, as in ``specverify.statistics.planning``.
+Write p_ij for the joint law, a_i and b_j for its marginals, n for the number of samples. The statistic ``sum (count -
+expected)^2 / expected``, expected from the marginal counts, tends to a chi-square with ``(rows - 1) (columns - 1)``
+degrees of freedom where p_ij = a_i b_j, and to a noncentral one with noncentrality ``n sum (p_ij - a_i b_j)^2 / (a_i
+b_j)`` where not (Cramer 1946, chapter 30). By Cauchy-Schwarz that is at least ``4 n TV^2``, TV between the joint law
+and the product of its marginals, as in ``specverify.statistics.planning``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FEWEST = 10
 
 
 class Contingency(NamedTuple):
-    """What one table says."""
+    """The result of the test of one table."""
 
     samples: int
     freedom: int
@@ -36,7 +36,7 @@ class Contingency(NamedTuple):
 
 
 class Independence(NamedTuple):
-    """A verdict on one table, with what was promised about it."""
+    """A verdict on one table, with the guarantees planned before it."""
 
     verdict: FitVerdict
     first: Contingency
@@ -51,18 +51,18 @@ Tables = Callable[[int, int], Mapping[str, Any]]
 
 
 def samples_of_tables(tv: float, freedom: int, false_alarm: float, miss: float) -> int:
-    """Return how many samples of a table show a dependence of ``tv``."""
+    """Return the number of samples of a table with which a dependence of total variation ``tv`` is detected."""
     return samples_needed(tv, freedom + 1, stage_level(false_alarm), miss / 2)
 
 
 def independences(
     tables: Tables, *, samples: int, false_alarm: float, miss: float, seed: int
 ) -> dict[str, Independence]:
-    """Test every table with this false alarm and miss rate.
+    """Test the independence of every table at ``false_alarm`` and ``miss`` each; return the verdicts by name.
 
-    As in ``confirmed_fit``: a suspicion is confirmed on four times as many fresh samples, each stage at the square root
-    of the alarm, and a table of dependent variables must be rejected as a control. Without that, if a variable never
-    varies, or if a cell expects fewer than ten, a table that is not refuted is UNKNOWN.
+    As in ``confirmed_fit``: an alarm is confirmed on four times as many fresh samples, each stage at the square root of
+    the alarm, and a table of dependent variables must be rejected as a control. If it is not, if a variable never
+    varies, or if a cell expects fewer than ten samples, a table that is not refuted is UNKNOWN.
     """
     check_count(samples, "samples")
     check_probability(miss, "miss")
@@ -84,7 +84,7 @@ def independences(
 
 
 def contingency(table: Any) -> Contingency:
-    """Return what a table of counts ``[rows, columns]`` says; rows and columns that are empty are left out."""
+    """Test a table of counts ``[rows, columns]`` for independence; empty rows and columns are left out."""
     from scipy.special import chdtrc  # noqa: PLC0415 - half a second, and only where something is sampled
 
     counts = np.asarray(table, dtype=np.float64)
@@ -100,7 +100,10 @@ def contingency(table: Any) -> Contingency:
 
 
 def _dependent(found: Contingency, tv: float, seed: int) -> Any:
-    """Return a table of samples of two fair variables, ``freedom + 1`` values against two, with dependence ``tv``."""
+    """Return a sampled table of two dependent uniform variables, ``freedom + 1`` values against two.
+
+    The total variation between the joint law and the product of its marginals is ``tv``.
+    """
     law = np.full((found.freedom + 1, 2), 1 / (2 * found.freedom + 2))
     half = law.shape[0] // 2
     sign = np.ones(law.shape[0])

@@ -1,4 +1,4 @@
-"""Laws at a known total variation from the null, shaped to be as hard to see as any: what a test must still reject."""
+"""Laws at a known total variation from the null that are the hardest to detect; a test must still reject them."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def perturbed(law: Probabilities, tv: float) -> dict[Any, float]:
 
 
 def largest_perturbation(law: Probabilities) -> float:
-    """Return the largest total variation that ``perturbed`` can move ``law`` by: the mass of the part that shrinks."""
+    """Return the largest total variation that ``perturbed`` accepts for ``law``: the mass of the part that shrinks."""
     return min(1.0, _mass_of(halves(law)[0]))
 
 
 def halves(law: Probabilities) -> tuple[dict[Any, float], dict[Any, float]]:
-    """Split the supported outcomes into two parts of nearly equal mass, the heavier first, by adding to the lighter.
+    """Split the possible outcomes into two parts of nearly equal mass, the heavier first.
 
-    The second part is empty if and only if the law has one outcome.
+    Each outcome is added to the lighter part. The second part is empty if and only if the law has one outcome.
     """
     parts: tuple[dict[Any, float], dict[Any, float]] = ({}, {})
     masses = [0.0, 0.0]
@@ -49,5 +49,5 @@ def halves(law: Probabilities) -> tuple[dict[Any, float], dict[Any, float]]:
 
 
 def _mass_of(part: dict[Any, float]) -> float:
-    """Return the total probability of a part."""
+    """Return the total probability of the outcomes in ``part``."""
     return math.fsum(part.values())

@@ -1,25 +1,25 @@
-"""What Pearson's chi-square test can see: the total variation that a given number of samples detects, and back.
+"""The power of Pearson's chi-square test: the total variation that a number of samples detects, and the inverse.
 
-Write p for the null law on ``cells`` cells, p' for the true law, n for the number of samples. The statistic is
-``sum (count - n p)^2 / (n p)``. Under p it tends to a chi-square with ``cells - 1`` degrees of freedom, under p' to a
+Write p for the null law on ``cells`` cells, p' for the true law, n for the number of samples. The statistic is ``sum
+(count - n p)^2 / (n p)``. Under p it tends to a chi-square with ``cells - 1`` degrees of freedom, under p' to a
 noncentral one with noncentrality ``lambda = n sum (p' - p)^2 / p`` (Patnaik 1949; Cressie and Read 1984).
 
-Which laws are the hardest to see? By Cauchy-Schwarz, with ``2 TV = sum |p' - p| = sum (|p' - p| / sqrt p) sqrt p``,
+Which laws are the hardest to detect? By Cauchy-Schwarz, with ``2 TV = sum |p' - p| = sum (|p' - p| / sqrt p) sqrt p``,
 
     (2 TV)^2 <= sum (p' - p)^2 / p * sum p = lambda / n,    hence    lambda >= 4 n TV^2,
 
-with equality when ``|p' - p| / p`` is constant and the cells that gain weigh 1/2. The power increases with lambda, so
-a test that rejects noncentrality ``lambda*`` with probability ``1 - miss`` rejects every law at total variation at
-least ``sqrt(lambda* / (4 n))`` with at least that probability.
+with equality when ``|p' - p| / p`` is constant and the cells that gain weigh 1/2. The power increases with lambda, so a
+test that rejects noncentrality ``lambda*`` with probability ``1 - miss`` rejects every law at total variation at least
+``sqrt(lambda* / (4 n))`` with at least that probability.
 
-That includes laws that leave the support of p, when one unsupported sample refutes. Let such samples have probability
-u and write v for the total variation between p and p' conditioned on the support: ``TV <= u + (1 - u) v``. All n
-samples are supported and the statistic stays small with probability ``(1 - u)^n M(4 n v^2)``, M(lambda) being the
-noncentral cdf at the critical value. M is a Poisson(lambda / 2) mixture, so ``d log M / d lambda >= -1/2``; along
-``u + (1 - u) v = TV`` the logarithm of the product has derivative at most ``n (4 v (1 - v) - 1) / (1 - u) <= 0`` in u.
-Moving the deviation off the support only makes it easier to see.
+That includes laws that leave the support of p, when one unsupported sample refutes. Let such samples have probability u
+and write v for the total variation between p and p' conditioned on the support: ``TV <= u + (1 - u) v``. All n samples
+are supported and the statistic stays small with probability ``(1 - u)^n M(4 n v^2)``, M(lambda) being the noncentral
+cdf at the critical value. M is a Poisson(lambda / 2) mixture, so ``d log M / d lambda >= -1/2``; along ``u + (1 - u) v
+= TV`` the logarithm of the product has derivative at most ``n (4 v (1 - v) - 1) / (1 - u) <= 0`` in u. Moving the
+deviation off the support only makes it easier to detect.
 
-Everything here is asymptotic in n; ``specverify.statistics.calibration`` says how far the declared level is off.
+Everything here is asymptotic in n; ``specverify.statistics.calibration`` states the error of the declared level.
 """
 
 from __future__ import annotations
@@ -78,7 +78,10 @@ def _noncentrality_needed(cells: int, false_alarm: float, miss: float) -> float:
 
 
 def noncentrality_beyond(critical: float, freedom: int, miss: float) -> float:
-    """Return the noncentrality at which a chi-square stays at or below ``critical`` with probability ``miss``; or 0."""
+    """Return the noncentrality at which a chi-square stays at or below ``critical`` with probability ``miss``.
+
+    It is 0 if even the central chi-square stays there with at most this probability.
+    """
     from scipy.optimize import brentq  # noqa: PLC0415 - half a second, and only where something is sampled
     from scipy.stats import ncx2  # noqa: PLC0415 - as above
 
@@ -92,7 +95,10 @@ def noncentrality_beyond(critical: float, freedom: int, miss: float) -> float:
 
 
 def check_plan(cells: int, false_alarm: float, miss: float) -> None:
-    """Raise ``ValueError`` unless the three describe a test that does better than a coin of bias ``false_alarm``."""
+    """Raise ``ValueError`` unless ``cells``, ``false_alarm`` and ``miss`` describe a useful test.
+
+    Its power ``1 - miss`` must exceed ``false_alarm``.
+    """
     check_count(cells, "cells")
     check_probability(false_alarm, "false_alarm")
     check_probability(miss, "miss")

@@ -1,4 +1,4 @@
-"""The outcomes of a law that get a cell of their own, and those that share one.
+"""Partition of the outcomes of a law into those with a cell of their own and those that share one.
 
 The partition is a function of the law and of the number of samples, never of the counts. A partition chosen from the
 counts changes the law of the statistic: merging an odd cell hides it, splitting it off exaggerates it, and the declared
@@ -26,17 +26,17 @@ class Partition(NamedTuple):
 
     @property
     def cells(self) -> int:
-        """Number of cells, the pooled one included if there is one."""
+        """The number of cells, including the pooled one if there is one."""
         return len(self.separate) + bool(self.pooled)
 
     @property
     def pooled_mass(self) -> float:
-        """Probability of the pooled cell under the law, 0 without one."""
+        """The probability of the pooled cell under the law; 0 if there is none."""
         return math.fsum(self.pooled.values())
 
 
 def partition(law: Probabilities, samples: int, minimum_expected: float = 10.0) -> Partition:
-    """Return the partition of ``law`` at which ``samples`` samples are judged.
+    """Return the partition of ``law`` on which ``samples`` samples are judged.
 
     Outcomes with an expected count below ``minimum_expected`` are pooled. If even together they expect less, the least
     likely of the others (the first in the law's order among equals) joins them. Every cell then expects at least

@@ -1,4 +1,4 @@
-"""Two samplers compared where the law of neither is known: a call with speculation, and the same call without.
+"""Compare two samplers of unknown laws: a call with speculation, and the same call without.
 
 With n samples of each, counts a and b in a cell, the statistic is ``sum (a - b)^2 / (a + b)``. Under one common law it
 tends to a chi-square with ``cells - 1`` degrees of freedom; under laws p and p' to a noncentral one with noncentrality
@@ -6,8 +6,9 @@ tends to a chi-square with ``cells - 1`` degrees of freedom; under laws p and p'
 
     (2 TV)^2 <= 2 sum (p - p')^2 / (p + p'),    hence    lambda >= 2 n TV^2:
 
-twice the samples that a known law takes, of each. The cells are chosen from a pilot sample of the call without
-speculation, which is thrown away, so that they do not depend on what is judged; all rarer outcomes share one.
+of each sampler, twice the samples that a comparison with a known law needs. The cells are chosen from a pilot sample of
+the call without speculation, which is thrown away, so that they do not depend on the judged samples; all rarer outcomes
+share one.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ FEWEST: Final = 20
 
 
 class TwoSamples(NamedTuple):
-    """What two samples of equal size say about one another."""
+    """The result of comparing two samples of equal size."""
 
     samples: int
     """Of each."""
@@ -48,7 +49,7 @@ class TwoSamples(NamedTuple):
 
 
 class Agreement(NamedTuple):
-    """A verdict together with what was planned before the judged samples were drawn."""
+    """A verdict together with the guarantees planned before the judged samples were drawn."""
 
     verdict: FitVerdict
     first: TwoSamples
@@ -61,11 +62,11 @@ class Agreement(NamedTuple):
 def agreement(
     sampler: Sampler, plain: Sampler, *, detect: float, false_alarm: float, miss: float, seed: int
 ) -> Agreement:
-    """Decide whether two samplers have one law, seeing a total variation of ``detect`` between them.
+    """Decide whether two samplers have the same law, detecting a total variation of ``detect`` between them.
 
-    As in ``confirmed_fit``, a suspicion is confirmed on four times as many fresh samples, each stage at the square root
-    of the alarm; and the test must reject a control, the pilot's law moved by twice the detectable distance, or nothing
-    that is not refuted is said to agree. Raises ``ValueError`` where 10**8 samples would not do.
+    As in ``confirmed_fit``, an alarm is confirmed on four times as many fresh samples, each stage at the square root of
+    the alarm. The test must also reject a control, the pilot's law moved by twice the detectable distance; if it does
+    not, the verdict is not that they agree. Raises ``ValueError`` if 10**8 samples are not enough.
     """
     check_probability(detect, "detect")
     level = stage_level(false_alarm)
@@ -93,7 +94,7 @@ def agreement(
 
 
 def two_samples(one: Counts, other: Counts, separate: tuple[Any, ...]) -> TwoSamples:
-    """Judge two samples of equal size on the cells ``separate`` and one for all other outcomes.
+    """Compare two samples of equal size on the cells ``separate`` and one for all other outcomes.
 
     Raises ``ValueError`` if the sizes differ.
     """
@@ -115,7 +116,11 @@ def two_samples(one: Counts, other: Counts, separate: tuple[Any, ...]) -> TwoSam
 
 
 def _samples(detect: float, rare: float, cells: int, level: float, miss: float) -> int:
-    """Return how many samples of each see ``detect``; what the rare outcomes hide comes on top, up to half of it."""
+    """Return the number of samples of each that detect ``detect``.
+
+    The mass ``rare`` of pooled outcomes, which may hide a difference, is subtracted from ``detect`` first, up to half
+    of it.
+    """
     visible = max(detect - rare, detect / 2)
     samples = math.ceil(noncentrality_needed(cells, level, miss / 2) / (2 * visible**2))
     if samples > MOST_SAMPLES:

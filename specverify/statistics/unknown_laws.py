@@ -1,4 +1,4 @@
-"""Anytime evidence where no law is known: that two samplers differ, and that what was seen together is dependent.
+"""Anytime evidence where no law is known: that two samplers differ, or that two variables are dependent.
 
 *Two samplers.* For a pair (x, y), one outcome of each, and estimates a, b of their laws made from earlier batches, let
 ``m = (a + b) / 2``. Then ``a(x) b(y) / (m(x) m(y))`` is an e-value of "both have one law", whatever that law is: with
@@ -7,13 +7,12 @@ for exact sequential k-sample tests that allow for optional stopping", arXiv 210
 so do batches: a martingale.
 
 *Dependence.* Of two independent couples (x, y), (x', y') in which x and y are independent, (x, y'), (x', y) is as
-likely. With f an estimate of the joint law from earlier batches,
-``2 f(x, y) f(x', y') / (f(x, y) f(x', y') + f(x, y') f(x', y))`` is an e-value of independence, whatever the two laws:
-its mean over the two arrangements is 1.
+likely. With f an estimate of the joint law from earlier batches, ``2 f(x, y) f(x', y') / (f(x, y) f(x', y') + f(x, y')
+f(x', y))`` is an e-value of independence, whatever the two laws: its mean over the two arrangements is 1.
 
-An estimate is the empirical law shrunk towards what the null says of it, with weight ``s``; the e-value is the mean
-over several s. Of two samplers nothing is known in the first batch, and its e-values are 1. Of dependence one guess is
-made: that half of the couples are copies. It is a second way to shrink, beside the product of the two laws.
+An estimate is the empirical law shrunk towards its estimate under the null, with weight ``s``; the e-value is the mean
+over several s. For two samplers there is no estimate in the first batch, and its e-values are 1. For dependence the
+first guess is that half of the couples are copies. It is a second way to shrink, beside the product of the two laws.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ NO_COUPLES_YET: Final = np.zeros(2 * len(SHRINKAGES))
 
 
 def two_sample_gains(past_first: Any, past_second: Any, first: Any, second: Any) -> Array:
-    """Return what a batch adds to the logarithms of the evidence that two samplers differ, ``[s, ...]``.
+    """Return the terms that a batch adds to the log evidence that two samplers differ, ``[s, ...]``.
 
     All four are counts ``[..., k]`` of the same k outcomes; those of the batch have equal sums. An outcome that no
     earlier batch had adds nothing.
@@ -57,7 +56,7 @@ def two_sample_gains(past_first: Any, past_second: Any, first: Any, second: Any)
 
 
 def dependence_gains(past: Any, left: Any, right: Any) -> Array:
-    """Return what a batch adds to the logarithms of the evidence that two things are dependent, ``[2 s]``.
+    """Return the terms that a batch adds to the log evidence that two variables are dependent, ``[2 s]``.
 
     past: counts ``[k, k]`` of earlier couples; left, right: ``[2 m]`` integers below k, the couples of this batch, of
     which each two neighbours are judged together.
@@ -79,10 +78,10 @@ def dependence_gains(past: Any, left: Any, right: Any) -> Array:
 
 
 def evidence(logarithms: Any) -> Any:
-    """Return the logarithm of the e-value: the mean over the shrinkages of ``[s, ...]``."""
+    """Return the logarithm of the mean e-value over the shrinkages, the first axis of ``[s, ...]``."""
     return log_mean(logarithms)
 
 
 def _logarithm(ratio: Array, counts: Array) -> Array:
-    """Return log(ratio) where something was counted: an outcome that one side never had stays finite by shrinkage."""
+    """Return log(ratio) for counted outcomes, 0 for others; shrinkage keeps a ratio finite if one side has none."""
     return np.log(np.where(counts > 0, ratio, 1.0))

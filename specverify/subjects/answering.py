@@ -48,7 +48,7 @@ from specverify.subjects.requests import Requests, requests_for
 
 
 class Facts(NamedTuple):
-    """Data about one request that is not part of its answer."""
+    """What is known about one request beside its answer: its prompt, its limits and its law."""
 
     prompt: Tokens
     horizon: int
@@ -65,7 +65,7 @@ Run = Callable[[Draws], tuple[Answer, ...]]
 
 
 class Answering(NamedTuple):
-    """An engine in one scenario, as a program of draws that yields an answer for each request."""
+    """An engine in one scenario as a program of draws that returns one answer for each request."""
 
     name: str
     requests: tuple[Facts, ...]
@@ -94,7 +94,7 @@ class LawOfCalls:
         self.law = law
 
     def __call__(self) -> Mapping[Tokens, float]:
-        """Return the law."""
+        """Return the law of the text; empty if the calls return several texts."""
         result = self.law if isinstance(self.law, Mapping) else self.law()
         several = any(isinstance(token, tuple) for new in result for token in new)
         return {} if several else result
@@ -111,7 +111,7 @@ def answering_made(make: Make, names: Sequence[str]) -> tuple[Answering, ...]:
 
 
 def situations(make: Make) -> tuple[Requests, ...]:
-    """Return every scenario of a made engine, and every list of requests that it serves, as requests."""
+    """Return the requests of a made engine: every scenario alone, and every list of requests that it serves."""
     wide = partial(widened, make)
     first = made_in(make, wide(SCENARIOS[0]))
     alone = [*SCENARIOS, *CERTAIN_SCENARIOS, *size_scenarios(), *(ENDING_SCENARIOS if first.stops else ())]
@@ -153,7 +153,7 @@ class TokensMade(NamedTuple):
 
 
 def tokens_made(make: Make | WithVocabulary, names: tuple[str, ...]) -> Any:
-    """Return ``make`` with calls that return tokens alone."""
+    """Return ``make`` with calls that return tokens alone; the values called ``names`` are left out."""
     if not isinstance(make, WithVocabulary):
         return TokensMade(make, names)
     alone: Any = TokensMade(make.make, names)

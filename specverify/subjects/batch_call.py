@@ -23,7 +23,7 @@ from specverify.subjects.verifier import pmf_rows
 
 
 class BatchRow(NamedTuple):
-    """One row of a batch."""
+    """One row of a batch: its p and q, and its drafts."""
 
     p: Any
     """``[drafts + 1, vocabulary]``"""
@@ -33,7 +33,7 @@ class BatchRow(NamedTuple):
 
 
 class Arguments(NamedTuple):
-    """The arguments of a verifier of batches."""
+    """The description of the arguments of a verifier of batches."""
 
     names: tuple[str, str]
     """What stands for p and for q."""
@@ -102,7 +102,7 @@ CROWD = Company(crowd_of, 4, 7)
 
 
 def accepted_whole(count: int, vocabulary: int) -> BatchRow:
-    """Return a row whose drafts are accepted with certainty, followed by a certain token."""
+    """Return a row with ``count`` drafts, all accepted with probability 1, and one possible token after them."""
     first, last = _point_masses(vocabulary)
     return BatchRow(
         np.array([*[last] * count, first]),
@@ -112,13 +112,13 @@ def accepted_whole(count: int, vocabulary: int) -> BatchRow:
 
 
 def rejected_at_once(count: int, vocabulary: int) -> BatchRow:
-    """Return a row whose drafts are rejected with certainty and replaced by a certain token."""
+    """Return a row with ``count`` drafts, all rejected with probability 1, and one possible replacement."""
     first, last = _point_masses(vocabulary)
     return BatchRow(np.array([last] * (count + 1)), _stacked([first] * count, vocabulary), (0,) * count)
 
 
 def _point_masses(vocabulary: int) -> Any:
-    """Return the point masses on the first and the last token."""
+    """Return two one-hot pmfs, on the first and on the last token."""
     result = np.zeros((2, vocabulary))
     result[0, 0] = result[1, -1] = 1.0
     return result
@@ -169,7 +169,7 @@ def _ends(found: OpenEnd | None) -> int:
 
 
 def _together(found: Sequence[Any]) -> Any:
-    """Return the rows of a batch as one value, of which at most one row is symbolic."""
+    """Return the rows of a batch as one tuple of texts; ``Undecided`` over such tuples if one row is symbolic."""
     return next(
         (
             Undecided(tuple(((*found[:place], tokens, *found[place + 1 :]), mass) for tokens, mass in row.outcomes))

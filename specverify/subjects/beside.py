@@ -98,7 +98,7 @@ OF_TOKENS: Final = frozenset({"logprobs", "top_logprobs", "scores", "logits"})
 
 
 class Answer(NamedTuple):
-    """The answer to one request: its new tokens, up to the horizon, and what is returned beside them."""
+    """The answer to one request: its new tokens, up to the horizon, and the values returned beside them."""
 
     prompt: Tokens
     new: Tokens
@@ -111,7 +111,7 @@ class Answer(NamedTuple):
 
 
 class SplitAnswer(NamedTuple):
-    """An answer, split into tokens and values."""
+    """An answer of an engine, split into its tokens and the values beside them."""
 
     tokens: Any
     """What holds the token ids, in any shape of ``engine_answers``."""
@@ -181,7 +181,7 @@ def values_of_row(beside: Any, names: Collection[str], row: int, rows: int) -> d
 
 
 def without_values(call: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:
-    """Return the call without the values, with its tokens alone."""
+    """Return a call that returns the tokens of ``call`` without the values beside them."""
 
     @functools.wraps(call)
     def tokens_alone(*given: Any, **named: Any) -> Any:
@@ -277,7 +277,7 @@ def _logarithm(item: Any) -> float:
 
 
 class Ranked(NamedTuple):
-    """The most probable tokens as an engine lists them."""
+    """A list of the most probable tokens, in the order in which an engine returns it."""
 
     tokens: tuple[int, ...]
     logprobs: tuple[float, ...]
@@ -314,7 +314,7 @@ def _pair(item: Any) -> tuple[int, float]:
 
 
 class Unreadable(NamedTuple):
-    """A value whose form does not match its name."""
+    """A returned value whose form is not one that its name permits."""
 
     said: str
 

@@ -50,7 +50,7 @@ class CacheUnderTest(NamedTuple):
 
 
 class CacheDifference(NamedTuple):
-    """The first difference between a cache and its list."""
+    """The first difference between a cache and the list that it must equal."""
 
     operations: tuple[Operation, ...]
     said: str

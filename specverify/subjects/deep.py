@@ -40,7 +40,7 @@ def deep_of(
 
 
 def where_it_runs(variant: Variant, scenarios: Sequence[Scenario]) -> Cases:
-    """Return the variant in these scenarios; none if it raises in the first of them."""
+    """Return the variant paired with each of ``scenarios``; empty if it raises in the first of them."""
     return tuple((variant, scenario) for scenario in scenarios) if _runs_in(variant, scenarios[0]) else ()
 
 

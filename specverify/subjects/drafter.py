@@ -74,7 +74,10 @@ def _opened(propose: Propose, asked: DraftRequest, forced_uniform: Forced = None
 
 
 def proposed(answer: Any) -> Proposed:
-    """Return the answer of a drafter. Raises ``UnusableSubject`` unless it is tokens and their rows."""
+    """Return the answer of a drafter.
+
+    Raises ``UnusableSubject`` unless it consists of tokens and their pmfs (or None).
+    """
     expected = "expected (draft_tokens, q), q being [drafts, vocabulary] or None"
     if not isinstance(answer, (tuple, list)) or len(answer) != 2:
         raise UnusableSubject(f"it returned {shown(answer)}, {expected}")

@@ -171,7 +171,7 @@ def open_end(answer: Any, most: int) -> Undecided | None:
 
 
 class OpenEnd(NamedTuple):
-    """A row whose last token has not been read."""
+    """An emitted row whose last token is symbolic, because the verifier never read it."""
 
     tokens: Tokens
     """Those before it."""
@@ -218,7 +218,7 @@ def _flat(array: Any) -> Any:
 
 
 def elements_of(item: Any) -> list[Any]:
-    """Return the numbers of an item; symbolic ones unchanged."""
+    """Return the numbers in an item as a list; symbolic numbers stay symbolic."""
     if type(item) is OutcomeNumber:
         return [outcome_in(item)]
     if hasattr(item, "held"):

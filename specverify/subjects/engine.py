@@ -112,9 +112,9 @@ def program_of(
     *,
     one_text: bool = False,
 ) -> EngineProgram:
-    """Return a call as a program of draws whose expected law is that of ``plain``, or the given law.
+    """Return a call as a program of draws; its expected law is that of ``plain``, a call or a law.
 
-    Both may return the texts of several prompts, unless ``one_text`` is set or an observer is used.
+    Both calls may return the texts of several prompts, unless ``one_text`` is set or an observer is used.
     """
     like = None if isinstance(plain, Mapping) or observer is not None or one_text else plain
     program = EngineProgram(name, partial(opened, speculative, models, like=like), law=dict)

@@ -48,7 +48,7 @@ EXPECTED = "expected a sequence of new token ids, each a whole number"
 
 
 def expected_rows(number: int | None) -> str:
-    """Describe the expected answer to this many prompts; None stands for a call of one text."""
+    """Return the words for the expected answer to ``number`` prompts; None stands for a call of one text."""
     if number is None:
         return EXPECTED
     return f"expected a row of new token ids for each of {number} prompt{'s' * (number != 1)}"
@@ -99,7 +99,7 @@ def without_beside(answer: Any) -> Any:
 
 
 def elements_of_row(row: Any) -> list[Any]:
-    """Return the ids of a row; symbolic ones unchanged."""
+    """Return the token ids of a row as a list; symbolic ids stay symbolic."""
     if hasattr(row, "detach"):
         from specverify.intercept.torch.tensors import elements_of  # noqa: PLC0415 - it is a tensor
 
@@ -127,7 +127,7 @@ def refuse_growing(growing: Sequence[bool]) -> None:
 
 
 def without_padding(row: list[Any], *, left: bool) -> list[Any]:
-    """Return a row without negative ids at its end, and with ``left`` at its beginning too."""
+    """Return a row without the negative ids at its end; with ``left``, also without those at its beginning."""
     begin, end = 0, len(row)
     while end and _is_negative(row[end - 1]):
         end -= 1
@@ -178,7 +178,7 @@ def _dimensions(value: Any) -> int | None:
 
 
 def _one_row(item: Any) -> Any:
-    """Return one of several rows, each of which may be an object of its own."""
+    """Return one of several rows of token ids; a row may be an object that holds them."""
     result = read_answer_rows(item)
     if len(result.rows) != 1:
         raise UnusableSubject(f"one of its rows is {shown(item)}, {EXPECTED}")
@@ -296,7 +296,7 @@ def _checked(given: list[Any], rows: list[Any], what: str) -> list[Any]:
 def new_tokens(
     found: AnswerRows, prompts: Sequence[Tokens], *, in_front: bool = False, horizon: int = 0, eos: Tokens = ()
 ) -> list[Any]:
-    """Return the new tokens of each row, without padding, and without the prompt if it stands ``in_front``.
+    """Return the new tokens of each row, without padding, and without the prompt if rows begin with it (``in_front``).
 
     Raises ``UnusableSubject`` if lengths could count other positions than rows have.
     """
@@ -348,7 +348,7 @@ def _behind_prompt(row: Any, prompt: Tokens, longest: int) -> list[Any]:
 
 
 def prompt_end(elements: list[Any], prompt: Tokens, longest: int) -> int | None:
-    """Return the end of the prompt at the beginning of a row; None if the row does not begin with it.
+    """Return the position after the prompt at the beginning of a row; None if the row does not begin with it.
 
     One repeated padding id may precede it, up to the longest prompt of the call.
     """

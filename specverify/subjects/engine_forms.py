@@ -58,9 +58,9 @@ class ProbedCall(NamedTuple):
 
 
 def form_of_calls(calls: Sequence[ProbedCall]) -> EngineForm:
-    """Return the form that these calls determine; the default form if all fail, which the checks report.
+    """Return the form of prompts and answers that ``calls`` determine; the default form if all of them failed.
 
-    Raises ``UnusableSubject`` for a generator whose pieces are whole texts.
+    The checks report the failures. Raises ``UnusableSubject`` for a generator whose pieces are whole texts.
     """
     for give in (tuple, list, np.array, _tensor, _row_tensor):
         with suppress(TypeError, AttributeError, ImportError):

@@ -64,7 +64,10 @@ OF_CHAINS = {
 
 
 def external_subject(name: str) -> Subject:
-    """Return the subject ``[form=]package.module:attribute``; raises ``UnusableSubject`` in one sentence."""
+    """Return the subject with the name ``[form=]package.module:attribute``.
+
+    Raises ``UnusableSubject`` in one sentence if it cannot be loaded or has no accepted form.
+    """
     form, given, place = name.rpartition("=")
     result = _load(place)
     if form in TREE_FORMS:
@@ -120,7 +123,7 @@ def verifier_form(function: ForeignFunction, name: str) -> Form | None:
 
 
 def decode_subject(function: ForeignFunction, name: str) -> Subject:
-    """Return the subject of a function; it claims LOSSLESS, the promise of speculation."""
+    """Return the subject of a decoding function; it claims LOSSLESS."""
     function = keyed(function)
     if verifier_form(function, name):
         return verifier_subject_of(function, name)

@@ -16,7 +16,7 @@ class NoScript(ValueError):  # noqa: N818 - reads as the sentence it is
 
 
 class Drafted(NamedTuple):
-    """A draft that is emitted too often or too seldom."""
+    """A drafted token that is emitted too often or too seldom, and the rounds that lead to it."""
 
     rounds: tuple[int, ...]
     """At how many new tokens the rounds began, up to the one in which it is reached."""
@@ -27,7 +27,7 @@ class Drafted(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """One failure of an engine's call, in figures that a script can reproduce."""
+    """One failure of an engine's call, as values that a script can reproduce."""
 
     said: str
     """In a sentence."""

@@ -181,5 +181,5 @@ def in_places(kernel: Kernel, by_place: Sequence[Any], by_name: Mapping[str, Any
 
 
 def by_keyword(kernel: Kernel, by_name: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the keyword arguments."""
+    """Return the keyword arguments of a call of the kernel."""
     return {name: value for name, value in by_name.items() if name not in kernel.places}

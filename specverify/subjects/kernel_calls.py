@@ -44,7 +44,7 @@ def as_given(kernel: Kernel, values: Any, dtype: str | None = None) -> Any:
 
 
 def given_batch(kernel: Kernel, batch: KernelBatch) -> KernelBatch:
-    """Return the batch in the kernel's library."""
+    """Return ``batch`` with its arrays converted to the kernel's library."""
     p, q, drafts, lengths = batch
     return KernelBatch(as_given(kernel, p), as_given(kernel, q), as_given(kernel, drafts), lengths)
 

@@ -33,7 +33,7 @@ LAUNCHED = 4099
 
 
 class DraftCase(NamedTuple):
-    """One draft in a situation."""
+    """One list of drafts in a situation, with its pmfs."""
 
     situation: Situation
     draft: Tokens
@@ -60,12 +60,12 @@ class KernelRounds(NamedTuple):
 
     @property
     def vocabulary(self) -> int:
-        """Number of tokens, with and without mass."""
+        """The number of tokens, with and without mass."""
         return int(self.batch.p.shape[-1])
 
     @property
     def most(self) -> int:
-        """Largest number of rows in one launch."""
+        """The largest number of rows in one launch."""
         return max(1, min(LAUNCHED, ENTRIES // ((2 * self.gamma + 1) * self.vocabulary)))
 
 
@@ -166,7 +166,10 @@ def launched(rounds: KernelRounds, cases: Any, uniforms: Any, seed: int = 0) -> 
 
 
 def decided(rounds: KernelRounds, cases: Any, uniforms: Any) -> Any:
-    """Return the kernel's tokens in one launch of these rows, in this order; tokens as in ``launched``."""
+    """Return the kernel's tokens in one launch of the rows ``cases``, in this order.
+
+    Tokens are numbered as in ``launched``.
+    """
     batch = KernelBatch(*(values[cases] for values in rounds.batch))
     answer = called(rounds.kernel, given_batch(rounds.kernel, batch), random_of(rounds, cases, uniforms))
     return in_small(rounds, host_array(answer))
@@ -217,7 +220,10 @@ def noise_of(rounds: KernelRounds, cases: Any, share: Any, rest: Any) -> Any:
 
 
 def by_rule(rounds: KernelRounds, case: DraftCase, uniforms: Sequence[float]) -> Tokens:
-    """Return the tokens that the reference rule emits at these uniforms; the last one by inverse CDF or by its race."""
+    """Return the tokens that the reference rule emits at these uniforms.
+
+    The last token is drawn by inverse CDF, or by the kernel's race if it has one.
+    """
     last = float(uniforms[rounds.gamma])
     answers: dict[tuple[Site, int], float] = {(("bonus",), 0): last}
     for i in range(len(case.draft)):

@@ -42,7 +42,7 @@ AT_ONCE = Calls()
 
 
 class KernelAnswer(NamedTuple):
-    """The result of one call, in arrays of the kernel's library."""
+    """The answer to one call, in arrays of the kernel's library."""
 
     kinds: Any
     """``[rows]``: the kind of each row."""
@@ -104,7 +104,10 @@ def in_small(kernel: Kernel, design: Design, tokens: Any) -> Any:
 
 
 def counted(kernel: Kernel, design: Design, samples: int, seed: int, calls: Calls = AT_ONCE) -> Any:
-    """Return the counts of answers by kind of row, NumPy ``[kinds, BASE ** (gamma + 1)]``: see ``text_of``."""
+    """Return how often each answer occurs for each kind of row, as NumPy ``[kinds, BASE ** (gamma + 1)]``.
+
+    ``text_of`` converts a column number to the tokens of the answer.
+    """
     texts = BASE ** (design.gamma + 1)
     total = np.zeros(len(design.kinds) * texts, dtype=np.int64)
     for kinds, tokens in answers(kernel, design, samples, seed, calls):
@@ -123,7 +126,7 @@ def binned(kernel: Kernel, keys: Any, length: int) -> Any:
 
 
 def text_of(key: int, gamma: int) -> tuple[int, ...]:
-    """Return the tokens of a key, without padding; 3 stands for tokens without mass."""
+    """Return the tokens that the number ``key`` encodes, without padding; 3 stands for tokens without mass."""
     tokens = [key // BASE**i % BASE - 1 for i in range(gamma, -1, -1)]
     while tokens and tokens[-1] == -1:
         tokens.pop()

@@ -33,7 +33,7 @@ KERNEL_GAMMA = 4
 
 
 class Situation(NamedTuple):
-    """Models, and the number of drafts after the prompt."""
+    """A target, a draft model, and the number of drafts of the round after the prompt."""
 
     name: str
     target: LanguageModel
@@ -86,7 +86,7 @@ def certain_but(
 
 
 def race_tables(denominator: int, seed: int, length: int, pair: tuple[int, int]) -> tuple[LanguageModel, LanguageModel]:
-    """Return (target, draft) whose replacements are in ``pair``, as is the token after ``length`` drafts."""
+    """Return (target, draft) with all replacement tokens in ``pair``, as is the token after ``length`` drafts."""
     (odd,) = {*range(SIZE)} - {*pair}
 
     @cache

@@ -27,7 +27,7 @@ def imported_beside(function: Callable[..., Any], library: str) -> bool:
 
 
 def named_functions(function: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
-    """Yield the functions of its module that the code of a function mentions."""
+    """Yield the functions of a function's own module that its code mentions."""
     function = _innermost(function)
     scope = getattr(function, "__globals__", {})
     yield from filter(inspect.isfunction, map(scope.get, _names(getattr(function, "__code__", None))))

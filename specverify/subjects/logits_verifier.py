@@ -193,9 +193,10 @@ def build(
 
 
 def logits_rows(task: Task, prefix: Tokens, draft: Draft) -> tuple[Any, Any]:
-    """Return the logits after the prefix: ``[drafts + 1, vocabulary]`` of the target, one row fewer of the draft.
+    """Return the logits after the prefix and each draft.
 
-    ``task`` is a ``processed`` one.
+    They are ``[drafts + 1, vocabulary]`` of the target and ``[drafts, vocabulary]`` of the draft model. ``task`` is a
+    ``processed`` one.
     """
     prefixes = [prefix + draft.tokens[:i] for i in range(len(draft.tokens) + 1)]
     target, drafter = (np.stack([bare(model)(at) for at in prefixes]) for model in (task.target, task.draft))

@@ -151,7 +151,7 @@ class WithParameters(NamedTuple):
     """The parameters that every row has; each row its own if None."""
 
     def __call__(self, scenario: EngineScenario) -> Any:
-        """Make the engine; unchanged if it has no parameters."""
+        """Make the engine for a scenario; unchanged if it has no parameters."""
         made = self.make(scenario)
         if not isinstance(made, Made) or len(made.parameters) == 0:
             return made
@@ -188,7 +188,7 @@ class WithGamma(NamedTuple):
 
 
 def with_gamma(make: Make | WithVocabulary, gamma: int) -> Any:
-    """Return ``make`` for engines with this many drafts per round; ``make`` itself for 0."""
+    """Return ``make`` for engines with ``gamma`` drafts per round; ``make`` itself if ``gamma`` is 0."""
     if not gamma:
         return make
     if isinstance(make, WithVocabulary):
@@ -279,7 +279,7 @@ def _serving(make: Make, requests: Requests, like: Made) -> EngineProgram:
 
 
 def _place(requests: Requests, index: int) -> int:
-    """Return the position of a request in its batch."""
+    """Return the position of request ``index`` in its batch."""
     return index % (requests.rows or len(requests.each)) if requests.at_once else 0
 
 
@@ -297,7 +297,7 @@ def _made_once(make: Make, scenario: Scenario) -> Made:
 
 
 def models_in(scenario: Scenario) -> EngineScenario:
-    """Return the argument of ``make`` in a scenario. Raises ``UnusableSubject`` without a draft model."""
+    """Return the argument of ``make`` for a scenario. Raises ``UnusableSubject`` if the scenario has no draft model."""
     task = handed_task(scenario, rational=False)
     if task.draft is None:
         raise UnusableSubject(f"the scenario {scenario.name} has no draft model")
@@ -308,7 +308,7 @@ def models_in(scenario: Scenario) -> EngineScenario:
 
 
 def made_in(make: Make, scenario: Scenario, queries: Queries | None = None) -> Made:
-    """Return the engine in a scenario with unchanged calls. Raises ``UnusableSubject`` if it is none.
+    """Return the engine that ``make`` makes in a scenario. Raises ``UnusableSubject`` if the result is no engine.
 
     Queries of its models are appended to ``queries``.
     """
@@ -333,7 +333,10 @@ def made_in(make: Make, scenario: Scenario, queries: Queries | None = None) -> M
 
 
 def _made(make: Make, scenario: Scenario) -> Made:
-    """Return the engine in a scenario, its calls without arguments. Raises ``UnusableSubject`` if it is none."""
+    """Return the engine in a scenario with calls that need no arguments.
+
+    Raises ``UnusableSubject`` if the result of ``make`` is no engine.
+    """
     made = made_in(make, scenario)
     plain = _asked(make, made, "plain", scenario) if made.plain else None
     return made._replace(speculative=_asked(make, made, "speculative", scenario), plain=plain)
@@ -395,7 +398,7 @@ def _opened(
 def _opened_serving(
     make: Make, requests: Requests, which: str, forced_uniform: Forced = None
 ) -> Iterator[Callable[[Draws], Any]]:
-    """Yield an engine that serves several requests."""
+    """Yield an engine that serves several requests, as a program of draws."""
     form = form_in(make, which)
 
     def anew() -> Decode:
@@ -482,7 +485,7 @@ class _Likeliest:
 
 
 def likeliest_trace(make: Any, scenario: Scenario) -> Trace:
-    """Return the tokens of the run with the most likely outcomes in a scenario, and the queries of its models."""
+    """Return the trace of the run in which every draw has its most likely outcome: its tokens and model queries."""
     return _traced_with(make, widened(make, scenario), _Likeliest())
 
 
@@ -549,7 +552,7 @@ def law_of_requests(make: Make, requests: Requests) -> Mapping[Tokens, float]:
 
 
 def constrained(target: LanguageModel, allowed: Callable[[Tokens], Any], prompt: Tokens) -> LanguageModel:
-    """Return the target under a constraint.
+    """Return the target with each pmf restricted to the tokens that ``allowed`` permits, renormalised.
 
     Raises ``NothingAllowed`` if a row has no allowed token with probability.
     """
@@ -584,7 +587,7 @@ def allowed_after(allowed: Callable[[Tokens], Any], new: Tokens) -> Any:
 
 
 class NothingAllowed(Exception):  # noqa: N818 - it is no error of the engine's
-    """A constraint leaves a row without probability, so the engine has no expected law."""
+    """A constraint forbids every token with probability after some text, so the engine has no expected law."""
 
 
 def _has_law(make: Make, scenario: Scenario) -> bool:
@@ -606,7 +609,10 @@ def constraint_of(make: Make) -> bool:
 
 
 def forbidden_by(make: Make, scenario: Scenario, new: Tokens) -> tuple[int, Tokens] | None:
-    """Return the position of the first new token that an engine's constraint forbids, and the allowed tokens."""
+    """Return the position of the first token of ``new`` that the engine's constraint forbids, and the allowed tokens.
+
+    Returns None if the constraint forbids none of them.
+    """
     allowed = made_in(make, scenario).allowed
     for place, token in enumerate(new if allowed is not None else ()):
         assert allowed is not None

@@ -34,7 +34,7 @@ OTHER_STATE: Final = 1 << 20
 
 
 class Served(NamedTuple):
-    """One engine that serves requests, made for one comparison."""
+    """An engine made for one comparison; ``texts`` serves requests with it."""
 
     texts: Callable[[Sequence[Tokens], Sequence[int], int], tuple[Tokens, ...]]
     """``texts(prompts, seeds, state)``: the new tokens of each prompt, served in one call where the engine can;

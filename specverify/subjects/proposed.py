@@ -18,14 +18,14 @@ class Proposed(NamedTuple):
 
 
 class DraftRequest(NamedTuple):
-    """A request to a drafter."""
+    """A request to a drafter: the text so far and the number of drafts."""
 
     tokens: Tokens
     gamma: int
 
 
 def numbers_of(row: Any) -> list[float]:
-    """Return a row of q as floats, whatever kind of array it is."""
+    """Return a pmf of q as a list of floats, from any kind of array."""
     values = row.detach().double().cpu().numpy() if hasattr(row, "detach") else np.asarray(row, dtype=np.float64)
     if values.ndim != 1:
         raise ValueError("a row has one dimension")

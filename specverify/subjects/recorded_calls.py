@@ -27,7 +27,7 @@ TOLERANCES = {"float64": 1e-6, "float32": 1e-3, "float16": 2e-2, "bfloat16": 2e-
 
 
 class Call(NamedTuple):
-    """One round of one row."""
+    """One verification of one row: p, q and drafts."""
 
     p: Any
     """Probabilities ``[gamma + 1, vocabulary]``."""
@@ -39,7 +39,7 @@ class Call(NamedTuple):
 
 
 class LogitsCall(NamedTuple):
-    """One round of one row of logits, and the sampling parameters that the verifier is called with."""
+    """One verification of one row of logits, and the sampling parameters passed to the verifier."""
 
     target_logits: Any
     """``[gamma + 1, vocabulary]``; minus infinity forbids a token."""
@@ -55,7 +55,7 @@ class LogitsCall(NamedTuple):
 
 
 class BatchedCall(NamedTuple):
-    """One round of several rows."""
+    """One verification of several rows."""
 
     p: Any
     """Probabilities ``[rows, gamma + 1, vocabulary]``."""

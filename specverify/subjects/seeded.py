@@ -36,7 +36,10 @@ def seeded(seed: int) -> Iterator[None]:
 
 
 def _seed_torch(torch: Any, seed: int) -> None:
-    """Seed torch; without an accelerator its own function spends a millisecond on those that may be loaded later."""
+    """Seed torch; without an accelerator, only its CPU generator.
+
+    ``torch.manual_seed`` takes a millisecond for accelerators that may be loaded later.
+    """
     (torch.manual_seed if torch.accelerator.is_available() else torch.default_generator.manual_seed)(seed)
 
 

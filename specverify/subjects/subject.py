@@ -17,7 +17,7 @@ from specverify.reference import Claim, Decoder, Draws, LanguageModel, Pmf, Task
 
 
 class UnusableSubject(Exception):  # noqa: N818 - reads as the sentence it is
-    """The subject cannot be loaded, or does not have the shape of one."""
+    """The subject cannot be loaded, or does not have an accepted form; the message is the reason."""
 
 
 Context = Callable[[Draws], AbstractContextManager[None]]
@@ -34,7 +34,7 @@ class Intercepted(NamedTuple):
 
 
 class Variant(NamedTuple):
-    """A subject with fixed options, such as gamma, which its label states: it can be enumerated."""
+    """A subject with fixed options, such as gamma, which its label names; its law can be enumerated."""
 
     label: str
     build: Callable[[Task], Decoder]
@@ -52,7 +52,7 @@ class Variant(NamedTuple):
 
 
 class Method(StrEnum):
-    """How samples are drawn."""
+    """The method by which samples are drawn."""
 
     DIVIDED = "divided"
     """The counts of many runs are divided at every draw: see ``specverify.laws.divided``."""
@@ -246,7 +246,7 @@ class GivenCall(NamedTuple):
 
 
 def emitted_by(call: OpenedCall, draws: Draws) -> Tokens:
-    """Return the tokens of a call; a last token that was never read is drawn here."""
+    """Return the tokens of a call; a last token that was never read is drawn by ``draws``."""
     ending = call.run(draws)
     if ending.values is None:
         return ending.tokens

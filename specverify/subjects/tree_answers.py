@@ -25,7 +25,7 @@ class TreeAnswer(NamedTuple):
 
 
 def read_answer(answer: Any, parents: Tokens, vocabulary: int, who: str = "it") -> TreeAnswer:
-    """Return the answer for a tree.
+    """Return the answer of a verifier for the tree with these ``parents``.
 
     Raises ``UnusableSubject``, naming the tree as ``who``, unless the answer is at least 1 token, or a pair of at least
     0 tokens and of weights ``[vocabulary]``, with no more accepted tokens than nodes. The checks examine whether the
@@ -54,7 +54,7 @@ def read_answers(answer: Any, trees: Sequence[Tokens], vocabulary: int) -> tuple
 
 
 def _is_pair(answer: Any) -> bool:
-    """Return whether an answer is tokens and weights; a row of two tokens has a number in its second position."""
+    """Return whether an answer is a pair of tokens and weights, and not a row of two tokens."""
     return isinstance(answer, (tuple, list)) and len(answer) == 2 and _is_row(answer[1])
 
 

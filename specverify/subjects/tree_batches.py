@@ -109,7 +109,7 @@ def neighbours(rows: TreeRows, same_tree: bool) -> tuple[TreeRows, TreeRows]:
 
 
 def certain_tree(parents: Tokens, like: Any, accepted: bool) -> TreeRows:
-    """Return a tree whose tokens are decided with certainty, with rows in the vocabulary and the type of ``like``.
+    """Return a tree that is accepted or rejected with certainty, in the vocabulary and array type of ``like``.
 
     To be accepted: the target wants the last token everywhere and the first token after a leaf, and the last child of
     every node is the wanted token. To be rejected: the target wants the first token, which no child has if other tokens

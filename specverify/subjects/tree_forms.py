@@ -47,7 +47,7 @@ TREE_FORMS = {
 
 
 def tree_form(form: str, drafts: Any, same_tree: Any) -> TreeForm:
-    """Return the form with this name. Raises ``ValueError`` in one sentence if there is none."""
+    """Return the form of a verifier of trees with the name ``form``. Raises ``ValueError`` if there is none."""
     if drafts is None:
         raise argument_error("drafts", drafts, f"one of {', '.join(get_args(Drafts))}: it decides which rule is right")
     check_choice(drafts, "drafts", get_args(Drafts))
@@ -58,7 +58,7 @@ def tree_form(form: str, drafts: Any, same_tree: Any) -> TreeForm:
 
 
 def checked_trees(trees: Any) -> tuple[Tokens, ...] | None:
-    """Return the given shapes. Raises ``ValueError`` in one sentence for an invalid tree."""
+    """Return the validated shapes of trees. Raises ``ValueError`` in one sentence for an invalid tree."""
     if trees is None:
         return None
     if not isinstance(trees, Sequence) or isinstance(trees, (str, bytes)) or not trees:

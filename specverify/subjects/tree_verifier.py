@@ -58,7 +58,7 @@ Drafts = Literal["with_replacement", "without_replacement", "top_k"]
 
 
 class TreeDrafting(NamedTuple):
-    """One way to draw a tree, with the data for its examination."""
+    """One method of drawing a tree of drafts, with the data for its examination."""
 
     pick: Pick
     best: Verifier
@@ -121,7 +121,10 @@ def _deep(verify: BareVerifier, drafts: Drafts) -> Cases:
 def subject_of(
     verify: BareVerifier, name: str, drafts: Drafts, shapes: Sequence[Tokens], variants: tuple[Variant, ...]
 ) -> Subject:
-    """Return the subject of a verifier of trees; the last variants are those of ``shapes``, the deepest is sampled."""
+    """Return the subject of a verifier of trees with these ``variants``.
+
+    The last of them are the variants of ``shapes``; the deepest shape is also sampled.
+    """
     deepest = max(range(-len(shapes), 0), key=lambda place: max(tree_depths(shapes[place])))
     levels, siblings = 1 + max(tree_depths(shapes[deepest])), max(Counter(shapes[deepest]).values())
     sampled = variants[deepest]
@@ -177,7 +180,7 @@ def build(
 
 
 def verifier_of(task: Task, decide: Callable[[Draws, TreeRows], TreeAnswer]) -> Verifier:
-    """Return the verifier that emits the answer of ``decide``; a next token left open is drawn here."""
+    """Return the verifier that emits the answer of ``decide``; it draws the next token if the answer leaves it open."""
     q_of = draft_model(task)
 
     def verify(draws: Draws, target: LanguageModel, prefix: Tokens, draft: Draft) -> Verified:
@@ -198,7 +201,7 @@ def all_of(draws: Draws, answer: TreeAnswer) -> Tokens:
 
 
 def rows_of(target: LanguageModel, q_of: LanguageModel, prefix: Tokens, draft: Draft) -> TreeRows:
-    """Return the rows of p and q that decide ``draft``."""
+    """Return the pmfs p and q with which a verifier decides ``draft``."""
     texts = [prefix, *(prefix + path_tokens(draft, node) for node in range(len(draft.tokens)))]
     p = np.stack([np.asarray(target(text)) for text in texts])
     q = np.stack([np.asarray(q_of(texts[1 + parent])) for parent in draft.parents])

@@ -17,7 +17,7 @@ from specverify.testing.plans import CheckOptions, checks_plan, name_of
 
 
 class CacheOperations(NamedTuple):
-    """Functions that operate a cache that has no methods of these names.
+    """Functions that operate a cache without methods named ``append``, ``crop`` and so on.
 
     A function may change the cache, or return another one of its type.
 

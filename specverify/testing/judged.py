@@ -44,7 +44,7 @@ class SpeculationRefuted(AssertionError):  # noqa: N818 - reads as the sentence 
 
 
 class SpeculationUndecided(AssertionError):  # noqa: N818 - as above
-    """No check refutes and at least one is undecided; the message names it and the reason."""
+    """No check refutes the subject and at least one is undecided; the message names the check and the reason."""
 
     __module__ = "specverify.testing"
 

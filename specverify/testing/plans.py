@@ -239,7 +239,7 @@ def _seeing(subject: Subject, tv: float | None) -> Subject:
 
 
 def checks_plan(subject: Subject, checks: tuple[Check, ...], conditions: Conditions, options: CheckOptions) -> Plan:
-    """Return the plan of these checks of a subject."""
+    """Return the plan that runs ``checks`` on a subject."""
     conditions = conditions._replace(edge=options.get("edge", EDGE))
 
     def examine(names: Collection[str], seconds: float, known: Mapping[str, Verdict]) -> Iterable[Verdict]:

@@ -25,10 +25,14 @@ def told(group: Sequence[Verdict]) -> str:
 
 
 def grouped(wrong: Sequence[Verdict]) -> list[list[Verdict]]:
-    """Group failed verdicts by their cause, in the order of the checks."""
+    """Group failed verdicts by their cause, in the order of the checks, refutations before other verdicts."""
     groups = by_cause(wrong) + [[v] for v in each_said_once(wrong) if v.status is not Status.REFUTED]
     order = [verdict.check for verdict in wrong]
-    return sorted(groups, key=lambda group: min(order.index(verdict.check) for verdict in group))
+
+    def place(group: list[Verdict]) -> tuple[bool, int]:
+        return group[0].status is not Status.REFUTED, min(order.index(verdict.check) for verdict in group)
+
+    return sorted(groups, key=place)
 
 
 def each_said_once(wrong: Sequence[Verdict]) -> list[Verdict]:

@@ -100,7 +100,7 @@ def check_verifier(
 
 @judged("claims", "sampled", "tv", "seed", "certificate")
 def check_decoder(decode: Callable[..., Any] | Algorithm, **options: Unpack[CheckOptions]) -> Sequence[Verdict]:
-    """Examine a registry row, one round, or a whole decode (see ``subjects.external``).
+    """Examine a registry algorithm, one round, or a whole decode (see ``subjects.external``).
 
     Args:
         decode: ``one_round(draws, target, draft, tokens) -> new tokens``, the same with ``*, horizon`` for a whole

@@ -20,7 +20,7 @@ The exact layer examines random correct configurations by every exact check that
 examples, with random rational tables, vocabulary, prompt, horizon and end-of-sequence tokens.
 
 The checks of promises are not drawn at random: [promises](promises.md#wrong-engines-and-right-ones) counts the right
-engines of unlike kinds on which they hold, in process, as samplers and over HTTP.
+engines of different kinds on which they hold, in process, as samplers and over HTTP.
 
 | what | runs | declared | counted | rate | 99 % interval | as declared |
 |---|---|---|---|---|---|---|

@@ -109,7 +109,7 @@ def kill_table(matrix: KillMatrix, width: int = 0) -> Table:
 
 
 def kill_data(matrix: KillMatrix) -> dict[str, Any]:
-    """Return the matrix as JSON-able data."""
+    """Return the kill matrix as JSON-able data."""
     return {
         "mutants": [
             row._asdict()

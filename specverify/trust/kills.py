@@ -90,7 +90,7 @@ class ControlRow(NamedTuple):
 
 
 class KillMatrix(NamedTuple):
-    """All rows of one run."""
+    """The results of all mutants and controls of one run."""
 
     mutants: tuple[MutantRow, ...]
     controls: tuple[ControlRow, ...]

@@ -38,7 +38,7 @@ CANNOT_BE_DRAWN = (NotAFunctionOfItsDraws, NeedsValue)
 
 
 class RoundDrawer(Protocol):
-    """Draws fresh rounds."""
+    """A function that draws independent rounds of a decoder."""
 
     def __call__(self, number: int, settled: Callable[[Blocks], bool] = ..., /) -> Blocks:
         """Return how often each text occurs in ``number`` rounds, or in fewer if ``settled`` accepts them.

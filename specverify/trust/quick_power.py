@@ -313,8 +313,8 @@ def page_of(lines: Sequence[Mapping[str, Any]]) -> str:
         rows.append(f"| {kind} | {len(mine)} | {full} | {quick} | {unknown} | {planned} |")
     full, quick, unknown = _counted(lines)
     together = (
-        f"Of {len(lines)} bugs, {full + unknown} are refuted in full or full was not run on them. "
-        f"Quick refutes {quick}: at least {quick / (full + unknown):.1%} of what full refutes."
+        f"The full plan refutes {full} of {len(lines)} bugs and was not run on {unknown} others. "
+        f"Quick refutes {quick}: at least {1000 * quick // (full + unknown) / 10}% of what the full plan refutes."
     )
     missed = [line for line in lines if line["full"] and not line["quick"]]
     listed = [f"* {line['bug']} ({line['kind']}), by {line['full'].replace('_', ' ')}" for line in missed]
@@ -322,13 +322,13 @@ def page_of(lines: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(
         [
             HEAD,
-            "| kind of subject | bugs | refuted in full | of these by quick | not by quick, full not run | cases |",
+            "| kind of subject | bugs | refuted by full | of these by quick | not by quick, full not run | cases |",
             "|---|---|---|---|---|---|",
             *rows,
             "",
             together,
             "",
-            "Refuted in full and not by quick:",
+            "Refuted by full and not by quick:",
             "",
             *(listed or ["* none"]),
             "",
@@ -349,18 +349,19 @@ def _counted(lines: Sequence[Mapping[str, Any]]) -> tuple[int, int, int]:
 HEAD = """# The quick plan
 
 `quick=True` and `specverify verify --quick` examine a fixed list of cases for each kind of subject and each check. The
-list is the same on every machine, and no clock decides about it: `specverify/run/quick.toml`. A case that has more than
+list is the same on every machine, and does not depend on time: `specverify/run/quick.toml`. A case that has more than
 20 000 runs is left out, and the verdict says so.
 
-The cases are those that refute most. Each is tried on planted bugs, on the wrong twins of idioms and on engines with
-one fault each; the case that refutes most of what is left, for its runs, comes next, until two cases refute each bug,
-where two do. Where no case of the list can be followed, others are tried until one can. A kind of subject that is not
-listed here has a third of its cases, at even distances, and sixteen of each check at most.
+The cases are chosen greedily from those of the full plan. The next case is always the one that refutes the most
+remaining bugs per run, until two cases refute each bug (or one, where no second case does). The bugs are planted bugs
+(`planted:` below), engines with one fault (`engine:`), bare verifiers (`bare:`) and wrong versions of common idioms.
+If no case of the list can be enumerated for a subject, other cases are tried until one can. A kind of subject that is
+not in the table below gets a third of its cases, at even distances, and at most sixteen of each check.
 
-`python -m specverify.trust.quick_power` computes the list and this page (`kills`, `plan`, `compare`, `page`).
+The subcommands `kills`, `plan`, `compare` and `page` of `python -m specverify.trust.quick_power` compute the list and
+this page.
 
 ## What it refutes
-
 """
 
 

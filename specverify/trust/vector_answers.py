@@ -117,7 +117,7 @@ def _law_answer(vector: Vector, place: int, asked: QuestionedSide) -> Answer:
 
 
 def _options(variant: Variant) -> dict[str, Any]:
-    """Return the options of a variant as vectors write them; for a verifier, those of its label."""
+    """Return the options of a variant in the form of a vector's inputs; for a verifier, those stated in its label."""
     keywords = getattr(variant.build, "keywords", {})
     if keywords:
         return {name: options_data(value) for name, value in keywords.items()}

@@ -83,7 +83,7 @@ NO_QUESTION = {
 
 
 def vector_page(rows: Sequence[VectorRow]) -> str:
-    """Return the whole page."""
+    """Return the text of ``docs/vectors.md``."""
     killed = [row for row in rows if row.killers]
     parts = [INTRODUCTION, *_kinds(), *_families(), OF_BUGS, _summary(rows), ""]
     for letter, group in groupby(killed, key=lambda row: row.category):

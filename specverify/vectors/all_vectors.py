@@ -18,7 +18,7 @@ KINDS: tuple[Kind, ...] = (CHAIN, LAW, WARP, CACHE, STOP, TREE, BOUNDARY)
 
 @cache
 def all_vectors() -> dict[str, Vector]:
-    """Return every vector by its id, kind after kind. Raises ``ValueError`` for a duplicate id."""
+    """Return all vectors by id, kind after kind. Raises ``ValueError`` for a duplicate id."""
     result: dict[str, Vector] = {}
     for kind in KINDS:
         for vector in kind.vectors():
@@ -34,5 +34,5 @@ def kind_of(vector: Vector) -> Kind:
 
 
 def groups() -> tuple[str, ...]:
-    """Return the groups of all vectors, in order."""
+    """Return the names of the groups of all vectors, in order."""
     return tuple(dict.fromkeys(vector.group for vector in all_vectors().values()))

@@ -1,4 +1,4 @@
-"""Conventions: choices that two right programs make differently. A program must be consistent in each."""
+"""Conventions: choices that two right programs may make differently. A program must be consistent in each."""
 
 from __future__ import annotations
 
@@ -90,10 +90,10 @@ FAMILIES: dict[str, dict[str, str]] = {
 
 
 def family_of(flag: str) -> str:
-    """Return the choice that a flag belongs to."""
+    """Return the convention that a flag belongs to."""
     return next(family for family, flags in FAMILIES.items() if flag in flags)
 
 
 def said(flag: str) -> str:
-    """Return the meaning of a flag as a sentence."""
+    """Return the meaning of a flag in a sentence."""
     return FLAGS.get(flag) or next((flags[flag] for flags in FAMILIES.values() if flag in flags), f"the rule {flag}")

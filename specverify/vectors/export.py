@@ -18,12 +18,12 @@ SCHEMAS = ("schema.json", "results.schema.json")
 
 
 def exported() -> dict[str, str]:
-    """Return file name -> text of the whole export."""
+    """Return the text of each file of the export by file name."""
     return {f"{kind.name}.json": kind_text(kind) for kind in KINDS} | {name: schema_text(name) for name in SCHEMAS}
 
 
 def export(folder: Path) -> tuple[Path, ...]:
-    """Write the files into a folder, which is created if needed; return them. Raises ``OSError``."""
+    """Write the files into ``folder``, which is created if needed; return their paths. Raises ``OSError``."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for name, text in exported().items():
@@ -33,12 +33,12 @@ def export(folder: Path) -> tuple[Path, ...]:
 
 
 def schema_text(name: str) -> str:
-    """Return the text of a schema."""
+    """Return the JSON text of the schema called ``name``."""
     return files("specverify.vectors").joinpath(name).read_text("utf-8")
 
 
 def kind_text(kind: Kind) -> str:
-    """Return the file of a kind: its description, then one vector per line."""
+    """Return the text of the file of a kind: its description, then one vector per line."""
     mine = [vector for vector in all_vectors().values() if vector.kind == kind.name]
     head = json.dumps(_head(kind, mine), indent=1, ensure_ascii=False).removesuffix("\n}")
     lines = ",\n".join("  " + json.dumps(vector_data(vector), ensure_ascii=False) for vector in mine)
@@ -46,7 +46,7 @@ def kind_text(kind: Kind) -> str:
 
 
 def vector_data(vector: Vector) -> dict[str, Any]:
-    """Return a vector as JSON."""
+    """Return a vector as JSON-able data."""
     data: dict[str, Any] = {
         "id": vector.id,
         "kind": vector.kind,

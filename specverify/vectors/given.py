@@ -1,4 +1,4 @@
-"""Draws with given random numbers, which turn an algorithm of ``reference`` into a function that vectors can state.
+"""Draws with given random numbers, which turn an algorithm of ``reference`` into a function for test vectors.
 
 A site convention assigns random numbers to decisions. ``GivenUniforms`` answers by inverse CDF, one uniform for each
 coin and one for the token after them; ``GivenKeys`` uses the same coins and draws the token by an exponential race.
@@ -22,7 +22,7 @@ class GivenUniforms:
     """Interpreter that answers every draw by inverse CDF from the uniform of its site."""
 
     def __init__(self, uniform: Callable[[Site], Fraction]) -> None:
-        """``uniform(site)`` is in [0, 1)."""
+        """``uniform(site)`` returns the uniform of a site, in [0, 1)."""
         self._uniform = uniform
 
     def categorical(self, pmf: Pmf, site: Site) -> int:
@@ -49,7 +49,7 @@ class GivenKeys:
 
 
 def race(weights: Pmf, keys: Sequence[Fraction]) -> tuple[int, Fraction]:
-    """Return the winner and its factor ahead of the second (0 without a second)."""
+    """Return the winner of a race, and the factor by which it is ahead of the second (0 without a second)."""
     times = sorted((key / mass, token) for token, (key, mass) in enumerate(zip(keys, weights, strict=True)) if mass > 0)
     return times[0][1], times[1][0] / times[0][0] if len(times) > 1 else Fraction(0)
 
@@ -57,8 +57,8 @@ def race(weights: Pmf, keys: Sequence[Fraction]) -> tuple[int, Fraction]:
 def uniform_in(low: Any, high: Any, towards: Fraction = Fraction(1, 2)) -> Fraction:
     """Return a short dyadic number well inside ``[low, high)``, at about the share ``towards`` of it.
 
-    It keeps a sixteenth of the interval from either end, so that no rounding of a right program decides. Raises
-    ``ValueError`` if ``FINEST`` bits are not enough.
+    It is at least a sixteenth of the interval away from either end, so that rounding cannot change a right program's
+    decision. Raises ``ValueError`` if ``FINEST`` bits are not enough.
     """
     low, high = Fraction(low), Fraction(high)
     spare = (high - low) / 16
@@ -71,6 +71,6 @@ def uniform_in(low: Any, high: Any, towards: Fraction = Fraction(1, 2)) -> Fract
 
 
 def uniform_for(weights: Sequence[Any], outcome: int, towards: Fraction = Fraction(1, 2)) -> Fraction:
-    """Return a uniform that inverse CDF maps to ``outcome``, far from every threshold."""
+    """Return a uniform that inverse CDF maps to ``outcome``, well inside its interval."""
     before = sum((Fraction(mass) for mass in weights[:outcome]), start=Fraction(0))
     return uniform_in(before, before + Fraction(weights[outcome]), towards)

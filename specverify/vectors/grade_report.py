@@ -1,4 +1,4 @@
-"""Grades in words: a table of groups, the first failures as Let and Then, the conventions, and all of it as JSON."""
+"""Grades in words: a table of groups, the first failures as Let and Then, the conventions, and the same as JSON."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COLUMNS = (Outcome.PASSED, Outcome.FAILED, Outcome.UNDECIDED, Outcome.NOT_ANSWER
 
 
 def table_rows(grades: Grades) -> list[tuple[str, ...]]:
-    """Return a row for every group that has an answer: its name, and how many are worth what."""
+    """Return a table row for every group with an answer: its name, and the number of answers of each grade."""
     rows = []
     for group in grades.groups:
         counts = grades.counted(group)
@@ -30,7 +30,7 @@ def table_rows(grades: Grades) -> list[tuple[str, ...]]:
 
 
 def unanswered_groups(grades: Grades) -> list[str]:
-    """Return the groups without any answer, those of one kind together where there are many."""
+    """Return the groups without any answer; those of one kind are combined if there are many."""
     result = [
         group for group in grades.groups if grades.counted(group)[Outcome.NOT_ANSWERED] == grades.counted(group).total()
     ]
@@ -40,7 +40,7 @@ def unanswered_groups(grades: Grades) -> list[str]:
 
 
 def told_failures(grades: Grades) -> Iterator[str]:
-    """Yield the first failures, each as something that a stranger can check."""
+    """Yield the first failures as text, each with all data that is needed to check it by hand."""
     told: Counter[str] = Counter()
     for item in grades.failures:
         told[item.vector.group] += 1
@@ -49,7 +49,7 @@ def told_failures(grades: Grades) -> Iterator[str]:
 
 
 def convention_lines(grades: Grades) -> Iterator[str]:
-    """Yield what the program does where there is a choice."""
+    """Yield a line for each convention with the program's choice."""
     for item in grades.conventions:
         yield _mixed(item) if not item.flags else f"{item.family}: {', '.join(item.flags)} ({said(item.flags[0])})"
 
@@ -60,7 +60,7 @@ def _mixed(item: FreeChoice) -> str:
 
 
 def summary(grades: Grades) -> str:
-    """Return the counts in one line."""
+    """Return one line with the number of answers of each grade."""
     counts = grades.counted()
     words = [f"{counts[column]} {column}" for column in COLUMNS if counts[column]]
     mixed = f", {len(grades.mixed)} conventions mixed" if grades.mixed else ""
@@ -68,7 +68,7 @@ def summary(grades: Grades) -> str:
 
 
 def grades_data(grades: Grades) -> dict[str, Any]:
-    """Return everything as JSON-able data."""
+    """Return all grades as JSON-able data."""
     return {
         "format": "specverify vector grades",
         "format_version": FORMAT_VERSION,

@@ -14,7 +14,7 @@ UNANSWERED = Judged(Outcome.NOT_ANSWERED, "there is no answer to it")
 
 
 class Graded(NamedTuple):
-    """One vector, its answer, and the grade."""
+    """One vector, the program's answer, and its grade."""
 
     vector: Vector
     answer: Answer | None
@@ -22,7 +22,7 @@ class Graded(NamedTuple):
 
 
 class FreeChoice(NamedTuple):
-    """A program's choice where a convention is free."""
+    """A program's choice in one convention."""
 
     family: str
     flags: tuple[str, ...]
@@ -41,27 +41,27 @@ class Grades(NamedTuple):
     conventions: tuple[FreeChoice, ...]
 
     def counted(self, group: str | None = None) -> Counter[Outcome]:
-        """Return the number of answers by grade, in a group or in all."""
+        """Return the number of answers by grade, in a group, or in all groups if it is None."""
         return Counter(item.judged.outcome for item in self.graded if group is None or item.vector.group == group)
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """The groups that were asked for, in order."""
+        """The graded groups, in order."""
         return tuple(dict.fromkeys(item.vector.group for item in self.graded))
 
     @property
     def failures(self) -> tuple[Graded, ...]:
-        """Every wrong answer, in order."""
+        """All wrong answers, in order."""
         return tuple(item for item in self.graded if item.judged.outcome is Outcome.FAILED)
 
     @property
     def mixed(self) -> tuple[FreeChoice, ...]:
-        """The choices that were not made once."""
+        """The conventions in which the program's choices are inconsistent."""
         return tuple(item for item in self.conventions if not item.flags)
 
 
 def grade(program: str, vectors: Sequence[Vector], answers: Mapping[str, Answer]) -> Grades:
-    """Judge the answers to ``vectors``; what is not answered is never a pass."""
+    """Grade the answers to ``vectors``; a missing answer never passes."""
     graded = tuple(_graded(vector, answers.get(vector.id)) for vector in vectors)
     return Grades(program, graded, _conventions(graded))
 
@@ -79,7 +79,10 @@ def _conventions(graded: Sequence[Graded]) -> tuple[FreeChoice, ...]:
 
 
 def _convention(family: str, items: Sequence[Graded]) -> FreeChoice:
-    """Return the flags that fit all answers; where none does, an answer for each that one alone fits best."""
+    """Return the choice in a convention: the flags that fit all answers.
+
+    If none does, return for each flag the id of an answer that it fits.
+    """
     fitting = Counter(flag for item in items for flag in item.judged.flags)
     flags = tuple(flag for flag, number in fitting.items() if number == len(items))
     if flags:

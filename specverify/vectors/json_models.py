@@ -1,4 +1,4 @@
-"""Models as tables that a JSON file can hold: rows of rationals, by the last token."""
+"""Models as tables that a JSON file can hold: a row of rationals for each context."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Rows = Sequence[Sequence[str]]
 
 
 def pmf_of(row: Sequence[str]) -> Pmf:
-    """Return a row of strings as an object array of ``Fraction``."""
+    """Return a list of strings such as ``"3/8"`` as a pmf, an object array of ``Fraction``."""
     return as_pmf([Fraction(mass) for mass in row])
 
 
 def sparse_pmf_of(row: Mapping[str, str], vocabulary: int) -> Pmf:
-    """Return a row given by its positive entries, token -> probability."""
+    """Return the pmf ``[vocabulary]`` of a row given by its positive entries, token -> probability."""
     pmf = np.array([Fraction(0)] * vocabulary, dtype=object)
     for token, mass in row.items():
         pmf[int(token)] = Fraction(mass)
@@ -38,7 +38,7 @@ def by_last_token(rows: Rows) -> LanguageModel:
 def by_all_tokens(rows: Rows) -> LanguageModel:
     """Return the model whose pmf after tokens t_0, t_1, ... is row ``sum of (i + 1) t_i`` modulo the number of rows.
 
-    Every token and its place count, so that a stale, lost or shifted one gives another row.
+    Every token and its position count, so that a stale, lost or shifted one gives another row.
     """
     pmfs = [pmf_of(row) for row in rows]
     return lambda tokens: pmfs[sum((i + 1) * token for i, token in enumerate(tokens)) % len(pmfs)].copy()
@@ -49,12 +49,12 @@ CONTEXTS = {"last token": by_last_token, "all tokens": by_all_tokens}
 
 
 def by_position(rows: Sequence[Pmf], start: int = 0) -> LanguageModel:
-    """Return the model whose pmf after ``start + i`` tokens is row i."""
+    """Return the model whose pmf after ``start + i`` tokens is ``rows[i]``, whatever the tokens are."""
     return lambda tokens: rows[len(tokens) - start]
 
 
 def untied(rng: random.Random, vocabulary: int) -> tuple[Weights, Weights]:
-    """All tokens possible under both, and no two of a row equally likely."""
+    """Return weights of p and q, all positive, in which no two tokens of a pmf are equally likely."""
     p, q = (tuple(rng.sample(range(2, 4 * vocabulary), vocabulary)) for _ in range(2))
     return p, q
 
@@ -64,7 +64,7 @@ ROWS = SHAPES | {untied.__name__: untied}
 
 
 def row_pairs(shape: str, vocabulary: int, number: int, seed: str) -> tuple[list[Pmf], list[Pmf]]:
-    """Return ``number`` rows of p and of q in a shape of ``ROWS``; the numbers are small."""
+    """Return ``number`` pmfs of p and of q with weights of a shape of ``ROWS``, which are small integers."""
     rng = random.Random(f"{shape}/{vocabulary}/{number}/{seed}")  # noqa: S311 - tables, no secrets
     pairs = [ROWS[shape](rng, vocabulary) for _ in range(number)]
     return [rational_pmf(p) for p, _ in pairs], [rational_pmf(q) for _, q in pairs]
@@ -76,5 +76,5 @@ def support_of(pmf: Pmf) -> Tokens:
 
 
 def rows_of(pmfs: Sequence[Any]) -> list[list[str]]:
-    """Return pmfs as rows of strings."""
+    """Return pmfs as lists of strings."""
     return [texts(pmf.tolist()) for pmf in pmfs]

@@ -1,4 +1,4 @@
-"""Answers beside what is expected: exactly, as rows of probabilities, as laws, and what must not come out."""
+"""Compare answers with the expected ones: exactly, as pmfs, as laws, and with forbidden results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ Same = Callable[[Answer, Answer], Judged]
 
 
 def judged_by(same: Same, vector: Vector, answer: Answer) -> Judged:
-    """Return what an answer is worth: a branch of the vector, a refusal, or what must not come out."""
+    """Grade an answer by comparing it with each branch of the vector by ``same``.
+
+    A refusal passes if the vector is invalid or has it as a branch; an invalid vector may also have forbidden answers.
+    """
     refused = answer == REFUSED
     if vector.result is VectorResult.INVALID:
         return _judged_invalid(vector, answer, refused=refused)
@@ -39,17 +42,17 @@ def _rank(judged: Judged) -> int:
 
 
 def judged_exactly(vector: Vector, answer: Answer) -> Judged:
-    """Judge an answer that must be equal, field by field."""
+    """Grade an answer that must be equal to a branch in every field."""
     return judged_by(equal_fields, vector, answer)
 
 
 def judged_as_row(vector: Vector, answer: Answer) -> Judged:
-    """Judge a pmf: strings are rationals and must be equal, numbers may be rounded."""
+    """Grade a pmf: strings are rationals and must be equal, numbers may be rounded."""
     return judged_by(equal_rows, vector, answer)
 
 
 def equal_fields(expected: Answer, answer: Answer) -> Judged:
-    """Return whether every expected field is there and equal."""
+    """Compare every expected field of an answer: it must be present and equal."""
     for field, value in expected.items():
         if field not in answer:
             return Judged(Outcome.NOT_ANSWERED, f"the answer has no {field}")
@@ -59,7 +62,7 @@ def equal_fields(expected: Answer, answer: Answer) -> Judged:
 
 
 def equal_rows(expected: Answer, answer: Answer) -> Judged:
-    """Return whether two rows of probabilities are equal, as rationals or within rounding."""
+    """Compare two pmfs: as rationals if the answer has strings, else within rounding."""
     row, wanted = answer.get("pmf"), expected["pmf"]
     if not isinstance(row, list):
         return Judged(Outcome.NOT_ANSWERED, "the answer has no pmf, a list")
@@ -69,10 +72,10 @@ def equal_rows(expected: Answer, answer: Answer) -> Judged:
 
 
 def equal_laws(expected: dict[Any, str], found: dict[Any, Any], decisions: int) -> Judged:
-    """Return whether two laws are equal: as rationals where all are strings, else within rounding.
+    """Compare two laws: as rationals if all probabilities are strings, else within rounding.
 
-    A distance beyond what rounding does in float32 is a failure; one within what it does in float64 is a pass; between
-    the two nothing is known.
+    A distance beyond the rounding of float32 fails; one within the rounding of float64 passes; between the two the
+    grade is open.
     """
     values: dict[Any, Fraction] = {}
     for outcome, mass in found.items():
@@ -103,7 +106,7 @@ def equal_laws(expected: dict[Any, str], found: dict[Any, Any], decisions: int) 
 
 
 def rational(value: Any) -> Fraction | None:
-    """Return a probability given as a string or a number, None for anything else."""
+    """Return a probability given as a string or a number as a ``Fraction``; None for anything else."""
     if isinstance(value, str):
         return Fraction(value) if len(value) <= LONGEST and RATIONAL.fullmatch(value) else None
     fine = is_number(value) and 0 <= value <= MOST
@@ -111,7 +114,7 @@ def rational(value: Any) -> Fraction | None:
 
 
 def rows_by_tokens(rows: Any, value: str) -> dict[Tokens, Any] | None:
-    """Return tokens -> what stands at ``value``; None where the rows have another shape, or name tokens twice."""
+    """Return the entry ``value`` of each row by its tokens; None if rows have another shape, or repeat tokens."""
     if not isinstance(rows, list):
         return None
     result: dict[Tokens, Any] = {}

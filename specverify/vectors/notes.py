@@ -1,4 +1,4 @@
-"""The classes of bugs that vectors expose, each with records of it. One list for all kinds, so that no name drifts."""
+"""The classes of bugs that vectors expose, each with references. One list for all kinds keeps the names consistent."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Note(NamedTuple):
-    """A class of bugs."""
+    """A class of bugs, with references."""
 
     bug_class: str
     """A letter, as in ``specverify mutants --class``."""

@@ -18,7 +18,7 @@ FIELDS = {"format", "format_version", "program", "answers"}
 
 
 class Results(NamedTuple):
-    """What a program answered."""
+    """The answers of a program."""
 
     program: str
     answers: Mapping[str, Answer]
@@ -26,9 +26,9 @@ class Results(NamedTuple):
 
 
 def results_of(text: str, name: str, vectors: Mapping[str, Vector]) -> Results:
-    """Return the answers that stand in a results file.
+    """Return the answers in a results file.
 
-    Raises ``ValueError`` in one sentence for what is none, another version, an unknown id, or one that comes twice.
+    Raises ``ValueError`` in one sentence for an invalid file, another version, or an unknown or repeated id.
     """
     try:
         data = json.loads(text, parse_constant=_no_number, object_pairs_hook=_once)

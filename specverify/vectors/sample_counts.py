@@ -1,4 +1,4 @@
-"""Counts of samples beside an exact law: planned before the first of them, with a false-alarm rate of their own."""
+"""Compare counts of samples with an exact law: planned before the first sample, with a false-alarm rate of its own."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ DETECT = 0.05
 def judged_counts(law: Mapping[Tokens, Fraction], rows: Any) -> Judged:
     """Return whether counts of independent samples fit a law.
 
-    A text that the law gives probability 0 refutes at once. Otherwise a chi-square test at ``ALARM``; what passes it
-    is a pass only if a law at a total variation of ``DETECT`` would have failed it, but for a chance of ``MISS``.
+    A text of probability 0 under the law refutes at once. Otherwise a chi-square test at ``ALARM`` decides. Counts that
+    it does not reject pass only if it rejects a law at a total variation of ``DETECT`` except with probability
+    ``MISS``.
     """
     from specverify.statistics.calibration import calibrated_level  # noqa: PLC0415 - scipy, where something is sampled
     from specverify.statistics.goodness_of_fit import (  # noqa: PLC0415 - as above

@@ -1,4 +1,4 @@
-"""The shape of a test vector: what is given, what must come out, and which conventions that depends on.
+"""The form of a test vector: its inputs, the expected answers, and the conventions they depend on.
 
 Numbers are strings: ``"3/8"`` is the rational, so that every language reads it exactly. Lists are lists of token ids.
 """
@@ -21,7 +21,7 @@ REFUSED: Answer = {"refused": True}
 
 
 class VectorResult(StrEnum):
-    """What a vector asks for, in the words of Wycheproof."""
+    """The requirement of a vector, in the words of Wycheproof."""
 
     VALID = "valid"
     """One answer is right."""
@@ -32,14 +32,14 @@ class VectorResult(StrEnum):
 
 
 class Branch(NamedTuple):
-    """A right answer, and the convention under which it is; the empty word where there is no choice."""
+    """A right answer and the convention under which it is right; "" if there is no choice."""
 
     flag: str
     answer: Answer
 
 
 class Vector(NamedTuple):
-    """One question to a program."""
+    """One question to a program: inputs and expected answers."""
 
     id: str
     """``kind/...``; it stays the same when vectors are added."""
@@ -57,12 +57,12 @@ class Vector(NamedTuple):
 
     @property
     def group(self) -> str:
-        """What is counted together: the kind, and its first flag."""
+        """The name under which grades are counted: the kind, and the first flag."""
         return "/".join((self.kind, *self.flags[:1]))
 
 
 class Outcome(StrEnum):
-    """What an answer is worth. Only one of these is a pass."""
+    """The grade of an answer. Only one value is a pass."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -72,7 +72,7 @@ class Outcome(StrEnum):
 
 
 class Judged(NamedTuple):
-    """What one answer is worth, and why."""
+    """The grade of one answer, and the reason."""
 
     outcome: Outcome
     reason: str = ""
@@ -81,7 +81,7 @@ class Judged(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """One kind of vectors: how they are made and how answers to them are judged."""
+    """One kind of vectors: how they are made and how answers to them are graded."""
 
     name: str
     summary: str
@@ -92,24 +92,27 @@ class Kind(NamedTuple):
 
 
 def text(value: Any) -> str:
-    """Return a rational as a string; every float is one."""
+    """Return a rational or a float, which is a rational too, as a string."""
     return str(Fraction(value))
 
 
 def texts(row: Any) -> list[str]:
-    """Return a row of rationals as strings."""
+    """Return a list of rationals as strings."""
     return [text(value) for value in row]
 
 
 def valid(name: str, kind: str, inputs: Mapping[str, Any], answer: Answer, *flags: str, notes: Any = ()) -> Vector:
-    """Return the vector with one right answer."""
+    """Return a vector with one right answer."""
     return Vector(f"{kind}/{name}", kind, inputs, (Branch("", answer),), VectorResult.VALID, flags, tuple(notes))
 
 
 def by_convention(
     name: str, kind: str, inputs: Mapping[str, Any], answers: Mapping[str, Answer], *flags: str, notes: Any = ()
 ) -> Vector:
-    """Return the vector whose answer depends on a convention: flag -> answer. Valid if all of them agree."""
+    """Return a vector whose answer depends on a convention; ``answers`` maps flags to answers.
+
+    It is valid, with one answer, if all of them agree.
+    """
     different = list(answers.values())
     if all(answer == different[0] for answer in different):
         return valid(name, kind, inputs, different[0], *flags, notes=notes)
@@ -118,5 +121,5 @@ def by_convention(
 
 
 def invalid(name: str, kind: str, inputs: Mapping[str, Any], *flags: str, notes: Any, must_not: Any = ()) -> Vector:
-    """Return the vector whose input must be refused, or which must not be answered so."""
+    """Return a vector whose input must be refused; ``must_not`` lists answers that are forbidden."""
     return Vector(f"{kind}/{name}", kind, inputs, (), VectorResult.INVALID, flags, tuple(notes), tuple(must_not))

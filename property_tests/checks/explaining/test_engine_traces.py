@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from specverify.checks.explaining.engine_traces import round_around, wrong_row
+from specverify.checks.explaining.engine_traces import round_around, text_of_other_request, wrong_row
 from specverify.subjects.subject import Trace
 
 
@@ -42,3 +42,31 @@ def test_a_row_of_an_earlier_request_that_is_as_long_is_named():
     assert wrong_row(trace, 1, (0,)) == expected
     asked = trace._replace(queries=(*trace.queries, ("target", (3, 3))))
     assert wrong_row(asked, 1, (0,)) == ""
+
+
+def test_a_context_with_a_rejected_draft_in_the_place_of_a_token_is_named():
+    target = lambda tokens: np.eye(4)[(2 if tokens[-1] == 3 else 1)]  # noqa: E731
+    draft = lambda tokens: np.eye(4)[3]  # noqa: E731
+    queries = (("target", (0,) * 9), ("draft", (0,) * 9), ("target", (*(0,) * 9, 3)))
+    trace = Trace((((0,) * 9, (1, 2)),), queries, draft, target)
+    said = "the context still holds the rejected draft 3 in place of 1 (new token 1): the choice of p after "
+    assert wrong_row(trace, 0, (1, 1)) == f"{said}(... 0 0 0 0 0 0 0 3)"
+    other = trace._replace(draft=lambda tokens: np.eye(4)[0])
+    assert wrong_row(other, 0, (1, 1)).startswith("the context holds 3 in place of 1 (new token 1): ")
+    right = trace._replace(queries=(*trace.queries, ("target", (*(0,) * 9, 1))))
+    assert "context" not in wrong_row(right, 0, (1, 1))
+
+
+def test_a_request_that_is_decoded_with_p_after_the_text_of_another_one_is_named():
+    target = lambda tokens: np.eye(5)[(tokens[0] + len(tokens)) % 5]  # noqa: E731
+    one, two = ((0,), (1, 2, 3, 4, 0)), ((3,), (1, 2, 3, 4, 0))
+    queries = []
+    for length in range(5):
+        queries += [("draft", (3, *two[1][:length])), ("target", (0, *one[1][:length]))]
+    trace = Trace((one, two), tuple(queries), target, target)
+    said = "p of request 2 is computed after the text of request 1, not after its own"
+    assert text_of_other_request(trace, 1) == said
+    own = [(name, (3, *text[1:])) for name, text in queries]
+    assert text_of_other_request(trace._replace(queries=tuple(own)), 1) == ""
+    assert text_of_other_request(trace._replace(queries=tuple(queries[:5])), 1) == ""
+    assert text_of_other_request(trace._replace(texts=(one, one, two)), 2) == ""

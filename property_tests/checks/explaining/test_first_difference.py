@@ -52,7 +52,7 @@ def test_a_certain_text_that_differs_is_named(got, said):
 
 def test_a_text_that_goes_on_behind_its_end_is_told_with_the_end_token():
     assert text_fault((2, 1), (2, 1, 0, 0), eos=1) == (
-        "the text goes on behind its end token 1 (new token 2): 0 0 behind it"
+        "the text continues after its end token 1 (new token 2): 0 0 follows it"
     )
     assert text_fault((2, 1), (2, 1, 0)) == "1 token too many: the text should end after new token 2"
     assert text_fault((2, 0, 1), (2, 0), eos=1) == (

@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 
 from specverify.checks.check import law_in
-from specverify.checks.explaining.counterexamples import law_counterexample
+from specverify.checks.explaining.counterexamples import law_counterexample, outcome_counterexample
 from specverify.checks.explaining.engine_paths import KeptPaths, draws_of, with_pmfs
+from specverify.checks.explaining.one_number_rules import Replaced, replace_rule
 from specverify.checks.explaining.round_faults import fault_of_rounds
+from specverify.checks.explaining.tree_readings import tree_reading
+from specverify.laws.enumeration import whole_run
 from specverify.laws.law import target_law
 from specverify.laws.paths import paths
 from specverify.laws.scenarios import Scenario
@@ -18,6 +21,7 @@ from specverify.subjects.batched_verifier import batched_subject
 from specverify.subjects.engine import engine_subject
 from specverify.subjects.logits_verifier import logits_subject
 from specverify.subjects.subject import InScenario
+from specverify.subjects.tree_verifier import tree_subject
 from specverify.subjects.verifier import verifier_subject
 from specverify.testing import SpeculationRefuted, check_engine, check_verifier
 
@@ -183,8 +187,35 @@ def test_a_residual_with_a_nan_where_q_is_0_is_named_and_shown_where_it_is_not()
     point = Scenario("point_draft", 2, (0,), 3, seed=0)
     sentence = fault_of_rounds(in_scenario(verifier(replace=ratio_in_place_of_difference), 2, point)).sentence
     said = "a rejected draft is replaced by a draw from p on the tokens with p > q (p itself, not p - q), but all of p "
-    assert sentence.startswith(f"{said}where q is 0 on one of them (0/0), expected norm(max(p - q, 0)): in place of")
-    assert "), where p = (0.308, 0.385, 0.308) and q = (0.3, 0.3, 0.4)" in sentence
+    rows = "in another case, with p = (0.308, 0.385, 0.308) and q = (0.3, 0.3, 0.4), in place of draft "
+    assert sentence.startswith(f"{said}where q is 0 on one of them (0/0), expected norm(max(p - q, 0)): {rows}")
+
+
+def test_the_case_itself_is_the_example_where_it_tells_something():
+    assert "another case" not in fault_of_rounds(in_scenario(verifier(replace=lambda p, q: p))).sentence
+
+
+@pytest.mark.parametrize(
+    ("temperature", "said"),
+    [
+        (0.7, "the residual with the temperature 0.7 applied a second time, norm(max(p - q, 0)^(1/0.7))"),
+        (0.5, "norm(max(p - q, 0)^1.43)"),
+        (1.0, "norm(max(p - q, 0)^1.43)"),
+    ],
+)
+def test_a_temperature_of_the_residual_is_named_if_it_is_the_temperature_set(temperature, said):
+    rows = [((0.5, 0.3, 0.2), (0.1, 0.1, 0.8)), ((0.4, 0.35, 0.25), (0.25, 0.1, 0.65))]
+    laws = [norm(np.maximum(np.subtract(p, q), 0) ** (1 / 0.7)) for p, q in rows]
+    seen = [Replaced(p, q, dict(enumerate(law)), 1e-9) for (p, q), law in zip(rows, laws, strict=True)]
+    assert replace_rule(seen, temperature) == said
+
+
+@pytest.mark.parametrize(("share", "deviates"), [(0.9, True), (1.0, False)])
+def test_a_path_that_deviates_is_shown_before_heavier_ones(share, deviates):
+    here = in_scenario(verifier(replace=lambda p, q: p - share * q), 2, Scenario("generic", 3, (0, 1, 0), 3, seed=2))
+    told = outcome_counterexample(here, lambda new: new == (1, 0, 1), "it comes out")
+    assert any("; expected " in line for line in told.because) == deviates
+    assert sum(line.startswith("with probability ") for line in told.because) == (1 if deviates else 3)
 
 
 def keeps_one_more(target_logits, draft_logits, draft_tokens, temperature=1.0, top_k=0):
@@ -228,6 +259,22 @@ def test_a_bonus_from_a_padded_position_is_named(horizon, said):
     assert sentence.startswith("the bonus token is drawn from (1, 0, ...), the row that p has at padded positions, exp")
     assert said in sentence
     assert " (test_round_faults.py:" in sentence
+
+
+def bonus_as_of_a_rejected_padding(p, q, draft_tokens, lengths):
+    tokens = bonus_behind_the_longest_row(p, q, draft_tokens, lengths)
+    for row, length in enumerate(lengths.tolist()):
+        if length < draft_tokens.shape[1] and tokens[row, length] >= 0:
+            left = np.maximum(p[row, length] - q[row, length], 0)
+            tokens[row, length] = drawn(left if left.any() else p[row, length])
+    return tokens
+
+
+def test_a_bonus_from_a_residual_at_a_padded_position_is_named():
+    variant = batched_subject(bonus_as_of_a_rejected_padding, "it").variants[1]
+    here = InScenario(variant, Scenario("generic", 2, (0,), 1, seed=0), rational=False)
+    sentence = fault_of_rounds(here).sentence
+    assert sentence.startswith("the bonus token is drawn from norm(max(p - q, 0)) with q = (0.75, 0, ..., 0.25), ")
 
 
 def test_what_no_formula_fits_is_told_in_numbers_alone():
@@ -343,6 +390,16 @@ def drawn_from_p_at_last(p, q, parents, tokens):
     return [drawn(p[0])]
 
 
+def recursive_rejection(p, q, parents, tokens):
+    left = p[0]
+    for child, drafted in enumerate(tokens):
+        if RNG.random() * q[child, drafted] < left[drafted]:
+            return [int(drafted), drawn(p[child + 1])]
+        rest = np.maximum(left - q[child], 0)
+        left = norm(rest) if rest.any() else left
+    return [drawn(left)]
+
+
 @pytest.mark.thorough
 def test_a_last_draw_from_p_behind_rejected_siblings_is_named():
     with pytest.raises(SpeculationRefuted) as raised:
@@ -382,3 +439,29 @@ def test_a_residual_of_siblings_that_is_not_divided_by_its_sum_is_named():
     assert ": the residual after a rejected child is not divided by its sum: after #0 (token " in first
     assert "is tested with u < 0 " not in first
     assert " (test_round_faults.py:" in first
+
+
+def reads_the_row_of(node):
+    def verify(p, q, parents, tokens):
+        first = drawn(p[0])
+        kept = next((child for child, token in enumerate(tokens) if token == first), None)
+        return [first] if kept is None else [first, drawn(p[node(kept) + 1])]
+
+    return verify
+
+
+@pytest.mark.parametrize(
+    ("verify", "drafts", "said"),
+    [
+        (reads_the_row_of(lambda kept: 0), "top_k", " the token after #1 is drawn from p after #0 = ("),
+        (reads_the_row_of(lambda kept: kept), "top_k", ""),
+        (drawn_from_p_at_last, "with_replacement", "drawn from p = ("),
+        (recursive_rejection, "with_replacement", ""),
+    ],
+)
+def test_a_row_of_another_node_or_of_p_is_told_in_the_path_of_a_tree(verify, drafts, said):
+    variant = tree_subject(verify, "it", drafts, ((-1, -1),)).variants[0]
+    here = InScenario(variant, Scenario("generic", 4, (0, 1, 0), 2, seed=0), rational=False)
+    readings = [tree_reading(here, path.choices) for path in paths(whole_run(here.decoder, here.prompt))]
+    told = [reading.example or reading.last for reading in readings]
+    assert any(one.startswith(said) for one in told) if said else set(told) == {""}

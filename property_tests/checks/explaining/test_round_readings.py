@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from test_support.checks.recorded_rounds import coin, read, token
+import pytest
+
+from specverify.checks.explaining.round_readings import Models, reading_of
+from test_support.checks.recorded_rounds import coin, model, read, token
 
 
 def test_a_test_with_the_row_of_a_rejected_text_is_named():
@@ -28,3 +31,14 @@ def test_a_bonus_from_q_and_a_replacement_from_p_are_named():
 def test_a_last_accepted_draft_that_is_missing_is_named():
     reading = read([token(1, 0.2, 0.8), coin(0.625, 1.0), token(1, 0.5, 0.5)], (0,))
     assert reading.fault == "all drafts of a round are accepted and the last accepted draft, 1, is missing"
+
+
+@pytest.mark.parametrize(
+    ("other", "row"),
+    [((0.5, 0.5), "p after (0, 1) (without the last token), expected p after (0, 1, 0)"), ((1, 0), "another row, exp")],
+)
+def test_the_row_of_a_certain_token_is_named_if_no_other_row_has_it(other, row):
+    rows = {(0, 1): (1, 0), (0, 1, 0): (0, 1), (0, 0): other}
+    models = Models(model(rows), model(rows), (0,), 3, asked=((0,), (0, 0), (0, 1), (0, 1, 0)))
+    reading = reading_of([token(1, 0.5, 0.5)], models, (1, 0, 0))
+    assert f"drawn from {row}" in reading.fault

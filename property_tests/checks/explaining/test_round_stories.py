@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from property_tests.checks.explaining.test_round_faults import in_scenario, verifier
+from specverify.checks.check import law_in
+from specverify.checks.explaining.counterexamples import impossible_token
 from specverify.checks.explaining.round_stories import rounds_of_path
+from specverify.checks.tokens_are_supported import fault
 from specverify.laws.enumeration import whole_run
 from specverify.laws.paths import paths
 from specverify.laws.scenarios import Scenario
@@ -21,3 +25,24 @@ def test_a_path_is_told_round_by_round_with_the_right_value_beside_the_wrong_ste
     told = rounds_of_path(here, rejected.choices)
     assert told.startswith("round 1: drafted 1 (q = 0.667), rejected (u >= 0.643, test_round_faults.py:")
     assert "; expected " in told
+
+
+@pytest.mark.parametrize(
+    ("wrong", "shape", "said"),
+    [
+        ({"replace": lambda p, q: np.maximum(p - q, 0) + 0.01}, "zeros", "the residual of the rejected draft 1 gives "),
+        ({"accept": lambda p, q: 0.5}, "disjoint", "draft 1, token "),
+        ({"bonus": lambda p: p[-1] + 0.01}, "zeros", "the bonus token is "),
+    ],
+)
+def test_the_step_that_emits_an_impossible_token_is_named(wrong, shape, said):
+    here = in_scenario(verifier(**wrong), 1, Scenario(shape, 3, (0, 1, 0), 2, seed=0))
+    impossible = [new for new in law_in(here, 20_000).probabilities if fault(here.task, here.prompt, new)]
+    sentences = [impossible_token(here, new) for new in impossible]
+    assert any(sentence.startswith(said) for sentence in sentences)
+    assert all(", expected 0" in sentence for sentence in sentences)
+
+
+def test_no_step_is_named_where_every_token_is_possible():
+    here = in_scenario(verifier(replace=lambda p, q: p), 1, Scenario("zeros", 3, (0, 1, 0), 2, seed=0))
+    assert {impossible_token(here, new) for new in law_in(here, 20_000).probabilities} == {""}

@@ -1,4 +1,4 @@
-"""Counterexamples in prose: the fault, the texts that tell it, and the heaviest paths that lead to the worst one."""
+"""Build counterexamples in prose: the fault, the texts that show it, the most probable paths to the worst text."""
 
 from __future__ import annotations
 
@@ -19,17 +19,23 @@ from specverify.checks.explaining.engine_paths import (
     with_pmfs,
 )
 from specverify.checks.explaining.engine_rounds import EngineRounds, engine_rounds, model_of_law
-from specverify.checks.explaining.engine_traces import listed_tokens, round_around, wrong_row
+from specverify.checks.explaining.engine_traces import (
+    KEPT,
+    listed_tokens,
+    round_around,
+    text_of_other_request,
+    wrong_row,
+)
 from specverify.checks.explaining.first_difference import CERTAIN, END, Difference, first_difference, text_fault
 from specverify.checks.explaining.given_drafts import GENERIC
 from specverify.checks.explaining.round_faults import RoundFault, fault_of_rounds
 from specverify.checks.explaining.round_readings import ROLES, Models, Reading, items_of_decisions, reading_of
 from specverify.checks.explaining.round_rules import same_row
-from specverify.checks.explaining.round_stories import given_of_path, rounds_of_path
+from specverify.checks.explaining.round_stories import given_of_path, impossible_step, rounds_of_path
 from specverify.checks.explaining.token_rules import name_of_token
 from specverify.checks.explaining.tree_readings import tree_reading
 from specverify.checks.explaining.tree_rules import TreeRound, name_of_tree_rule
-from specverify.checks.explaining.wording import apart, short, short_row
+from specverify.checks.explaining.wording import apart, listed, short, short_row
 from specverify.laws.draws import Decision, Replayed
 from specverify.laws.enumeration import program_law, whole_run
 from specverify.laws.law import total_variation
@@ -59,7 +65,10 @@ _PHRASES: dict[object, Callable[[Decision], str]] = {
 
 
 def law_counterexample(here: InScenario, law: Mapping[Any, Any], expected: Mapping[Any, Any]) -> Counterexample:
-    """Explain where ``law`` puts most probability beyond ``expected``, and what in the rounds does it."""
+    """Return a counterexample for a decoder whose ``law`` differs from ``expected``.
+
+    It shows the outcome with the largest excess of probability, paths that lead to it, and the fault of the rounds.
+    """
     worst, then = _most_beyond(law, expected)
     readings: list[Reading] = []
     example = outcome_counterexample(here, lambda outcome: outcome == worst, then, readings)
@@ -77,7 +86,7 @@ def law_counterexample(here: InScenario, law: Mapping[Any, Any], expected: Mappi
 
 
 def _fault_of_path(here: InScenario, outcome: Tokens) -> RoundFault | None:
-    """Return the fault of later rounds, those on the heaviest paths to an outcome."""
+    """Return the fault of the rounds on the most probable paths to ``outcome``; None if no fault is recognised."""
     program = whole_run(here.variant.build(here.task), here.prompt)
     heaviest = heaviest_paths(program, lambda other: other == outcome, SHOWN, SEARCHED_PATHS)
     later = [given for _, path in heaviest for given in given_of_path(here, path.choices)]
@@ -85,7 +94,7 @@ def _fault_of_path(here: InScenario, outcome: Tokens) -> RoundFault | None:
 
 
 def _fault_of_named_draws(here: InScenario) -> RoundFault | None:
-    """Return the fault of a decoder that names its draws, but does not show its drafting step."""
+    """Return the fault of a decoder that labels its draws (draft, accept, ...) but has no separate ``propose`` step."""
     read = []
     for place in (here, *(here._replace(scenario=scenario) for scenario in GENERIC)):
         program = whole_run(place.variant.build(place.task), place.prompt)
@@ -101,7 +110,10 @@ def _fault_of_named_draws(here: InScenario) -> RoundFault | None:
 def program_counterexample(
     program: EngineProgram, run: Callable[[Draws], Any], law: Mapping[Any, Any], expected: Mapping[Any, Any]
 ) -> Counterexample:
-    """Explain the same for an engine: the calls of its library are the decisions."""
+    """Return a counterexample for an engine whose ``law`` differs from ``expected``.
+
+    Its decisions are the random calls of its library.
+    """
     worst, then = _most_beyond(law, expected)
 
     def share(end: Any) -> Any:
@@ -154,7 +166,11 @@ def _rounds_of(
     texts: Sequence[Any],
     expected: Mapping[Any, Any],
 ) -> EngineRounds | None:
-    """Return paths of an engine that serves one request as rounds: with its models, or else with the law promised."""
+    """Read paths of an engine as rounds.
+
+    The models are those recorded in ``traces``; without traces, p is computed from ``expected``. Returns None for an
+    engine that serves several requests, and if a trace lacks the target.
+    """
     horizon, size = max((len(text) for text in expected), default=0), _vocabulary(expected)
     if program.split or not size:
         return None
@@ -174,14 +190,18 @@ def _models_of(trace: Trace, horizon: int) -> Models | None:
 
 
 def _trace_of(program: EngineProgram, path: Path[Any]) -> Trace | None:
-    """Return what a path of an engine asks of its models, where those are known."""
+    """Return the model queries on a path of an engine; None if the engine does not record them."""
     return or_none(program.trace, path.choices) if program.trace else None
 
 
 def _stories_of(
     heaviest: Sequence[tuple[Any, Path[Any]]], drawn: Sequence[Sequence[PathDraw]], readings: Sequence[Reading | None]
 ) -> tuple[tuple[str, ...], list[Reading]]:
-    """Return the lines about the heaviest paths, those that deviate from the rule first, equal ones as one."""
+    """Return one line for each shown path, and the readings of these paths.
+
+    Paths that deviate from the rule come first, and paths with the same text are merged. If any path deviates, only the
+    first such path is shown.
+    """
     weights: dict[str, Any] = {}
     faulty, shown = dict[str, bool](), dict[str, Reading]()
     for (weight, _), items, reading in zip(heaviest, drawn, readings, strict=True):
@@ -197,7 +217,7 @@ def _stories_of(
 
 
 def _in_rounds(reading: Reading) -> str:
-    """Return the words of a path, its rounds numbered where there are several, up to the first that deviates."""
+    """Return the text of a path round by round, up to the first round that deviates from the rule."""
     words = list(reading.words)
     number = next((i for i, one in enumerate(reading.rounds) if one.fault), None)
     if number is not None and reading.rounds[number].fault == reading.fault:
@@ -208,7 +228,7 @@ def _in_rounds(reading: Reading) -> str:
 
 
 def _rows_used(trace: Trace | None, readings: Sequence[Reading]) -> dict[Tokens, dict[str, Pmf]]:
-    """Return the rows that decide the shown paths."""
+    """Return the rows of p and q that decide the paths in ``readings``, by text; empty if a model is unknown."""
     if trace is None or trace.target is None or trace.draft is None:
         return {}
     words = " ".join(word for reading in readings for word in (*reading.words, reading.fault))
@@ -219,7 +239,7 @@ def _rows_used(trace: Trace | None, readings: Sequence[Reading]) -> dict[Tokens,
 
 
 def right_alone(program: EngineProgram, index: int) -> str:
-    """Return that one of several requests is right where it is served alone, or nothing where it is not."""
+    """Return the sentence that request ``index`` has the right law if it is served alone; "" if it does not."""
     if program.alone is None:
         return ""
     alone = program.alone(index)
@@ -230,12 +250,20 @@ def right_alone(program: EngineProgram, index: int) -> str:
     others = "request 1" if index == 1 else f"the {program.each}s before it"
     where = f"behind {others}" if program.each == "request" and index else f"beside the other {program.each}s"
     if " beside " in program.name and program.each == "request":
-        where = "in a batch with others, or behind one"
+        where = _where_in_calls(program.name, index)
     return f"{program.each} {index + 1} is right alone and wrong {where}"
 
 
+def _where_in_calls(name: str, index: int) -> str:
+    """Return with which requests one is served, by the name of a setting: ``A beside B, then C beside D``."""
+    first = name.partition(", then ")[0].count(" beside ") + 1
+    if index >= first:
+        return "in a batch with others, or after other requests"
+    return f"in a batch with request{'s' * (first > 2)} {listed([i + 1 for i in range(first) if i != index])}"
+
+
 class _Paths(NamedTuple):
-    """The heaviest paths of an engine."""
+    """The most probable paths of an engine, with their decisions and draws."""
 
     engine: KeptPaths
     decisions: Sequence[Sequence[Decision]]
@@ -269,7 +297,10 @@ def _token_named(
 
 
 def _row_of_token(heaviest: _Paths, before: Tokens, seen: Sequence[Any], p: Sequence[Any]) -> str:
-    """Return the row that the token behind ``before`` is drawn from, where a draw of a path has it, or nothing."""
+    """Return the sentence about the row from which the token after ``before`` is drawn.
+
+    Returns "" if no draw of a path has the row ``seen``.
+    """
     number = len(before) + 1
     for items in heaviest.drawn:
         at = next((item.place for item in items if same_row(item.pmf, seen, NEAR)), "")
@@ -287,7 +318,10 @@ def _row_of_token(heaviest: _Paths, before: Tokens, seen: Sequence[Any], p: Sequ
 
 
 def _other_in_one_token(seen: Sequence[Any], p: Sequence[Any]) -> int | None:
-    """Return the only token whose odds differ between two rows of three tokens or more, or None."""
+    """Return the only token whose odds differ between the rows ``seen`` and ``p``.
+
+    Returns None if there is not exactly one, or if ``p`` has fewer than three tokens.
+    """
     inside = [token for token, mass in enumerate(p) if mass > 0]
     if len(inside) < 3 or any((mass > 0) != (token in inside) for token, mass in enumerate(seen)):
         return None
@@ -304,7 +338,7 @@ def _is_from_q(heaviest: _Paths, seen: Sequence[Any], p: Sequence[Any]) -> bool:
 
 
 def _too_few_draws(heaviest: _Paths, number: int, p: Sequence[Any]) -> str:
-    """Return the sentence that the first new tokens come from fewer draws than tokens, or an empty string."""
+    """Return the sentence that the first ``number`` new tokens come from fewer draws than tokens; "" if they do not."""
     for decisions in heaviest.decisions[:1] if max(p) < CERTAIN else ():
         items = or_none(drawn_together, heaviest.engine, decisions, number)
         if items:
@@ -316,13 +350,19 @@ def _too_few_draws(heaviest: _Paths, number: int, p: Sequence[Any]) -> str:
 
 
 def _vocabulary(law: Mapping[Any, Any]) -> int:
-    """Return how many tokens the texts of a law are made of; 0 for pairs of texts."""
+    """Return the vocabulary size of the texts of ``law`` (largest token plus 1).
+
+    0 if an outcome is not a text of integers.
+    """
     tokens = {token for text in law for token in text}
     return max(tokens) + 1 if tokens and all(isinstance(token, int) for token in tokens) else 0
 
 
 def certain_counterexample(program: EngineProgram, trace: Trace, wanted: Tokens) -> Counterexample | None:
-    """Explain a wrong text where every token is certain: the two texts, the first token that differs, its round."""
+    """Return a counterexample for a greedy engine: both texts, the first wrong token and its round.
+
+    Returns None if no text differs.
+    """
     texts = program.split(wanted) if program.split else (wanted,)
     for index, (should, (prompt, does)) in enumerate(zip(texts, trace.texts, strict=True)):
         if should != does:
@@ -337,16 +377,22 @@ def certain_counterexample(program: EngineProgram, trace: Trace, wanted: Tokens)
                 lines = [f"{program.each} {index + 1} of {len(texts)}", *lines]
             why = wrong_row(trace, index, should)
             alone = or_none(right_alone, program, index) if index else ""
-            fault = (
-                (f"{alone}: " if alone else named) + text_fault(should, does, trace.eos) + (f": {why}" if why else "")
-            )
+            wrong = text_fault(should, does, trace.eos)
+            other = text_of_other_request(trace, index) if program.each == "request" and len(texts) > 1 else ""
+            if other:
+                fault = f"{other}: {wrong}{f'; {alone}' if alone else ''}"
+            elif why.startswith(KEPT):
+                cause, _, row = why.partition(": ")
+                fault = f"{named}{cause}: {wrong}, {row}" + (f"; {alone}" if alone else "")
+            else:
+                fault = (f"{alone}: " if alone else named) + wrong + (f": {why}" if why else "")
             let, rows = (described(program),), tuple(filter(None, lines))
-            return Counterexample(let, fault, fault=fault, rows=rows, named=bool(alone or why))
+            return Counterexample(let, fault, fault=fault, rows=rows, named=bool(alone or why or other))
     return None
 
 
 def _most_beyond(law: Mapping[Any, Any], expected: Mapping[Any, Any]) -> tuple[Any, str]:
-    """Return the outcome that ``law`` makes likelier than ``expected`` by most, and the sentence about it."""
+    """Return the outcome whose probability exceeds ``expected`` by most, and a sentence with both numbers."""
     worst = max(law.keys() | expected.keys(), key=lambda key: (law.get(key, 0) - expected.get(key, 0), key))
     does, should = apart(law.get(worst, 0), expected.get(worst, 0))
     return worst, f"the new tokens should be {worst} with probability {should}, but are with {does}"
@@ -355,36 +401,48 @@ def _most_beyond(law: Mapping[Any, Any], expected: Mapping[Any, Any]) -> tuple[A
 def outcome_counterexample(
     here: InScenario, offends: Callable[[Tokens], bool], then: str, readings: list[Reading] | None = None
 ) -> Counterexample:
-    """Explain ``then`` by the three heaviest paths to an outcome for which ``offends`` is true.
+    """Return a counterexample with the conclusion ``then`` and the most probable paths to a forbidden outcome.
 
-    Readings of the paths that are shown draw by draw are appended to ``readings``.
+    A path that deviates from the rule is shown alone; without one the three most probable paths are shown.
+
+    ``offends`` is true for a forbidden outcome. The readings of paths shown draw by draw are appended to ``readings``.
     """
     seen: dict[Tokens, dict[str, Pmf]] = {}
     program = whole_run(here.variant.build(_recording(here.task, seen)), here.prompt)
-    heaviest = [path for _, path in heaviest_paths(program, offends, SHOWN, SEARCHED_PATHS)]
+    heaviest = [path for _, path in heaviest_paths(program, offends, SEARCHED, SEARCHED_PATHS)]
     if heaviest and or_none(tree_reading, here, heaviest[0].choices) is not None:
         return _tree_counterexample(here, offends, then, readings)
-    seen.clear()
-    for path in heaviest:
-        program(Replayed(path.choices))
     weights: dict[str, Any] = {}
+    paths_of = dict[str, list[Path[Any]]]()
     for path in heaviest:
         line = _told(here, path, readings)
         weights[line] = weights.get(line, 0) + path.weight
-    lines = sorted(weights, key=lambda line: ("expected" not in line, -weights[line]))
+        paths_of.setdefault(line, []).append(path)
+    lines = sorted(weights, key=lambda line: ("expected" not in line, -weights[line]))[:SHOWN]
     lines = lines[:1] if lines and "expected" in lines[0] else lines
+    seen.clear()
+    for line in lines:
+        for path in paths_of[line]:
+            program(Replayed(path.choices))
     return Counterexample(let=(described(here), *_rows(seen)), then=then, because=_told_with(lines, weights))
 
 
+def impossible_token(here: InScenario, outcome: Tokens) -> str:
+    """Return the step that emits a token to which p gives 0, on the heaviest path to an outcome, or nothing."""
+    program = whole_run(here.variant.build(here.task), here.prompt)
+    heaviest = heaviest_paths(program, lambda other: other == outcome, 1, SEARCHED_PATHS)
+    return (or_none(impossible_step, here, heaviest[0][1].choices) if heaviest else "") or ""
+
+
 def _told_with(lines: Sequence[str], weights: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return paths as lines, each round on its own, each path with its probability before it."""
+    """Format paths as lines, one line per round; the probability ``weights[path]`` precedes each path."""
     return tuple(part for line in lines for part in (f"with probability {short(weights[line])}:", *line.split("\n")))
 
 
 def _tree_counterexample(
     here: InScenario, offends: Callable[[Tokens], bool], then: str, readings: list[Reading] | None
 ) -> Counterexample:
-    """Explain ``then`` by paths with trees, those first that deviate from the rule."""
+    """Return a counterexample with the conclusion ``then`` and paths with draft trees; deviating paths come first."""
     seen: dict[Tokens, dict[str, Pmf]] = {}
     program = whole_run(here.variant.build(_recording(here.task, seen)), here.prompt)
     heaviest = heaviest_paths(program, offends, SEARCHED_TREES, SEARCHED_PATHS)
@@ -398,7 +456,7 @@ def _tree_counterexample(
         line = result.words if result else _told(here, path, None)
         weights[line] = weights.get(line, 0) + weight
         paths_of.setdefault(line, path)
-        faults[line] = (result.fault or result.example) if result else ""
+        faults[line] = (result.fault or result.example or result.last) if result else ""
     rule = or_none(_rule_of_trees, here, rounds) or ""
     named = ":".join(filter(None, (rule, deviation))).strip()
     lines = sorted(weights, key=lambda line: (not faults[line], -weights[line]))[:SHOWN]
@@ -414,7 +472,10 @@ def _tree_counterexample(
 
 
 def _rule_of_trees(here: InScenario, rounds: Sequence[TreeRound]) -> str:
-    """Return the rule that these rounds follow, and others of the decoder, here and with a vocabulary of three."""
+    """Return the name of the wrong rule that ``rounds`` and further rounds of the decoder follow; "" if none fits.
+
+    The further rounds come from this scenario and from one with a vocabulary of three.
+    """
     more: list[TreeRound] = []
     for place in (here, *(here._replace(scenario=scenario) for scenario in GENERIC)):
         program = whole_run(place.variant.build(place.task), place.prompt)
@@ -425,7 +486,7 @@ def _rule_of_trees(here: InScenario, rounds: Sequence[TreeRound]) -> str:
 
 
 def _told(here: InScenario, path: Path[Any], readings: list[Reading] | None) -> str:
-    """Return a path round by round, or where that cannot be, its trees and its decisions."""
+    """Return the text of a path round by round; if it cannot be read as rounds, its trees and its decisions."""
     trees = trees_of_run(here.decoder, here.prompt, path.choices)
     rounds = None if trees else or_none(rounds_of_path, here, path.choices)
     if rounds or trees:
@@ -439,7 +500,7 @@ def _told(here: InScenario, path: Path[Any], readings: list[Reading] | None) -> 
 
 
 def _read_decoder(here: InScenario, path: Path[Any]) -> Reading | None:
-    """Return a path of a decoder that names its draws as rounds."""
+    """Read a path of a decoder that labels its draws as rounds; None if that fails."""
     models = _models_of_decoder(here, path)
     return None if models is None else reading_of(items_of_decisions(path.decisions), models, path.outcome)
 
@@ -453,7 +514,7 @@ def _models_of_decoder(here: InScenario, path: Path[Any]) -> Models | None:
 
 
 def or_none(explain: Callable[Given, Found], *given: Given.args, **named: Given.kwargs) -> Found | None:
-    """Return what ``explain`` finds, or None where the program does not go through it: the refutation stands anyway."""
+    """Return ``explain(*given, **named)``, or None if it raises: a failed explanation must not lose the refutation."""
     try:
         return explain(*given, **named)
     except Exception:  # noqa: BLE001 - an explanation runs the program once more, and that may raise anything
@@ -461,7 +522,10 @@ def or_none(explain: Callable[Given, Found], *given: Given.args, **named: Given.
 
 
 def described(here: InScenario | EngineProgram) -> str:
-    """Return the examined case in one line: vocabulary, options, prompt, limits; or the name of a setting."""
+    """Return one line about the examined case.
+
+    For a decoder: vocabulary, options, prompt and limits. For an engine: the name of its setting.
+    """
     if isinstance(here, EngineProgram):
         return f"setting {here.name}"
     scenario = here.scenario
@@ -471,17 +535,17 @@ def described(here: InScenario | EngineProgram) -> str:
 
 
 def readable(value: Any) -> str:
-    """Return a probability for a reader: a rational as it is, a float to six digits."""
+    """Format a probability: a rational unchanged, a float with six digits."""
     return str(value) if isinstance(value, (Fraction, int)) else f"{value:.6g}"
 
 
 def shown_pmf(pmf: Pmf) -> str:
-    """Return a pmf as ``(1/2, 1/2)``."""
+    """Format a pmf as ``(1/2, 1/2)``."""
     return short_row(pmf.tolist())
 
 
 def _story(decisions: tuple[Decision, ...]) -> str:
-    """Return the decisions of a path: those of our own decoder by their names, others as draws and coins."""
+    """Return the decisions of a path in words: labelled draws by their labels, other draws as draws and coins."""
     parts, rest = [], list[Decision]()
 
     def told_rest() -> list[str]:
@@ -501,7 +565,7 @@ def _story(decisions: tuple[Decision, ...]) -> str:
 
 
 def _rows(seen: Mapping[Tokens, Mapping[str, Pmf]], shown: Sequence[Reading] = ()) -> list[str]:
-    """Return the rows of p and q in lines; of paths that were read, those up to the round that deviates."""
+    """Return the rows of p and q as lines; for paths read as rounds, only the rows up to the round that deviates."""
     decide = {
         one.text + one.drafts[:i]
         for reading in shown

@@ -1,6 +1,6 @@
-"""Trees of drafts in a line of text: which node holds which token, which were kept, and what came behind them.
+"""Format draft trees as one line: the token of each node, the accepted nodes, and the tokens after them.
 
-Node 2 with the token 1 is ``#2=1``; its children follow in brackets. A chain needs no drawing and gets none.
+Node 2 with the token 1 is ``#2=1``; its children follow in brackets. A chain is not drawn as a tree.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from specverify.reference.trees import children
 
 
 def is_tree(draft: Draft) -> bool:
-    """Return whether a draft has branches."""
+    """Return whether ``draft`` has branches."""
     return draft.parents != chain(draft.tokens, draft.pmfs).parents
 
 
 def drawn(draft: Draft) -> str:
-    """Return a tree in a line, such as ``#0=1 [#2=0] #1=2``."""
+    """Format a draft tree as one line, such as ``#0=1 [#2=0] #1=2``."""
 
     def below(node: int) -> str:
         return " ".join(
@@ -30,7 +30,7 @@ def drawn(draft: Draft) -> str:
 
 
 def node_named(draft: Draft, node: int) -> str:
-    """Return what a node is called: its number, its token and what it hangs from."""
+    """Return the name of a node: its number, its token and its parent."""
     if node < 0:
         return "root"
     parent = draft.parents[node]
@@ -38,7 +38,7 @@ def node_named(draft: Draft, node: int) -> str:
 
 
 def kept(draft: Draft, emitted: Tokens) -> str:
-    """Return which nodes the emitted tokens follow, and the tokens behind them."""
+    """Return words for the nodes that ``emitted`` follows, and for the emitted tokens after them."""
     nodes: list[int] = []
     for token in emitted:
         result = [child for child in children(draft.parents, (nodes or [-1])[-1:]) if draft.tokens[child] == token]
@@ -50,9 +50,9 @@ def kept(draft: Draft, emitted: Tokens) -> str:
 
 
 def trees_of_run(decoder: Decoder, prompt: Tokens, choices: tuple[int, ...]) -> list[str]:
-    """Return the trees that a decode drafts on the path of ``choices``, a line for each round that has one.
+    """Return one line for each draft tree on the path ``choices`` of a decode.
 
-    Nothing where the decoder does not show its drafting step, or drafts otherwise than it shows.
+    Returns an empty list if the decoder has no ``propose`` step, or if its rounds draft another tree than ``propose``.
     """
     if decoder.propose is None:
         return []

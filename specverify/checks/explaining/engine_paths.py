@@ -1,8 +1,8 @@
-"""A path of an engine: the draws of its library, each with the pmf that it was made from, and its coins.
+"""The draws on a path of an engine: coins, and tokens with the pmf of each draw.
 
-An engine draws by itself, so a draft and a bonus cannot be distinguished. A lookup of one uniform is several
-comparisons; they
-are put together again, and the same lookup on the other paths gives the pmf that it looked in.
+The draws of an engine carry no roles, so a draft and a bonus cannot be distinguished. Looking up one uniform in
+cumulative sums makes several comparisons. They are merged into one draw, and the intervals on the other paths give the
+pmf of that draw.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ NEAR = 1e-9
 
 
 class KeptPaths:
-    """At most ``MOST_PATHS`` paths of an engine, each run once however often they are iterated over."""
+    """At most ``MOST_PATHS`` paths of an engine; each is run once, however often they are iterated over."""
 
     def __init__(self, run: Callable[[Draws], Any]) -> None:
-        """Run nothing yet."""
+        """Start without paths; the engine runs when they are iterated over."""
         self._run, self._more, self._kept = run, paths(run), list[Path[Any]]()
         self._failure: Exception | None = None
 
@@ -87,9 +87,9 @@ class PathDraw(NamedTuple):
     """Which of them it ends in here."""
 
     def token_from(self, row: Row, near: float = NEAR) -> int | None:
-        """Return the token that is drawn here if it is drawn from ``row``, or None where that cannot be.
+        """Return the token of this draw on the assumption that its pmf is ``row``; None if it cannot be.
 
-        A lookup in a row with zeros ends in fewer intervals than the row has tokens.
+        A lookup in a row with zeros has fewer intervals than the row has tokens.
         """
         if self.outcome is not None:
             return self.outcome if same_row(self.pmf, row, near) else None
@@ -100,12 +100,12 @@ class PathDraw(NamedTuple):
 
     @property
     def is_lookup(self) -> bool:
-        """Whether it draws a token."""
+        """Whether this draw selects a token (and is not a coin)."""
         return self.outcome is not None or self.call.rpartition(".")[2].partition(" ")[0] in LOOKUPS
 
 
 def draws_of(decisions: Sequence[Decision]) -> list[PathDraw]:
-    """Return the draws of a path, the comparisons of one uniform as one."""
+    """Return the draws of a path; all comparisons of one uniform are merged into one draw."""
     result: list[PathDraw] = []
     of_uniform: dict[Site, int] = {}
     choices = tuple(decision.outcome for decision in decisions)
@@ -130,9 +130,9 @@ def draws_of(decisions: Sequence[Decision]) -> list[PathDraw]:
 def with_pmfs(
     engine: Iterable[Path[Any]], drawn: Sequence[PathDraw], vocabulary: int, known: dict[tuple[int, ...], Any]
 ) -> list[PathDraw]:
-    """Return the draws with the pmf of each lookup, as the other paths that come to it show its intervals.
+    """Return the draws with the pmf of each lookup, computed from the intervals of its uniform on all paths.
 
-    ``known`` keeps those intervals from one call to the next.
+    ``known`` caches these intervals between calls; the first call fills it.
     """
     if not known:
         known.update(_cells(engine))
@@ -155,7 +155,7 @@ def with_pmfs(
 
 
 def _cells(engine: Iterable[Path[Any]]) -> dict[tuple[int, ...], set[tuple[float, float]]]:
-    """Return choices before a draw -> the intervals in which its uniform ends on any path."""
+    """Return, for each sequence of choices before a draw, the intervals of its uniform on all paths."""
     result: dict[tuple[int, ...], set[tuple[float, float]]] = {}
     for path in engine:
         for item in draws_of(path.decisions):
@@ -166,7 +166,7 @@ def _cells(engine: Iterable[Path[Any]]) -> dict[tuple[int, ...], set[tuple[float
 def is_drawn_from_q(
     engine: Iterable[Path[Any]], seen: Sequence[float], p: Sequence[float], known: dict[tuple[int, ...], Any]
 ) -> bool:
-    """Return whether drafts are drawn from the pmf ``seen``: a token x of it is tested with min(1, p(x)/seen(x))."""
+    """Return whether drafts are drawn from ``seen``: a drawn token x is then tested with min(1, p(x)/seen(x))."""
     for path in engine:
         drawn = with_pmfs(engine, draws_of(path.decisions), len(seen), known)
         for item, test in pairwise(drawn):
@@ -179,9 +179,11 @@ def is_drawn_from_q(
 
 
 def drawn_together(engine: Iterable[Path[Any]], decisions: Sequence[Decision], number: int) -> list[PathDraw]:
-    """Return the draws of a path that fix its first tokens, where they are fewer draws than tokens.
+    """Return the draws of a path that determine its first ``number`` tokens, if they are fewer than ``number``.
 
-    A draft is one draw and one test, so each new token has a draw of its own. Nothing is returned where they suffice.
+    Else [].
+
+    A draft is one draw and one test, so each new token needs a draw of its own.
     """
     choices = tuple(decision.outcome for decision in decisions)
     ends = [(path.choices, path.outcome) for path in engine]
@@ -197,7 +199,7 @@ def drawn_together(engine: Iterable[Path[Any]], decisions: Sequence[Decision], n
 
 
 def told(drawn: Sequence[PathDraw]) -> str:
-    """Return the draws in a line; those that are certain are left out."""
+    """Format draws as one line; draws with a certain outcome are omitted."""
     return ", ".join(_told(item) for item in drawn if item.high - item.low < 1 - NEAR) or "without any draw"
 
 

@@ -1,7 +1,8 @@
-"""The rounds of an engine over many of its paths: what each line draws, and what rounds do given their drafts.
+"""Read many paths of one engine as rounds: the role of each line of the program, and the rule that the rounds follow.
 
-One path can be read in several ways. Two passes settle which: the roles that a line of the program has on most paths
-hold on all. From each path the rounds up to its first deviation are evidence; a rule is named if it fits all of it.
+One path can be read in several ways. Two passes resolve this: a line of the program has on every path the roles that it
+has on most paths. On each path, the rounds up to the first deviation are evidence. A rule is named if it fits all of
+this evidence.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ NewPath = tuple[Sequence[PathDraw], Tokens, Models]
 
 
 class EngineRounds(NamedTuple):
-    """Paths of an engine as rounds."""
+    """Paths of an engine, read as rounds."""
 
     readings: Sequence[Reading | None]
     """Of each path."""
@@ -44,7 +45,7 @@ class EngineRounds(NamedTuple):
 
 
 def engine_rounds(all_paths: Sequence[NewPath]) -> EngineRounds:
-    """Return many paths of an engine as rounds."""
+    """Read ``all_paths`` of one engine as rounds, and name their common deviation from the rule."""
     names = {name for _, _, models in all_paths for _, name, _ in models.queries}
     if names and "draft" not in names:
         all_paths = [(items, new, models._replace(q=None)) for items, new, models in all_paths]
@@ -68,7 +69,7 @@ def engine_rounds(all_paths: Sequence[NewPath]) -> EngineRounds:
 
 
 def _with_temperature(all_paths: Sequence[NewPath], read: Sequence[tuple[Reading, Models]]) -> str:
-    """Return that p has another temperature, where every path follows the rule with such a p, or nothing."""
+    """Return the sentence that p has an additional temperature, if every path follows the rule with that p; else ""."""
     power, said = further_temperature(_all_given(read))
     if not power or abs(power - 1) < NEAR:
         return ""
@@ -84,18 +85,18 @@ def _with_temperature(all_paths: Sequence[NewPath], read: Sequence[tuple[Reading
 
 
 def _begins_with_test(items: Sequence[PathDraw]) -> bool:
-    """Return whether a path tests something before it draws a token: a draft that is not drawn."""
+    """Return whether a path has a coin before its first drawn token, that is, tests a draft that is not drawn."""
     first = next((item for item in items if item.high - item.low < 1 - NEAR), None)
     return first is not None and not first.is_lookup
 
 
 def _is_evidence(readings: Sequence[Reading | None]) -> bool:
-    """Return whether half of the paths, or more, can be read."""
+    """Return whether at least half of the paths could be read as rounds."""
     return 2 * sum(reading is not None for reading in readings) >= len(readings) > 0
 
 
 def _settled(all_paths: Sequence[NewPath]) -> list[Reading | None]:
-    """Return the readings in which lines have the roles that they have on most paths."""
+    """Read all paths again, with each line restricted to the roles that it has on most paths."""
     first = [reading_of(*path[:1], path[2], path[1]) for path in all_paths]
     roles, learned = _roles(first), _learned(first)
     if not roles and not learned:
@@ -104,7 +105,7 @@ def _settled(all_paths: Sequence[NewPath]) -> list[Reading | None]:
 
 
 def _learned(readings: Sequence[Reading | None]) -> dict[Tokens, Row]:
-    """Return the row that drafts after each text are drawn from on most paths."""
+    """Return text -> the row from which the draft after this text is drawn on most paths."""
     votes: dict[Tokens, dict[Row, float]] = defaultdict(lambda: defaultdict(float))
     for one, weight in _weighed(readings):
         for i, row in enumerate(one.q):
@@ -113,7 +114,7 @@ def _learned(readings: Sequence[Reading | None]) -> dict[Tokens, Row]:
 
 
 def _weighed(readings: Sequence[Reading | None]) -> Iterator[tuple[ReadRound, float]]:
-    """Yield the rounds of all paths, each with a weight that falls with the cost of its reading."""
+    """Yield the rounds of all paths with a weight that decreases with the cost of the reading."""
     for reading in readings:
         if reading:
             yield from ((one, 1 / (1 + 4 * reading.cost)) for one in reading.rounds)
@@ -137,7 +138,7 @@ def _roles(readings: Sequence[Reading | None]) -> dict[str, frozenset[str]]:
 
 
 def _evidence(reading: Reading) -> Iterator[tuple[ReadRound, ReadRound | None]]:
-    """Yield the rounds of a path up to the first that deviates, each with the one before it."""
+    """Yield the rounds of a path up to the first that deviates, each with the preceding round (None for the first)."""
     before: ReadRound | None = None
     for one in reading.rounds:
         yield one, before
@@ -147,7 +148,10 @@ def _evidence(reading: Reading) -> Iterator[tuple[ReadRound, ReadRound | None]]:
 
 
 def _structure(read: Sequence[tuple[Reading, Models]]) -> str:
-    """Return what some rounds do that no round does, if no other deviation is there before."""
+    """Return the sentence about a step that no right round has, such as an untested draft.
+
+    Returns "" if most faulty paths deviate first in another way.
+    """
     faulty = [next((one for one in reading.rounds if one.fault), None) for reading, _ in read]
     odd = [one for one in faulty if one is not None and one.structure]
     if not odd or 2 * len(odd) < sum(one is not None for one in faulty):
@@ -159,7 +163,7 @@ def _structure(read: Sequence[tuple[Reading, Models]]) -> str:
 
 
 def _dropped(dropped: Sequence[ReadRound], read: Sequence[tuple[Reading, Models]]) -> str:
-    """Return which drafts are left out, beside those that are tested after the same text."""
+    """Return the sentence about untested drafts, with the drafts that are tested after the same text."""
     first = min(dropped, key=lambda one: len(one.text))
     here, number = first.text + first.drafts, len(first.drafts) + 1
     out = {one.dropped for one in dropped if one.text + one.drafts == here}
@@ -184,12 +188,17 @@ def _are(tokens: Collection[Any]) -> str:
     return "are" if len(tokens) > 1 else "is"
 
 
-_OTHER_TEXT = re.compile(r"\((an earlier position|a later position|another text|which keeps the rejected draft \d+)\)")
+_OTHER_TEXT = re.compile(
+    r"\((without the last (\d+ )?tokens?|with \d+ tokens? more|another text|which keeps the rejected draft \d+)\)"
+)
 """How a reading tells that a row is that of another text."""
 
 
 def _rule(read: Sequence[tuple[Reading, Models]]) -> str:
-    """Return which rule the rounds follow in the place of that of speculative sampling, in the rows that were seen."""
+    """Return the sentence about the wrong rule that the rounds follow in the observed rows.
+
+    "" if none is recognised.
+    """
     given = _all_given(read)
     fault = named_fault(given, "") if given else None
     if fault is not None and not fault.named:
@@ -201,7 +210,10 @@ def _rule(read: Sequence[tuple[Reading, Models]]) -> str:
 
 
 def _all_given(read: Sequence[tuple[Reading, Models]]) -> list[GivenDrafts]:
-    """Return the rounds that are evidence."""
+    """Return the rounds that may support an explanation.
+
+    These have drafts, no step that a right round lacks, and no deviation in an earlier round.
+    """
     learned = _learned([reading for reading, models in read if models.q is None])
     return [
         _given(one, before, models, learned)
@@ -212,7 +224,10 @@ def _all_given(read: Sequence[tuple[Reading, Models]]) -> list[GivenDrafts]:
 
 
 def _as_with_q(read: Sequence[tuple[Reading, Models]]) -> str:
-    """Return the test of another draft that is not drawn, as it tells by which q the program divides, or nothing."""
+    """Return the clause about another undrawn draft whose test shows the q that the program divides by.
+
+    Returns "" if there is none.
+    """
     for reading, models in read:
         for one in reading.rounds:
             for role, i, place in one.places:
@@ -260,7 +275,7 @@ def _of(model: LanguageModel) -> Callable[[Tokens], Row]:
 
 
 def _last_q(text: Tokens, models: Models, learned: Mapping[Tokens, Row], size: int) -> Row:
-    """Return q behind the last draft: zeros where it is not known."""
+    """Return the row of q after the last draft; zeros if it is not known."""
     if models.q is not None:
         return _of(models.q)(text)
     return learned.get(text, (0.0,) * size)
@@ -269,7 +284,10 @@ def _last_q(text: Tokens, models: Models, learned: Mapping[Tokens, Row], size: i
 def _other_rows(
     one: ReadRound, before: ReadRound | None, models: Models, rows: ModelRows
 ) -> Iterator[tuple[str, ModelRows]]:
-    """Yield rows that may stand in the place of p or q, each with its name."""
+    """Yield descriptions and wrong rows that the program may use for p or q.
+
+    They are rows of the round ``before``, or rows after a shorter text.
+    """
     p = _of(models.p)
     last = before or one
     texts = [one.text + one.drafts[:i] for i in range(len(one.drafts) + 1)]
@@ -295,7 +313,10 @@ def _other_rows(
 
 
 def model_of_law(law: Mapping[Any, Any], size: int) -> LanguageModel:
-    """Return the next-token pmf after each beginning of the texts of a law; zeros where no text begins so."""
+    """Return the model with the conditionals of ``law``: the next-token pmf after each prefix of its texts.
+
+    The row is all zeros after a text that is no such prefix.
+    """
     masses: dict[Tokens, Any] = defaultdict(float)
     for text, mass in law.items():
         for length in range(len(text) + 1):

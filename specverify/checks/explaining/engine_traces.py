@@ -1,4 +1,4 @@
-"""The round of an engine in which a text goes wrong, read off what the engine asked of its models."""
+"""Find the round in which a text of an engine goes wrong, from the queries to its models."""
 
 from __future__ import annotations
 
@@ -7,17 +7,24 @@ from collections.abc import Sequence
 from specverify.reference import LanguageModel, Tokens
 from specverify.subjects.subject import Trace
 
+KEPT = "the context "
+"""How a sentence begins that names a token which the context of a row should not have."""
+SHOWN_CONTEXT = 8
+"""Of a long context so many last tokens are shown."""
+LEAST_SHOWN = 3
+"""So many texts tell that the texts of two requests are exchanged."""
+
 
 def listed_tokens(tokens: Tokens) -> str:
-    """Return tokens as they are printed: ``0 1 2``."""
+    """Format tokens as ``0 1 2``."""
     return " ".join(map(str, tokens)) or "nothing"
 
 
 def round_around(trace: Trace, index: int, wanted: Tokens) -> str:
-    """Return what was drafted in the round that makes the first wrong token of a request, and how much was accepted.
+    """Describe the round that emits the first wrong token of request ``index``: its drafts and how many were accepted.
 
-    Rounds are inferred: a round begins where the draft model is asked about the text as it is, and goes on while each
-    question is one draft longer. The result is empty where that shows no round, or two requests have one prompt.
+    Rounds are inferred. A round begins where the draft model is queried with the committed text, and continues while
+    each query is one draft longer. Returns "" if no round can be inferred, or if two requests have the same prompt.
     """
     prompt, new = trace.texts[index]
     if sum(other == prompt for other, _ in trace.texts) > 1:
@@ -48,9 +55,9 @@ def round_around(trace: Trace, index: int, wanted: Tokens) -> str:
 
 
 def wrong_row(trace: Trace, index: int, wanted: Tokens) -> str:
-    """Return which row of p has the first wrong token of a request as its certain one, or nothing.
+    """Name the row of p whose most probable token is the first wrong token of request ``index``; "" if there is none.
 
-    A row of another request counts where that row was asked for while this one was served.
+    Rows of another request are considered if they were queried while this request was served.
     """
     prompt, new = trace.texts[index]
     wrong = next((i for i, pair in enumerate(zip(wanted, new, strict=False)) if pair[0] != pair[1]), None)
@@ -84,7 +91,10 @@ def wrong_row(trace: Trace, index: int, wanted: Tokens) -> str:
 
 
 def _end_of_request(trace: Trace, index: int, start: int) -> int:
-    """Return where the queries of a request end: with its own last one, or where a later one begins."""
+    """Return the index at which the queries of request ``index`` end.
+
+    It follows its last query, or is that of the first query of a later request if that is larger.
+    """
     prompt = trace.texts[index][0]
     own, end = start, len(trace.queries)
     for number in range(start + 1, len(trace.queries)):
@@ -99,9 +109,11 @@ def _end_of_request(trace: Trace, index: int, start: int) -> int:
 def _draft_or_cache(
     trace: Trace, later: Sequence[tuple[str, Tokens]], text: Tokens, tokens: tuple[int, int], prompt: int
 ) -> str:
-    """Return that a wrong token is the draft, or p's choice after a text that keeps rejected drafts, or nothing.
+    """Explain a wrong token as the draft itself, or as p's choice after a text with rejected drafts.
 
-    ``tokens`` are the one that is expected and the one that came.
+    "" if neither fits.
+
+    ``tokens`` is the pair of the expected token and the emitted one.
     """
     wanted, token = tokens
     if trace.target is None:
@@ -112,16 +124,70 @@ def _draft_or_cache(
     for model, asked in reversed(later):
         extra = _inserted(asked, text, text[:prompt]) if model == "target" else ()
         if extra and _chosen(trace.target, asked) == token:
-            said = f"it is the choice of p after ({listed_tokens(asked)}), which still holds {listed_tokens(extra)}"
+            said = f"it is the choice of p after {_context(asked)}, which still holds {listed_tokens(extra)}"
             cache = f"{said}: tokens that are no part of the text (a cache that keeps rejected drafts)"
             return f"{draft}; or {cache}" if draft else cache
-    return draft or _other_text(trace.target, later, text, token, prompt)
+    return draft or _other_text((trace.target, trace.draft), later, text, token, prompt)
+
+
+def _context(tokens: Tokens) -> str:
+    """Return a text in brackets, a long one shortened to its end."""
+    end = tokens[-SHOWN_CONTEXT:]
+    return f"({'... ' * (len(tokens) > len(end))}{listed_tokens(end)})"
+
+
+def text_of_other_request(trace: Trace, index: int) -> str:
+    """Return the sentence that p of a request is computed after the text of another request; "" if it is not.
+
+    It is returned if, for at least three texts that only this request has, the draft model is queried with the text,
+    the next query to the target has a text of the other request, and p's choice there is the emitted token.
+    """
+    prompt, new = trace.texts[index]
+    fitting, count = set(range(len(trace.texts))) - {index}, 0
+    for i, token in enumerate(new):
+        own = prompt + new[:i]
+        if trace.target is None or any(
+            own == (first + rest)[: len(own)] for other, (first, rest) in enumerate(trace.texts) if other != index
+        ):
+            continue
+        asked = _target_after(trace, own)
+        if not asked or asked[: len(own)] == own:
+            continue
+        if _chosen(trace.target, asked) != token:
+            return ""
+        fitting &= {
+            i
+            for i, (first, rest) in enumerate(trace.texts)
+            if len(asked) >= len(first) and _begins(first + rest, asked)
+        }
+        count += 1
+    if count < LEAST_SHOWN or len(fitting) != 1:
+        return ""
+    other = fitting.pop() + 1
+    return f"p of request {index + 1} is computed after the text of request {other}, not after its own"
+
+
+def _target_after(trace: Trace, own: Tokens) -> Tokens:
+    """Return the first text that the target is asked about after the draft model is asked about ``own``, or ()."""
+    start = next((number for number, query in enumerate(trace.queries) if query == ("draft", own)), None)
+    if start is None:
+        return ()
+    return next((text for name, text in trace.queries[start:] if name == "target"), ())
+
+
+def _begins(text: Tokens, beginning: Tokens) -> bool:
+    return text[: len(beginning)] == beginning
 
 
 def _other_text(
-    target: LanguageModel, later: Sequence[tuple[str, Tokens]], text: Tokens, token: int, prompt: int
+    models: tuple[LanguageModel, LanguageModel | None],
+    later: Sequence[tuple[str, Tokens]],
+    text: Tokens,
+    token: int,
+    prompt: int,
 ) -> str:
-    """Return that p was computed after a text that lacks tokens of this one, or has another one, or nothing."""
+    """Explain a wrong token by p after a text in which tokens are missing or one token differs; "" if none fits."""
+    target, draft = models
     if ("target", text) in later:
         return ""
     for model, asked in reversed(later):
@@ -130,17 +196,23 @@ def _other_text(
         lacking = () if asked == text[: len(asked)] else _inserted(text, asked, text[: prompt - 1])
         if lacking:
             missing = f"token{'s' * (len(lacking) > 1)} {listed_tokens(lacking)} of the text"
-            return f"it is the choice of p after ({listed_tokens(asked)}), where {missing} is left out"
+            return f"it is the choice of p after {_context(asked)}, where {missing} is left out"
         differ = [i for i, pair in enumerate(zip(asked, text, strict=False)) if pair[0] != pair[1]]
         if len(asked) == len(text) and len(differ) == 1 and differ[0] >= prompt:
             number, other = differ[0] - prompt + 1, asked[differ[0]]
-            other_text = f"({listed_tokens(asked)}), where new token {number} is {other} and not {text[differ[0]]}"
-            return f"it is the choice of p after {other_text}"
+            before = text[: differ[0]]
+            is_draft = draft is not None and ("draft", before) in later and _chosen(draft, before) == other
+            held = f"{KEPT}still holds the rejected draft {other}" if is_draft else f"{KEPT}holds {other}"
+            place = f"in place of {text[differ[0]]} (new token {number})"
+            return f"{held} {place}: the choice of p after {_context(asked)}"
     return ""
 
 
 def _inserted(asked: Tokens, text: Tokens, prompt: Tokens) -> Tokens:
-    """Return the tokens that a text which was asked about has between those of ``text``, behind its prompt."""
+    """Return the tokens that ``asked`` has in addition to ``text``, in one place after the prompt.
+
+    () if it differs otherwise.
+    """
     more = len(asked) - len(text)
     if more <= 0 or len(text) <= len(prompt):
         return ()
@@ -151,7 +223,10 @@ def _inserted(asked: Tokens, text: Tokens, prompt: Tokens) -> Tokens:
 
 
 def _kept_row(trace: Trace, text: Tokens, token: int, served: list[int]) -> str:
-    """Return the row of an earlier request that stands for one that was never asked for, if just one is as long."""
+    """Explain a wrong token by a row that p computed for an earlier request; "" if that does not fit.
+
+    It applies if p was never queried after ``text``, and exactly one earlier query has the same length.
+    """
     if not served or trace.target is None or ("target", text) in trace.queries[served[0] :]:
         return ""
     earlier = {asked for model, asked in trace.queries[: served[0]] if model == "target" and len(asked) == len(text)}
@@ -167,7 +242,7 @@ def _chosen(model: LanguageModel, tokens: Tokens) -> int:
 
 
 def _rounds(trace: Trace, prompt: Tokens) -> list[list[Tokens]]:
-    """Return the questions to the draft model round by round, of the request that this prompt begins."""
+    """Return the queries to the draft model for the request with this prompt, grouped by round."""
     others = [other for other, _ in trace.texts if len(other) > len(prompt)]
     result: list[list[Tokens]] = []
     goes_on = False
@@ -185,7 +260,7 @@ def _rounds(trace: Trace, prompt: Tokens) -> list[list[Tokens]]:
 
 
 def _certain_draft(trace: Trace, tokens: Tokens) -> int | None:
-    """Return the draft after these tokens, if it is certain."""
+    """Return the draft after ``tokens`` if q gives it probability 1; else None."""
     if trace.draft is None:
         return None
     row = trace.draft(tokens).tolist()

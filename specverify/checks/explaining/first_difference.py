@@ -1,7 +1,7 @@
-"""Where two laws of texts begin to differ: the first token, its probability, and the smallest texts that tell.
+"""Find the first token at which two laws of texts differ, its probabilities, and the shortest texts that show it.
 
-A text is the new tokens of one request. Outcomes may hold several: the rows of a batch as a tuple of texts, or the
-requests that one engine serves, which ``split`` separates.
+A text is the new tokens of one request. An outcome may hold several texts: a tuple for the rows of a batch, or the
+requests of one engine, separated by ``split``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ END = -1
 
 
 class Difference(NamedTuple):
-    """The first difference of two laws."""
+    """The first difference between two laws of texts."""
 
     fault: str
     """One sentence."""
@@ -43,7 +43,7 @@ class Difference(NamedTuple):
 
 
 class _FirstTexts(NamedTuple):
-    """The shortest beginnings of texts that have another probability than they should."""
+    """The shortest prefixes whose probability differs from the expected one."""
 
     masses: Mapping[Tokens, Any]
     expected: Mapping[Tokens, Any]
@@ -56,9 +56,9 @@ class _FirstTexts(NamedTuple):
 def first_difference(
     law: Mapping[Any, Any], expected: Mapping[Any, Any], split: Split | None = None, each: str = "request"
 ) -> Difference | None:
-    """Return where a law that is refuted first differs from ``expected``.
+    """Return the first token at which ``law`` differs from ``expected``; None if no text or pair of texts differs.
 
-    ``each`` is what one of several texts is called.
+    ``split`` separates an outcome into texts; ``each`` is the word for one of several texts, such as "request".
     """
     texts = split or _texts
     bound = SHARE * max(law.get(key, 0) - expected.get(key, 0) for key in law.keys() | expected.keys())
@@ -77,7 +77,10 @@ def first_difference(
 
 
 def text_fault(wanted: Tokens, got: Tokens, eos: int | None = None) -> str:
-    """Return how a text differs from the one that it should be for certain; ``eos`` is the token that ends a text."""
+    """Describe how the text ``got`` differs from the only possible text ``wanted``.
+
+    ``eos`` is the end-of-sequence token.
+    """
     at = next((i for i, pair in enumerate(zip(wanted, got, strict=False)) if pair[0] != pair[1]), None)
     if at is None and len(got) < len(wanted):
         early = eos is not None and bool(got) and got[-1] != eos
@@ -87,7 +90,7 @@ def text_fault(wanted: Tokens, got: Tokens, eos: int | None = None) -> str:
         more = len(got) - len(wanted)
         if eos is not None and wanted and wanted[-1] == eos:
             behind = " ".join(map(str, got[len(wanted) :]))
-            return f"the text goes on behind its end token {eos} (new token {len(wanted)}): {behind} behind it"
+            return f"the text continues after its end token {eos} (new token {len(wanted)}): {behind} follows it"
         return f"{more} token{'s' * (more > 1)} too many: the text should end after new token {len(wanted)}"
     rest = got[at:]
     if len(rest) > 2 and rest == wanted[at + 1 :][: len(rest)]:
@@ -109,7 +112,10 @@ def _of_one(law: Mapping[Any, Any], texts: Split, index: int) -> dict[Tokens, An
 
 
 def _place(law: Mapping[Tokens, Any], expected: Mapping[Tokens, Any], bound: float) -> _FirstTexts | None:
-    """Return the place of the first token whose probability differs, the one that comes out too often most."""
+    """Return the shortest prefixes that differ and, among them, the one with the largest excess; None if all agree.
+
+    A prefix differs if its probability exceeds the expected one by more than ``bound``.
+    """
     longest = max(map(len, law.keys() | expected.keys()), default=0)
     for length in range(1, longest + 2):
         masses, should = _beginnings(law, length), _beginnings(expected, length)
@@ -120,7 +126,7 @@ def _place(law: Mapping[Tokens, Any], expected: Mapping[Tokens, Any], bound: flo
 
 
 def _beginnings(law: Mapping[Tokens, Any], length: int) -> dict[Tokens, Any]:
-    """Return the first ``length`` tokens -> probability; a shorter text has its end behind it."""
+    """Return the probability of each prefix of ``length`` tokens; a shorter text is followed by the marker ``END``."""
     result: dict[Tokens, Any] = defaultdict(int)
     for text, mass in law.items():
         result[(*text, END)[:length]] += mass
@@ -128,7 +134,7 @@ def _beginnings(law: Mapping[Tokens, Any], length: int) -> dict[Tokens, Any]:
 
 
 def _token_laws(place: _FirstTexts) -> tuple[Mapping[int, Any], Mapping[int, Any]]:
-    """Return the law of the token that differs, given those before it, and the expected one."""
+    """Return the observed and the expected law of the first differing token, given the tokens before it."""
     laws = []
     for masses in (place.masses, place.expected):
         here = {key[-1]: mass for key, mass in masses.items() if key[:-1] == place.before}
@@ -155,7 +161,7 @@ def _sentence(place: _FirstTexts) -> str:
 
 
 def _rows(place: _FirstTexts) -> tuple[str, ...]:
-    """Return the beginnings of texts that differ, those first that come out too often."""
+    """Return table lines with the differing prefixes; those with too much probability come first."""
     result = []
     for text in place.masses.keys() | place.expected.keys():
         does, ought = place.masses.get(text, 0), place.expected.get(text, 0)
@@ -176,7 +182,7 @@ def _shown(text: Tokens) -> str:
 def _dependence(
     law: Mapping[Any, Any], expected: Mapping[Any, Any], bound: float, texts: Split, each: str
 ) -> Difference | None:
-    """Return what of several texts together differs where each by itself is right."""
+    """Return the difference in the joint law of several texts whose marginal laws are right; None if there is none."""
     worst = max(law.keys() | expected.keys(), key=lambda key: (law.get(key, 0) - expected.get(key, 0), key))
     does, ought = law.get(worst, 0), expected.get(worst, 0)
     if does - ought <= bound:

@@ -1,8 +1,8 @@
-"""What a round does given its drafts, and what the rule of speculative sampling says of it.
+"""The conditional law of a round given its drafts, and the values of the speculative-sampling rule.
 
-The rule (2211.17192, Algorithm 1): draft x is accepted with probability min(1, p(x)/q(x)), a rejected one is replaced
+The rule (2211.17192, Algorithm 1): draft x is accepted with probability min(1, p(x)/q(x)), a rejected draft is replaced
 by a draw from norm(max(p - q, 0)), and after the last draft comes a bonus token from p. A round is enumerated with
-every draft; ``GivenDrafts`` has the three parts as numbers, and the rows of the models beside them.
+every draft; ``GivenDrafts`` holds the three parts as numbers, with the rows of the models.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Law = Mapping[int, Any]
 
 
 class GivenDrafts(NamedTuple):
-    """What a round does once its drafts are known."""
+    """The conditional law of a round given its drafts: acceptance, replacement and bonus."""
 
     prefix: Tokens
     drafts: Tokens
@@ -66,11 +66,16 @@ class GivenDrafts(NamedTuple):
     """Whether this was read off the path of an engine."""
     is_padded: bool = False
     """Whether the rows of p go on behind the drafts, up to the longest row of a batch."""
+    elsewhere: bool = False
+    """Whether this is another case than the one that is explained."""
 
 
 @lru_cache(maxsize=512)
 def rounds_given_drafts(here: InScenario, states: int = MOST_STATES) -> tuple[GivenDrafts, ...]:
-    """Return what the first rounds of a decoder do given each of their drafts; nothing for trees and large rounds."""
+    """Return the conditional laws of the first rounds of a decoder, one for each of their drafts.
+
+    Returns () without a ``propose`` step, for trees and for large rounds. At most ``states`` states are examined.
+    """
     decoder = here.decoder
     if decoder.propose is None or here.scenario.vocabulary > LARGEST_VOCABULARY:
         return ()
@@ -89,7 +94,7 @@ def rounds_given_drafts(here: InScenario, states: int = MOST_STATES) -> tuple[Gi
 
 @lru_cache(maxsize=512)
 def given_from_state(here: InScenario, state: State) -> tuple[list[GivenDrafts], list[State]]:
-    """Return what the round from a state does given each of its drafts, and the states behind it."""
+    """Return the conditional laws of the round from ``state``, one for each of its drafts, and the next states."""
     decoder = here.decoder
     if (propose := decoder.propose) is None:
         return [], []
@@ -114,7 +119,7 @@ def given_from_state(here: InScenario, state: State) -> tuple[list[GivenDrafts],
 
 
 def round_given(here: InScenario, state: State, drafts: Tokens) -> GivenDrafts | None:
-    """Return what the round from a state does given its drafts, or None where it is too large or drafts a tree."""
+    """Return the conditional law of the round from ``state`` given ``drafts``; None for trees and large rounds."""
     return next((given for given in given_from_state(here, state)[0] if given.drafts == drafts), None)
 
 
@@ -153,7 +158,7 @@ def _given(here: InScenario, state: State, draft: Draft, runs: Sequence[Any], *,
 
 
 def _under_other_parameters(here: InScenario, prefix: Tokens, tokens: Tokens) -> dict[str, ModelRows]:
-    """Return the rows under sampling parameters of which one is missing, by the sentence about it."""
+    """Return descriptions of wrongly applied sampling parameters -> the rows of p and q under them."""
     setting = _setting(here.variant.label)
     target, draft = here.task.target, here.task.draft
     if not setting or not isinstance(target, Processed) or not isinstance(draft, Processed):
@@ -215,13 +220,13 @@ def _warped(model: Processed, parameters: Mapping[str, float]) -> LanguageModel:
 
 
 def _setting(label: str) -> dict[str, float]:
-    """Return the sampling parameters in the label of a variant."""
+    """Return the sampling parameters and their values, parsed from the label of a variant."""
     found = re.findall(r"\b(temperature|top_k|top_p|min_p|repetition_penalty)=([0-9.e+-]+)", label)
     return {name: float(value) for name, value in found}
 
 
 def _unprocessed(model: Processed) -> LanguageModel:
-    """Return the pmfs of a model before its sampling parameters: what it was made of may be logits."""
+    """Return the model before its sampling parameters are applied, as pmfs; logits are normalised by a softmax."""
 
     def pmf(tokens: Tokens) -> Pmf:
         row = model.bare(tokens)
@@ -234,10 +239,10 @@ def _unprocessed(model: Processed) -> LanguageModel:
 
 
 def accepted_of(here: InScenario, done: Round, *, bonus: bool) -> int:
-    """Return how many drafts were accepted; of a verifier, which returns tokens alone, it is inferred.
+    """Return the number of accepted drafts of a round; for a verifier, which returns tokens only, it is inferred.
 
-    Where a bonus follows other accepted drafts, a round that emits its drafts and nothing more rejected the last one,
-    and replaced it by the same token.
+    With ``bonus``, every round ends in one more token. So a round that emits exactly its drafts counts as one that
+    rejected the last draft and replaced it by the same token.
     """
     return len(done.tokens) - 1 if here.variant.intercepted and bonus else done.accepted
 
@@ -250,7 +255,10 @@ def _rows(target: LanguageModel, draft: LanguageModel, prefix: Tokens, tokens: T
 
 
 def _places(runs: Sequence[Any], accept: Sequence[Any], gamma: int) -> dict[tuple[str, int], str]:
-    """Return the lines of decisions: a coin is known by its probability, a token by being what is decided last."""
+    """Return the program lines of the tests and of the last draws.
+
+    A test is recognised by its probability; the last decision of a path is the replacement or the bonus.
+    """
     result: dict[tuple[str, int], str] = {}
     for path, _, accepted in runs:
         for i, mass in enumerate(accept[: accepted + 1]):
@@ -266,13 +274,13 @@ def _places(runs: Sequence[Any], accept: Sequence[Any], gamma: int) -> dict[tupl
 
 
 def is_coin(decision: Decision, mass: Any) -> bool:
-    """Return whether a decision is a uniform compared with a bound, below which it lies with this probability."""
+    """Return whether a decision compares a uniform with a bound and succeeds with probability ``mass``."""
     compared = decision.site[-2:-1] == (BELOW,) and bool(place_of(decision))
     return compared and abs(float(decision.weights[0]) - float(mass)) < 1e-6
 
 
 def place_of(decision: Decision) -> str:
-    """Return the file and line at which a decision is made, with its caller's where several call it; or nothing."""
+    """Return the file and line of a decision, with the line of its caller if several lines call it; "" if unknown."""
     where = decision.site[1] if len(decision.site) > 1 else ""
     if not isinstance(where, str) or ":" not in where:
         return ""
@@ -285,7 +293,10 @@ PARTS = ("accept", "replace", "bonus")
 
 
 def values_of(given: GivenDrafts, part: str) -> Iterator[tuple[int, Any]]:
-    """Yield the position and what is seen of one part."""
+    """Yield (position, observed value) for ``part``.
+
+    The value is an acceptance probability, or the law of a replacement or bonus.
+    """
     if part == "accept":
         yield from enumerate(given.accept)
     elif part == "replace":
@@ -295,14 +306,17 @@ def values_of(given: GivenDrafts, part: str) -> Iterator[tuple[int, Any]]:
 
 
 def expected(given: GivenDrafts, part: str, i: int, rows: ModelRows) -> Any:
-    """Return what the rule says of one part with these rows: an acceptance, or a row."""
+    """Return the value of the rule for ``part`` at position ``i`` with ``rows``.
+
+    It is an acceptance probability for "accept", else a pmf.
+    """
     if part == "accept":
         return ratio(rows.p[i][given.drafts[i]], rows.q[i][given.drafts[i]])
     return excess(rows.p[i], rows.q[i]) if part == "replace" else scaled(rows.p[i])
 
 
 def fits(seen: Any, said: Any, most: float) -> bool:
-    """Return whether a probability, or each entry of a law, differs by at most so much."""
+    """Return whether ``seen`` and ``said``, probabilities or pmfs, differ by at most ``most`` in every entry."""
     if isinstance(seen, Mapping):
         inside = range(len(said))
         masses = [(seen.get(token, 0), mass) for token, mass in enumerate(said)]
@@ -313,11 +327,11 @@ def fits(seen: Any, said: Any, most: float) -> bool:
 
 
 def is_wrong(given: GivenDrafts, part: str) -> bool:
-    """Return whether a part of a round deviates from the rule."""
+    """Return whether ``part`` of a round differs from the rule by more than rounding."""
     return any(not fits(seen, expected(given, part, i, given.rows), given.slack) for i, seen in values_of(given, part))
 
 
 def expected_accept(given: GivenDrafts, i: int) -> Any:
-    """Return what the rule says of draft i."""
+    """Return the probability with which the rule accepts draft ``i``."""
     token = given.drafts[i]
     return ratio(given.rows.p[i][token], given.rows.q[i][token])

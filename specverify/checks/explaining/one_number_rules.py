@@ -1,7 +1,7 @@
-"""Formulas with one free number: which number fits one observation, and whether it fits all others.
+"""Formulas with one free number: solve for the number from one observation, and test it on all others.
 
-Each family has words, the number that one observation tells, and the formula with that number. A family is named only
-if the observations hold at least two independent numbers, so that a coincidence is excluded.
+Each family has a description, a function that solves for the number, and the formula. A family is named only if the
+observations contain at least two independent numbers, so that a coincidence is excluded.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LEAST_NUMBERS = 2
 
 
 class Accepted(NamedTuple):
-    """How a draft is accepted, beside its probabilities."""
+    """The observed acceptance probability of a draft, with p and q of the draft."""
 
     p: float
     q: float
@@ -29,7 +29,7 @@ class Accepted(NamedTuple):
 
 
 class Replaced(NamedTuple):
-    """The law of the token in the place of a rejected draft, beside the rows."""
+    """The law of the token that replaces a rejected draft, with the rows of p and q."""
 
     p: Row
     q: Row
@@ -58,7 +58,7 @@ _ACCEPT = (
 
 
 def accept_rule(observed: Sequence[Accepted]) -> str:
-    """Return the acceptance with one free number, where one number fits everything; else an empty string."""
+    """Return the acceptance formula with one free number that fits all observations; "" if none does."""
     told = [
         one for one in observed if OPEN < one.seen < 1 - OPEN and one.p > 0 and one.q > 0 and abs(one.p - one.q) > OPEN
     ]
@@ -90,7 +90,10 @@ def _left(p: Sequence[float], q: Sequence[float]) -> list[float]:
 
 
 def _least_entry(p: Sequence[float], q: Sequence[float], law: Sequence[float]) -> float:
-    """Return the entry that the token with the least p - q has, beside that of the largest p - q."""
+    """Return the unnormalised entry of ``law`` at the smallest p - q, scaled so that the largest p - q is unchanged.
+
+    Returns 0 if the smallest p - q is not negative, or has no smaller probability than the largest.
+    """
     differences = [a - b for a, b in zip(p, q, strict=True)]
     tokens = range(len(law))
     most, least = max(tokens, key=differences.__getitem__), min(tokens, key=differences.__getitem__)
@@ -151,10 +154,11 @@ _REPLACE = (
 )
 
 
-def replace_rule(observed: Sequence[Replaced]) -> str:
-    """Return the replacement with one free number, where one number fits everything; else an empty string.
+def replace_rule(observed: Sequence[Replaced], temperature: float = 1.0) -> str:
+    """Return the replacement formula with one free number that fits all observations; "" if none does.
 
-    A law with an empty max(p - q, 0) is left out: programs treat it by itself.
+    The power 1/temperature, if it fits too, is named as a second application of ``temperature`` to the residual.
+    Observations in which max(p - q, 0) is 0 everywhere are skipped: programs treat this case separately.
     """
     told = [
         one._replace(p=list(map(float, one.p)), q=list(map(float, one.q)), law=dict(one.law))
@@ -164,6 +168,10 @@ def replace_rule(observed: Sequence[Replaced]) -> str:
     laws = [[float(one.law.get(token, 0)) for token in range(len(one.p))] for one in told]
     if sum(max(sum(OPEN < mass < 1 - OPEN for mass in law) - 1, 0) for law in laws) < LEAST_NUMBERS:
         return ""
+
+    def fits_all(family: _ReplaceFamily, number: float, error: float) -> bool:
+        return all(_is_replaced_by(family, one, law, number, error) for one, law in zip(told, laws, strict=True))
+
     for family in _REPLACE:
         numbers = (
             (number, _error(family, one, law, number))
@@ -171,15 +179,16 @@ def replace_rule(observed: Sequence[Replaced]) -> str:
             if (number := family.solve(one.p, one.q, law)) > OPEN
         )
         number, error = next(numbers, (0.0, 0.0))
-        if number and all(
-            _is_replaced_by(family, one, law, number, error) for one, law in zip(told, laws, strict=True)
-        ):
+        if number and fits_all(family, number, error):
+            if family.solve is _exponent and temperature != 1 and fits_all(family, 1 / temperature, error):
+                said = f"temperature {short(temperature)} applied a second time"
+                return f"the residual with the {said}, {family.words.format(c=f'(1/{short(temperature)})')}"
             return family.words.format(c=short(number))
     return ""
 
 
 def _error(family: _ReplaceFamily, one: Replaced, law: Sequence[float], number: float) -> float:
-    """Return how far rounding of the law can move the number that it tells."""
+    """Return the largest change of the solved number that rounding of ``law`` can cause."""
     moved = [[*law[:token], mass + one.slack, *law[token + 1 :]] for token, mass in enumerate(law) if mass > OPEN]
     return sum(abs(family.solve(one.p, one.q, other) - number) for other in moved)
 
@@ -196,7 +205,7 @@ def _is_replaced_by(family: _ReplaceFamily, one: Replaced, law: Sequence[float],
 
 
 def further_power(all_given: Sequence[GivenDrafts]) -> float:
-    """Return c where the rounds have norm(p^c) in the place of p, as a bonus or an acceptance tells it; else 0."""
+    """Return c if the rounds use norm(p^c) instead of p, solved from a bonus or an acceptance; 0 if none fits."""
     for given in all_given:
         for i, seen in enumerate(given.accept):
             p, token = [float(mass) for mass in given.rows.p[i]], given.drafts[i]
@@ -214,7 +223,7 @@ def further_power(all_given: Sequence[GivenDrafts]) -> float:
 
 
 def further_temperature(all_given: Sequence[GivenDrafts]) -> tuple[float, str]:
-    """Return c where norm(p^c) may stand in the place of p, as one number tells it, and the sentence; else 0."""
+    """Return c and the sentence if one number suggests norm(p^c) instead of p; c is 0 if none does."""
     power = further_power(all_given)
     if not power:
         return 0.0, ""
@@ -224,7 +233,10 @@ def further_temperature(all_given: Sequence[GivenDrafts]) -> tuple[float, str]:
 
 
 def _power_with(p: Sequence[float], token: int, wanted: float) -> float:
-    """Return c where norm(p^c) has this mass on its least or its largest token; else 0."""
+    """Return c such that norm(p^c) has probability ``wanted`` at ``token``; 0 if there is none.
+
+    ``token`` must be the least or the most probable token.
+    """
     low, high = 0.01, 100.0
     rises = p[token] == max(p)
     for _ in range(200):

@@ -1,10 +1,8 @@
-"""The name of what a round does otherwise than the rule of speculative sampling.
+"""Name the difference between the rounds of a decoder and the rule of speculative sampling.
 
-Each of the three parts of a round (``given_drafts``) is compared with the rule and, where it differs, with other
-formulas. A name stands here only if a formula fits every number that was computed: as rationals, or within the rounding
-of floats.
-
-This explains a refutation and refutes nothing: a lossless round may follow another rule.
+Each of the three parts of a round (``given_drafts``) is compared with the rule and, if it differs, with other formulas.
+A formula is named only if it fits every computed number: exactly for rationals, within rounding for floats. This
+explains a refutation and refutes nothing: a lossless round may follow another rule.
 """
 
 from __future__ import annotations
@@ -40,17 +38,19 @@ from specverify.checks.explaining.round_rules import (
     REPLACE_WITH_NAN,
     ModelRows,
     RowFormula,
+    excess,
 )
 from specverify.checks.explaining.wording import apart, rows_apart, short, short_row
 from specverify.subjects.subject import InScenario
 
+PADDED_RESIDUAL = "norm(max(p - q, 0)) with q = (0.75, 0, ..., 0.25), the row that q has at padded positions"
 PADDED_ROW = "(1, 0, ...), the row that p has at padded positions"
 GUESSED = ", as it is not drawn"
 """What stands behind q = 1 of a draft for which an engine draws nothing."""
 
 
 class RoundFault(NamedTuple):
-    """What is wrong with the rounds of a decoder."""
+    """The difference between the rounds of a decoder and the rule."""
 
     sentence: str
     parts: frozenset[str]
@@ -60,9 +60,9 @@ class RoundFault(NamedTuple):
 
 
 def fault_of_rounds(here: InScenario, later: Sequence[GivenDrafts] = ()) -> RoundFault | None:
-    """Return what the rounds of a decoder do otherwise than the rule says, or None where nothing or too much does.
+    """Return the difference between the rounds of a decoder and the rule; None if the rounds follow the rule.
 
-    The first rounds are examined, and those ``later`` ones that are given.
+    The first rounds and the rounds ``later`` are examined; None also if no round can be examined.
     """
     mine = (*rounds_given_drafts(here), *later)
     if not mine or not any(is_wrong(given, part) for given in mine for part in PARTS):
@@ -70,7 +70,7 @@ def fault_of_rounds(here: InScenario, later: Sequence[GivenDrafts] = ()) -> Roun
     others: list[GivenDrafts] = []
     for scenario in GENERIC:
         if scenario != here.scenario:
-            others += _elsewhere(here._replace(scenario=scenario))
+            others += (given._replace(elsewhere=True) for given in _elsewhere(here._replace(scenario=scenario)))
     parameters = _parameters(here.variant.label)
     fault = _named([*mine, *others], parameters)
     if parameters and parameters.partition(",")[0] not in fault.sentence:
@@ -80,8 +80,14 @@ def fault_of_rounds(here: InScenario, later: Sequence[GivenDrafts] = ()) -> Roun
 
 
 def _parameters(label: str) -> str:
-    """Return the sampling parameters that are set, as they stand in the label of a variant."""
+    """Return the sampling parameters in the label of a variant, separated by commas."""
     return ", ".join(re.findall(r"\b(?:temperature|top_k|top_p|min_p|typical_p|penalty)=[^,\s]+", label))
+
+
+def _temperature(parameters: str) -> float:
+    """Return the temperature among sampling parameters; 1 where none is set."""
+    value = re.search(r"\btemperature=([0-9.e+-]+)", parameters)
+    return float(value[1]) if value else 1.0
 
 
 def _elsewhere(here: InScenario) -> tuple[GivenDrafts, ...]:
@@ -92,7 +98,7 @@ def _elsewhere(here: InScenario) -> tuple[GivenDrafts, ...]:
 
 
 def named_fault(all_given: Sequence[GivenDrafts], parameters: str) -> RoundFault | None:
-    """Return what is wrong with rounds, or None where each follows the rule."""
+    """Return the difference between the given rounds and the rule; None if each round follows the rule."""
     return (
         _named(all_given, parameters) if any(is_wrong(given, part) for given in all_given for part in PARTS) else None
     )
@@ -114,7 +120,7 @@ def _sentence(all_given: Sequence[GivenDrafts], part: str, parameters: str) -> s
 
 
 def _rule_sentence(all_given: Sequence[GivenDrafts], part: str, parameters: str) -> str:
-    """Return what one part of the rounds follows in the place of the rule, or nothing."""
+    """Return the sentence about the wrong formula that ``part`` follows; "" if none is recognised."""
     name = _name(all_given, part, parameters)
     if part == "accept":
         name = name or ("" if all_given[0].of_engine else _depends_on_later(all_given))
@@ -125,7 +131,7 @@ def _rule_sentence(all_given: Sequence[GivenDrafts], part: str, parameters: str)
 
 
 def _name(all_given: Sequence[GivenDrafts], part: str, parameters: str) -> str:
-    """Return the name of the one formula that fits all that was seen of a part, or nothing."""
+    """Return the name of the only formula that fits all observations of ``part``; "" if none or several fit."""
     if all_given[0].of_engine and not _tells(all_given, (part,)):
         return ""
     seen = [(given, i, value) for given in all_given for i, value in values_of(given, part)]
@@ -135,6 +141,7 @@ def _name(all_given: Sequence[GivenDrafts], part: str, parameters: str) -> str:
         formulas = dict(REPLACE_OF_ROW)
     if part == "bonus" and all_given[0].is_padded:
         formulas[PADDED_ROW] = lambda rows, drafts, i: [1, *(0 for _ in rows.p[i][1:])]
+        formulas[PADDED_RESIDUAL] = lambda rows, drafts, i: excess(rows.p[i], [0.75, *(0 for _ in rows.p[i][2:]), 0.25])
     for name, formula in formulas.items():
         if all(fits(value, formula(given.rows, given.drafts, i), given.slack) for given, i, value in seen):
             fitting.append(name)
@@ -145,13 +152,13 @@ def _name(all_given: Sequence[GivenDrafts], part: str, parameters: str) -> str:
     if part == "replace" and not fitting:
         with_nan = (name for name, formula in REPLACE_WITH_NAN.items() if _is_replaced_by(seen, formula))
         laws = [Replaced(given.rows.p[i], given.rows.q[i], law, given.slack) for given, i, law in seen]
-        return next(with_nan, "") or replace_rule(laws)
+        return next(with_nan, "") or replace_rule(laws, _temperature(parameters))
     several_tokens = any(len(given.rows.p[0]) > 2 for given in all_given)  # with two tokens many formulas are one
     return fitting[0] if len(fitting) == 1 or (fitting and several_tokens) else ""
 
 
 def _unprocessed_part(all_given: Sequence[GivenDrafts], part: str, parameters: str) -> str:
-    """Return the name of a bonus or a replacement from rows with other sampling parameters, or nothing."""
+    """Name wrong sampling parameters whose rows explain the bonus or the replacement; "" if none do."""
     if part == "accept" or not _tells(all_given, (part,)):
         return ""
     before = f"taken before {parameters or 'the sampling parameters'} is applied"
@@ -186,7 +193,7 @@ def _is_replaced_by(seen: Sequence[tuple[GivenDrafts, int, Any]], formula: RowFo
 
 
 def _depends_on_later(all_given: Sequence[GivenDrafts]) -> str:
-    """Return what to say where the same draft is accepted otherwise with other drafts behind it."""
+    """Return a phrase if the acceptance of a draft depends on the drafts after it; "" if it does not."""
     first: dict[Any, GivenDrafts] = {}
     for given in all_given:
         for i, value in enumerate(given.accept):
@@ -197,7 +204,7 @@ def _depends_on_later(all_given: Sequence[GivenDrafts]) -> str:
 
 
 def _other_rows(all_given: Sequence[GivenDrafts], parameters: str) -> str:
-    """Return a sentence where the round follows the rule with other rows in the place of p, of q or of both."""
+    """Return the sentence about wrong rows of p or q with which the rounds follow the rule; "" if none fit."""
     if not _tells(all_given):
         return ""
     before = f"taken before {parameters or 'the sampling parameters'} is applied"
@@ -226,7 +233,7 @@ def _other_rows(all_given: Sequence[GivenDrafts], parameters: str) -> str:
 
 
 def _tells(all_given: Sequence[GivenDrafts], parts: Sequence[str] = PARTS) -> bool:
-    """Return whether a number that deviates is no certainty: one that is fits too many rows."""
+    """Return whether some wrong value lies strictly between 0 and 1; a wrong 0 or 1 would fit too many formulas."""
     for given in all_given:
         for part in parts:
             for i, seen in values_of(given, part):
@@ -263,7 +270,10 @@ def _follows(all_given: Sequence[GivenDrafts], change: Callable[[GivenDrafts], M
 
 
 def _example(all_given: Sequence[GivenDrafts], part: str, *, briefly: bool = False) -> str:
-    """Return the first numbers that differ; ``briefly`` where the rule has been named."""
+    """Return a sentence with the first value of ``part`` that differs.
+
+    ``briefly``: the rule has already been named.
+    """
     found = [
         (given, i, seen, said)
         for given in all_given
@@ -278,7 +288,8 @@ def _example(all_given: Sequence[GivenDrafts], part: str, *, briefly: bool = Fal
     same = len(given.rows.p[0]) == len(all_given[0].rows.p[0]) and given.rows.p[0] == all_given[0].rows.p[0]
     if same or part != "replace" or given.of_engine:
         return told
-    return f"{told}, where p = {short_row(given.rows.p[i])} and q = {short_row(given.rows.q[i])}"
+    rows = f"p = {short_row(given.rows.p[i])} and q = {short_row(given.rows.q[i])}"
+    return f"in another case, with {rows}, {told}" if given.elsewhere else f"{told}, where {rows}"
 
 
 def _numbers(given: GivenDrafts, part: str, i: int, seen: Any, said: Any, *, briefly: bool) -> str:

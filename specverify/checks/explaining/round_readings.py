@@ -1,15 +1,14 @@
-"""A path read as rounds: which draw is a draft, a test, a replacement or a bonus, where the models are known.
+"""Read a path as rounds: find which draws are drafts, tests, replacements and bonuses, if the models are known.
 
 A path of an engine is a list of draws without roles. The rule of speculative sampling (2211.17192, Algorithm 1) gives
 each role a probability: a draft comes from q, a test compares u with min(1, p/q), a rejected draft is replaced by a
-draw from norm(max(p - q, 0)), a bonus comes from p. Of all ways to read the draws as rounds, the one with the fewest
-deviations from the rule is taken. A deviation is named if a row of another text, or the row of another role, has
-exactly the numbers that were seen.
+draw from norm(max(p - q, 0)), a bonus comes from p. Of all readings of the draws as rounds, the one with the fewest
+deviations from the rule is chosen. A deviation is named if a row of another text, or the row of another role, has
+exactly the observed numbers.
 
-Two sources narrow the ways. The moments of the queries tell which text an engine works on at a draw, so a draw is not
-read into a round that is over. A line of the program has the roles that it has on most paths (``Models.roles``).
-
-This explains a refutation and refutes nothing.
+Two facts exclude readings. The order of the model queries shows which text the engine works on at a draw, so a draw is
+not assigned to a finished round. A line of the program has the roles that it has on most paths (``Models.roles``). This
+explains a refutation and refutes nothing.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ ROLES: Mapping[str, frozenset[str]] = {
 
 
 class Models(NamedTuple):
-    """What a path is read with."""
+    """The models and queries with which a path is read."""
 
     p: LanguageModel
     q: LanguageModel | None
@@ -74,7 +73,7 @@ class Models(NamedTuple):
 
 
 class ReadRound(NamedTuple):
-    """One round of a reading, as numbers."""
+    """One round of a reading, with its numbers."""
 
     text: Tokens
     drafts: Tokens
@@ -94,7 +93,7 @@ class ReadRound(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """A path in the words of decoding."""
+    """A path described as rounds of speculative decoding."""
 
     words: tuple[str, ...]
     fault: str
@@ -106,7 +105,7 @@ class Reading(NamedTuple):
 
 
 class _DraftReading(NamedTuple):
-    """Draws that may be the drafts of a round."""
+    """Draws that are read as the drafts of a round."""
 
     tokens: Tokens
     q: tuple[Row, ...]
@@ -119,7 +118,7 @@ class _DraftReading(NamedTuple):
 
 
 class _RoundReading(NamedTuple):
-    """A round that is being read: what is known of it before its last token."""
+    """A partly read round: everything before its last token."""
 
     text: Tokens
     drafted: _DraftReading
@@ -135,7 +134,7 @@ class _RoundReading(NamedTuple):
     dropped: int | None = None
 
     def record(self, end: str, row: Row, place: str, fault: str) -> ReadRound:
-        """Return the whole round."""
+        """Return the completed round, whose last token has the role ``end`` and is drawn from ``row``."""
         drafted = self.drafted
         places = (*self.places, *(("draft", i, at) for i, at in enumerate(drafted.places)))
         last = (end, len(self.accept) - (end == "replace"), place)
@@ -146,7 +145,7 @@ class _RoundReading(NamedTuple):
 
 
 class _Alternative(NamedTuple):
-    """A way to read some draws: what follows from the next one on."""
+    """One reading of the next draws as a round, with its cost and the state after it."""
 
     next: int
     text: Tokens
@@ -160,7 +159,7 @@ class _Alternative(NamedTuple):
 
 
 def items_of_decisions(decisions: Sequence[Decision]) -> list[PathDraw]:
-    """Return the draws of a decoder that names them: its flips as coins, the others with their pmfs."""
+    """Convert the labelled draws of a decoder: accept decisions become coins, other draws keep their pmfs."""
     items = []
     for number, decision in enumerate(decisions):
         weights = tuple(float(weight) for weight in decision.weights)
@@ -175,7 +174,7 @@ def items_of_decisions(decisions: Sequence[Decision]) -> list[PathDraw]:
 
 
 def reading_of(drawn: Sequence[PathDraw], models: Models, new: Tokens) -> Reading | None:
-    """Return a path that emits ``new`` as rounds, or None where the draws cannot be read so."""
+    """Read the draws of a path that emits ``new`` as rounds; None if that is impossible."""
     items = [item for item in drawn if item.high - item.low < 1 - NEAR]
     if len(items) > MOST_DRAWS or any(not _is_readable(item) for item in items):
         return None
@@ -192,7 +191,7 @@ def _is_readable(item: PathDraw) -> bool:
 
 
 class _PathReader:
-    """Reads one path."""
+    """Search for the best reading of one path."""
 
     def __init__(self, items: Sequence[PathDraw], models: Models, final: Tokens) -> None:
         self.items, self.models, self.final = items, models, final
@@ -215,11 +214,11 @@ class _PathReader:
             self.order.setdefault((name, text), number)
 
     def p(self, text: Tokens) -> Row:
-        """Return the row of the target after a text."""
+        """Return the row of the target after ``text``."""
         return self._row("p", self.models.p, text)
 
     def q(self, text: Tokens) -> Row:
-        """Return the row of the draft model after a text; zeros where that is not known."""
+        """Return the row of the draft model after ``text``; zeros if the draft model is not known."""
         return [0.0] * self.size if self.models.q is None else self._row("q", self.models.q, text)
 
     def _row(self, name: str, model: LanguageModel, text: Tokens) -> Row:
@@ -228,7 +227,10 @@ class _PathReader:
         return self._rows[name, text]
 
     def read(self, at: int, text: Tokens, rejected: tuple[Tokens, ...], number: int) -> Reading | None:
-        """Return the best reading of the draws from ``at`` on, ``text`` being what was emitted so far."""
+        """Return the best reading of the draws from index ``at`` on, after the emitted ``text``.
+
+        None if there is none.
+        """
         if len(text) >= len(self.final) and (at == len(self.items) or len(text) >= self.end):
             short_of = len(self.final) < self.end
             said = "the text ends here" if short_of else ""
@@ -266,7 +268,11 @@ class _PathReader:
         return item if item is not None and item.is_lookup == lookup else None
 
     def _misfit(self, at: int, role: str, longest: int, asked: tuple[str, Tokens] | None = None) -> float:
-        """Return the cost of reading a draw in a role, in a round whose texts are at most so long."""
+        """Return the cost of reading draw ``at`` in ``role``, in a round whose texts have at most ``longest`` tokens.
+
+        It is positive if the line of the draw has another role, or if a model had already been queried with a longer
+        text.
+        """
         if at >= len(self.items):
             return 0.0
         item = self.items[at]
@@ -277,7 +283,7 @@ class _PathReader:
         return cost
 
     def _rounds(self, at: int, text: Tokens, rejected: tuple[Tokens, ...]) -> Iterator[_Alternative]:
-        """Yield every way to read the next draws as one round."""
+        """Yield every reading of the next draws as one round."""
         certain = UNLIKELY / 10 if _certain(self.p(text)) is not None and not self.asks_draft else 2 * UNLIKELY
         yield from self._without_draft(at, _RoundReading(text, _DraftReading((), (), at), rejected, certain))
         for drafted in self._drafts(at, text):
@@ -288,7 +294,7 @@ class _PathReader:
                 yield from self._dropped(drafted, text, rejected)
 
     def _without_draft(self, at: int, now: _RoundReading) -> Iterator[_Alternative]:
-        """Yield the ways to read the next draw as a token of the target."""
+        """Yield readings of the next draw as a target token in a round without drafts."""
         text = now.text
         for token, after, cost, said, place in self._token(at, text, self.p(text), "p", now.rejected):
             drawn = after > at
@@ -304,7 +310,7 @@ class _PathReader:
             )
 
     def _dropped(self, drafted: _DraftReading, text: Tokens, rejected: tuple[Tokens, ...]) -> Iterator[_Alternative]:
-        """Yield the ways to read the last of the drafts as one that is left out, untested."""
+        """Yield readings in which the last draft is discarded without a test."""
         token, number = drafted.tokens[-1], len(drafted.tokens)
         place = f", {drafted.places[-1]}" if drafted.places[-1] else ""
         said = f"drafted {token} (q = {short(drafted.q[-1][token])}{place}), left out without a test"
@@ -321,7 +327,7 @@ class _PathReader:
             yield from self._without_draft(drafted.next, now)
 
     def _drafts(self, at: int, text: Tokens) -> Iterator[_DraftReading]:
-        """Yield the drafts that the next draws may be."""
+        """Yield every reading of the next draws as the drafts of a round."""
         open_ones = [_DraftReading((), (), at)]
         while open_ones:
             drafted = open_ones.pop(0)
@@ -357,12 +363,15 @@ class _PathReader:
             yield from self._guesses(drafted, here)
 
     def _is_behind_target(self, text: Tokens, here: Tokens) -> bool:
-        """Return whether the target was asked about the beginning of a round between its first draft and this one."""
+        """Return whether the target was queried with ``text`` after the first draft query and before ``here``."""
         first, target, this = (self.order.get(key, -1) for key in (("draft", text), ("target", text), ("draft", here)))
         return 0 <= first < target < this
 
     def _guesses(self, drafted: _DraftReading, here: Tokens) -> Iterator[_DraftReading]:
-        """Yield drafts that are not drawn, as of a draft without a model: what is tested next is one."""
+        """Yield readings with one more draft that no draw produced, as drafts of a lookup or of a greedy draft model.
+
+        Candidates are the tokens whose p equals the bound of the next coin, and the next token of the final text.
+        """
         if not self.models.guesses or any(max(row) < 1 for row in drafted.q):
             return
         coin = self._next(drafted.next + len(drafted.tokens), lookup=False)
@@ -386,7 +395,7 @@ class _PathReader:
         )  # fmt: skip
 
     def _decided(self, at: int, now: _RoundReading) -> Iterator[_Alternative]:
-        """Yield every way to read the tests from that of the next draft on."""
+        """Yield every reading of the tests of the remaining drafts and of the token after them."""
         if now.cost >= self.worst:
             return
         drafted, i, text = now.drafted, len(now.accept), now.text
@@ -417,7 +426,7 @@ class _PathReader:
             yield from self._decided(after, then) if accepted else self._replaced(after, then, p, q)
 
     def _replaced(self, at: int, now: _RoundReading, p: Row, q: Row) -> Iterator[_Alternative]:
-        """Yield every way to read the token in the place of the draft that was rejected last."""
+        """Yield every reading of the token that replaces the rejected draft."""
         text, drafts, i = now.text, now.drafted.tokens, len(now.accept) - 1
         here, gone = text + drafts[:i], ((*text, *drafts[: i + 1]),)
         for new, last, cost, row, place in self._token(at, here, excess(p, q), "norm(max(p - q, 0))", now.rejected):
@@ -448,7 +457,10 @@ class _PathReader:
     def _tests(
         self, at: int, here: Tokens, token: int, q: Row, rejected: tuple[Tokens, ...]
     ) -> Iterator[tuple[int, bool, float, str, str, float]]:
-        """Yield the draw behind the test, whether it accepts, its cost, its words, its fault, and P(accept)."""
+        """Yield every reading of the test of draft ``token``.
+
+        Each is (index after the test, whether it accepts, cost, words, fault, P(accept)).
+        """
         item, bound = self._next(at, lookup=False), float(ratio(self.p(here)[token], q[token]))
         if item is not None:
             accepted = item.low <= 0
@@ -476,7 +488,7 @@ class _PathReader:
             yield at, True, UNDRAWN if guessed else NO_TEST, expected, f"accepted {expected}", 1.0
 
     def _bonus(self, at: int, now: _RoundReading) -> Iterator[_Alternative]:
-        """Yield the ways to go on where every draft was accepted."""
+        """Yield the readings after the last test of a round: with and without a bonus token."""
         text, drafts = now.text, now.drafted.tokens
         here, words = text + drafts, ", ".join(now.words)
         used = tuple(text + drafts[:k] for k in range(len(drafts)))
@@ -506,8 +518,11 @@ class _PathReader:
     def _token(
         self, at: int, here: Tokens, rule: Row, name: str, rejected: tuple[Tokens, ...]
     ) -> Iterator[tuple[int, int, float, str, str]]:
-        """Yield the token that is drawn next, the draw behind it, the cost, what is wrong with its row, and a place."""
-        yield from self._undrawn_token(at, here, rule, name)
+        """Yield every reading of the next token, which should be drawn from ``rule``.
+
+        Each is (token, index after its draw, cost, the fault of its row, program line).
+        """
+        yield from self._undrawn_token(at, here, rule, name, rejected)
         item, sure = self.items[at] if at < len(self.items) else None, _certain(rule)
         if item is None:
             return
@@ -525,14 +540,31 @@ class _PathReader:
             cost = OTHER_NUMBER + UNKNOWN_ROW * named.startswith("(")
             yield item.outcome, at + 1, cost, f"drawn from {named}, expected {name} = {short_row(rule)}", place
 
-    def _undrawn_token(self, at: int, here: Tokens, rule: Row, name: str) -> Iterator[tuple[int, int, float, str, str]]:
-        """Yield the same where no draw decides: the token is certain, is the last one, or is chosen by the program."""
+    def _certain_row_of(self, token: int, here: Tokens, rejected: tuple[Tokens, ...]) -> str:
+        """Return the name of the only known row of p in which a token is certain; "" if several rows or none fit.
+
+        A certain token fits many rows, so q and the residual after this text must have another one.
+        """
+        if token in {_certain(self.q(here)), _certain(excess(self.p(here), self.q(here)))}:
+            return ""
+        fitting = [text for text in self._texts(here) if _certain(self.p(text)) == token]
+        return f"p after {fitting[0]}{_whose(fitting[0], here, rejected)}" if len(fitting) == 1 else ""
+
+    def _undrawn_token(
+        self, at: int, here: Tokens, rule: Row, name: str, rejected: tuple[Tokens, ...]
+    ) -> Iterator[tuple[int, int, float, str, str]]:
+        """Yield the readings of the next token without a draw, as ``_token``.
+
+        The token is certain, is the last one of the path, or is chosen by the program.
+        """
         sure = _certain(rule)
         emitted = self.final[len(here)] if len(here) < len(self.final) else None
         if sure is not None:
             yield sure, at, 0.0, "", ""
             if emitted is not None and emitted != sure:
-                said = f"drawn from another row, expected {name} = {short_row(rule)}"
+                row = self._certain_row_of(emitted, here, rejected)
+                after = f" after {here}" if row and name == "p" else ""
+                said = f"drawn from {row or 'another row'}, expected {name}{after} = {short_row(rule)}"
                 yield emitted, at, UNDRAWN_TOKEN, said, ""
         elif at == len(self.items):  # the last token of a path need not be looked at
             token = emitted if emitted is not None else max(range(len(rule)), key=rule.__getitem__)
@@ -541,7 +573,7 @@ class _PathReader:
             yield emitted, at, UNDRAWN_TOKEN, f"chosen without a draw, expected {name} = {short_row(rule)}", ""
 
     def _drawn_from(self, at: int, here: Tokens, rule: Row) -> Row:
-        """Return the row that a token is drawn from, where that is known."""
+        """Return the row from which draw ``at`` takes its token; () if it is not known."""
         item = self.items[at]
         if item.pmf:
             return item.pmf
@@ -552,13 +584,13 @@ class _PathReader:
         return next((row for row in rows if item.token_from(row, NEAR) is not None), ())
 
     def _certainly(self, token: int, at: int) -> Row:
-        """Return the row of a certain token; none for the last token, whose row need not be known."""
+        """Return the point mass on ``token``; () after the last draw, where the row need not be known."""
         return _sure(token, self.size) if at < len(self.items) else ()
 
     def _by_widths(
         self, item: PathDraw, at: int, here: Tokens, rule: Row, name: str, rejected: tuple[Tokens, ...]
     ) -> Iterator[tuple[int, int, float, str, str]]:
-        """Yield what a lookup with fewer intervals than tokens draws, from rows that are not the rule's."""
+        """Yield the reading of a lookup with fewer intervals than tokens, from a row other than ``rule``."""
         place, ought = f", {item.place}" if item.place else "", f"expected {name} = {short_row(rule)}"
         for text in [here, *self._texts(here)]:
             for row_name, row in self._rows_after(text, here):
@@ -576,7 +608,10 @@ class _PathReader:
         self, at: int, text: Tokens, new: Tokens, words: str, cost: float, fault: str,
         used: tuple[Tokens, ...], all_accepted: Tokens | None, rejected: tuple[Tokens, ...], record: ReadRound,
     ) -> Iterator[_Alternative]:  # fmt: skip
-        """Yield what is emitted, if the final text has it; a last accepted draft may be missing there."""
+        """Yield the alternative that emits ``new``, if the final text continues so.
+
+        If all drafts are accepted, the final text may lack the last of them.
+        """
         after = text + new
         kept = after[: len(self.final)]
         fits = self.final[: len(after)] == kept
@@ -590,7 +625,10 @@ class _PathReader:
             )
 
     def _named_ratio(self, seen: float, here: Tokens, token: int, rejected: tuple[Tokens, ...]) -> str:
-        """Return which other rows give this threshold, or nothing; one model's row alone is other, if that does it."""
+        """Name the rows whose min(1, p/q) at ``token`` equals ``seen``; "" if none do.
+
+        Tried are the rows of p, of q and of both after other texts, then q/p and p alone.
+        """
         p, q = self.p(here), self.q(here)
 
         def gives(p_row: Row, q_row: Row) -> bool:
@@ -609,7 +647,7 @@ class _PathReader:
         return "q/p" if gives(q, p) else "p alone" if abs(p[token] - seen) < NEAR else ""
 
     def _named_row(self, seen: Row, here: Tokens, rejected: tuple[Tokens, ...]) -> str:
-        """Return a row with the name of what it is, where it is a known one; many readings ask for the same row."""
+        """Format the row ``seen`` with its name, such as ``q`` or ``p after (0, 1)``, if it is a known row."""
         key = tuple(seen), here, rejected
         if key not in self._names:
             self._names[key] = self._name_of_row(seen, here, rejected)
@@ -628,7 +666,7 @@ class _PathReader:
         return shown
 
     def _rows_after(self, text: Tokens, here: Tokens) -> tuple[tuple[str, Row], ...]:
-        """Return the rows of another text, and the residuals in which one of its rows stands."""
+        """Return the named rows after ``text``, and the residuals that mix p after one text with q after the other."""
         p, q = self.p(text), self.q(text)
         mixed = (
             ("norm(max(p - q, 0)) with q", excess(self.p(here), q)),
@@ -637,7 +675,7 @@ class _PathReader:
         return (*_named_rows(p, q), *(mixed if text != here else ()))
 
     def _texts(self, here: Tokens) -> list[Tokens]:
-        """Return the texts whose rows may stand for the row after ``here``, the likeliest first."""
+        """Return other texts whose rows may have been used instead of those after ``here``, the most probable first."""
         asked = sorted(dict.fromkeys(self.models.asked), key=lambda text: abs(len(text) - len(here)))
         near = [here[:length] for length in range(len(here) - 1, len(self.models.prompt) - 1, -1)]
         return [text for text in dict.fromkeys([*asked, *near]) if text != here and len(text) > 0]
@@ -648,17 +686,22 @@ def _named_rows(p: Row, q: Row) -> tuple[tuple[str, Row], ...]:
 
 
 def _whose(text: Tokens, here: Tokens, rejected: tuple[Tokens, ...]) -> str:
-    """Return what another text is to this one."""
+    """Return words for the relation of ``text`` to ``here``.
+
+    It keeps a rejected draft, is an earlier or a later position, or is another text.
+    """
     gone = next((other for other in rejected if text[: len(other)] == other), None)
     if gone is not None:
         return f" (which keeps the rejected draft {gone[-1]})"
+    apart_by = abs(len(here) - len(text))
+    tokens = "token" if apart_by == 1 else f"{apart_by} tokens"
     if here[: len(text)] == text:
-        return " (an earlier position)"
-    return " (a later position)" if text[: len(here)] == here else " (another text)"
+        return f" (without the last {tokens})"
+    return f" (with {apart_by} token{'s' * (apart_by > 1)} more)" if text[: len(here)] == here else " (another text)"
 
 
 def _at(place: str) -> str:
-    """Return a line in brackets, from its form behind a comma."""
+    """Convert ", file:line" to " (file:line)"; "" stays ""."""
     return f" ({place[2:]})" if place else ""
 
 

@@ -1,6 +1,6 @@
-"""The rule of speculative sampling, and other formulas that stand in its place in wrong programs, each with a name.
+"""The rule of speculative sampling, and the formulas that wrong programs use instead, each with a name.
 
-The rule (2211.17192, Algorithm 1): draft x is accepted with probability min(1, p(x)/q(x)), a rejected one is replaced
+The rule (2211.17192, Algorithm 1): draft x is accepted with probability min(1, p(x)/q(x)), a rejected draft is replaced
 by a draw from norm(max(p - q, 0)), and after the last draft comes a bonus token from p.
 """
 
@@ -26,12 +26,12 @@ class ModelRows(NamedTuple):
 
 
 def ratio(p: Any, q: Any) -> Any:
-    """Return min(1, p/q); 1 where neither is positive, as nothing is drafted there."""
+    """Return min(1, p/q); 1 if q is 0, because such a token is never drafted."""
     return min(1, p / q) if q > 0 else 1
 
 
 def excess(p: Row, q: Row) -> Row:
-    """Return norm(max(p - q, 0)), or p where that is empty."""
+    """Return norm(max(p - q, 0)), or p if the maximum is 0 everywhere."""
     return _excess(tuple(p), tuple(q))
 
 
@@ -42,7 +42,7 @@ def _excess(p: tuple[Any, ...], q: tuple[Any, ...]) -> Row:
 
 
 def same_row(one: Row, other: Row, near: float) -> bool:
-    """Return whether two rows have the same entries, but for less than ``near``."""
+    """Return whether two rows have equal length and differ by less than ``near`` in every entry."""
     return len(one) == len(other) and all(abs(a - b) < near for a, b in zip(one, other, strict=True))
 
 
@@ -57,20 +57,20 @@ def _argmax(row: Row) -> int:
 
 
 def scaled(row: Row) -> Row:
-    """Return a row divided by its sum, or the row itself where that is 0."""
+    """Return a row divided by its sum; the row itself if the sum is 0."""
     total = sum(row)
     return [value / total for value in row] if total > 0 else list(row)
 
 
 def _one_coin(rows: ModelRows, drafts: Tokens, i: int) -> Any:
-    """Return P(u < r_i) given that u is below every ratio before it."""
+    """Return P(draft i passes | all earlier ones pass) if one uniform is compared with every ratio."""
     ratios = [ratio(rows.p[k][drafts[k]], rows.q[k][drafts[k]]) for k in range(i + 1)]
     before = min([1, *ratios[:-1]])
     return min(1, ratios[-1] / before) if before > 0 else 1
 
 
 def _by_number(rows: ModelRows, drafts: Tokens, i: int) -> Any:
-    """Return P(more than i tests pass), given that i or more do, each draft being tested by itself."""
+    """Return P(more than i tests pass | at least i pass), for a rule that also counts passed tests after a failure."""
     passed: list[Any] = [1]
     for k, token in enumerate(drafts):
         one = ratio(rows.p[k][token], rows.q[k][token])
@@ -80,7 +80,7 @@ def _by_number(rows: ModelRows, drafts: Tokens, i: int) -> Any:
 
 
 def _up_to_the_last(rows: ModelRows, drafts: Tokens, i: int) -> Any:
-    """Return P(the last test that fails is behind i, or none fails), given that it is no earlier than i."""
+    """Return P(more than i drafts are kept | at least i are) if drafts are kept up to the last failed test."""
     passes = [ratio(rows.p[k][token], rows.q[k][token]) for k, token in enumerate(drafts)]
 
     def at_least(number: int) -> Any:
@@ -143,13 +143,16 @@ def _shifted_excess(p_by: int, q_by: int) -> RowFormula:
 
 
 def _short_of_one(rows: ModelRows, drafts: Tokens, i: int) -> Row:
-    """Return max(p - q, 0) with what is missing to 1 on the last token, as an inverse CDF that runs off the end has."""
+    """Return max(p - q, 0) without normalisation.
+
+    The last token gets the remaining mass, as in a clamped inverse CDF.
+    """
     left = [max(a - b, 0 * a) for a, b in zip(rows.p[i], rows.q[i], strict=True)]
     return [*left[:-1], left[-1] + 1 - sum(left)]
 
 
 def _rest_on_last_excess(rows: ModelRows, drafts: Tokens, i: int) -> Row:
-    """Return the same with what is missing on the last token that p has more of than q."""
+    """Return max(p - q, 0) without normalisation; the last token with p > q gets the remaining mass."""
     left = [max(a - b, 0 * a) for a, b in zip(rows.p[i], rows.q[i], strict=True)]
     last = max((token for token, mass in enumerate(left) if mass > 0), default=len(left) - 1)
     return [mass + (1 - sum(left)) * (token == last) for token, mass in enumerate(left)]
@@ -164,7 +167,10 @@ def _or_p(left: Row, p: Row) -> Row:
 
 
 def _where_more_or_all(rows: ModelRows, drafts: Tokens, i: int) -> Row:
-    """Return norm(exp(log p - log q) q) where p > q: a q of 0 makes a NaN there, and a program that sees it takes p."""
+    """Return norm(exp(log p - log q) q) over the tokens with p > q, or p if q is 0 at one of them.
+
+    A q of 0 gives a NaN, and a program that detects the NaN samples from p.
+    """
     p, q = rows.p[i], rows.q[i]
     if any(a > b == 0 for a, b in zip(p, q, strict=True)):
         return p

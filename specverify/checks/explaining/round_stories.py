@@ -1,4 +1,4 @@
-"""A path of a decode in the words of decoding: drafted, accepted, rejected, replaced, each beside what was expected."""
+"""Describe a path of a decode as rounds: drafted, accepted, rejected, replaced, each with its expected value."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NEAR = 1e-6
 
 
 def rounds_of_path(here: InScenario, choices: tuple[int, ...]) -> str:
-    """Return the rounds of one path, or nothing where its drafts are no chain or its rounds are too large."""
+    """Describe the rounds on the path ``choices``; "" for trees and for large rounds."""
     if here.decoder.propose is None or here.scenario.vocabulary > LARGEST_VOCABULARY:
         return ""
     decoder, replayed, told = here.decoder, Replayed(choices), list[str]()
@@ -47,7 +47,7 @@ def rounds_of_path(here: InScenario, choices: tuple[int, ...]) -> str:
 
 
 def given_of_path(here: InScenario, choices: tuple[int, ...]) -> list[GivenDrafts]:
-    """Return what the rounds of one path do given their drafts."""
+    """Return the conditional laws, given the drafts, of the rounds on the path ``choices``."""
     decoder, replayed, result = here.decoder, Replayed(choices), list[GivenDrafts]()
     if decoder.propose is None or here.scenario.vocabulary > LARGEST_VOCABULARY:
         return result
@@ -60,8 +60,51 @@ def given_of_path(here: InScenario, choices: tuple[int, ...]) -> list[GivenDraft
     return result
 
 
+def impossible_step(here: InScenario, choices: tuple[int, ...]) -> str:
+    """Return the step of one path that first emits a token to which p gives 0, in numbers; nothing where that is open.
+
+    Every lossless rule gives such a token 0 at its place, so the step is a cause whichever rule is meant.
+    """
+    if here.decoder.propose is None or here.scenario.vocabulary > LARGEST_VOCABULARY:
+        return ""
+    decoder, replayed = here.decoder, Replayed(choices)
+    state = decoder.init(here.prompt)
+    while state.remaining > 0:
+        start = state
+        state, done = decoder.step(replayed, state)
+        given = round_given(here, start, done.draft)
+        if given is None:
+            return ""
+        accepted = accepted_of(here, done, bonus=given.has_bonus)
+        for i, token in enumerate(done.tokens[: len(given.rows.p)]):
+            if not 0 <= token < len(given.rows.p[i]):
+                return ""
+            if given.rows.p[i][token] == 0:
+                is_open = not given.has_bonus and i == accepted - 1 and i == len(done.tokens) - 1
+                return "" if is_open and here.variant.intercepted else _impossible(given, i, token, accepted)
+    return ""
+
+
+def _impossible(given: GivenDrafts, i: int, token: int, accepted: int) -> str:
+    """Return how token i of a round, which p excludes, was emitted."""
+    part = "accept" if i < accepted else "replace" if i < len(given.drafts) else "bonus"
+    law = given.replace.get(i, {}) if part == "replace" else given.bonus or {}
+    mass = given.accept[i] if part == "accept" else law.get(token, 0)
+    if not mass > 0:
+        return ""
+    place = given.places.get((part, i), "")
+    at = f" ({place})" if place else ""
+    if part == "accept":
+        return f"draft {i + 1}, token {token} (p = 0), is accepted with probability {short(mass)}{at}, expected 0"
+    if part == "replace":
+        residual = f"the residual of the rejected draft {i + 1} gives token {token} probability {short(mass)}{at}"
+        return f"{residual}, expected 0 by norm(max(p - q, 0))"
+    which = "bonus token" if given.drafts else "token of a round without drafts"
+    return f"the {which} is {token} with probability {short(mass)}{at}, expected 0 = p"
+
+
 def _without_draft(here: InScenario, start: State, token: int) -> str:
-    """Return the token of a round without drafts, and the row that it was drawn from where that is not p."""
+    """Describe the token of a round without drafts, with its probability, and with p if that differs."""
     p = here.task.target(start.tokens).tolist()
     given = round_given(here, start, ())
     law = given.bonus if given else None
@@ -89,7 +132,7 @@ def _drafted(given: GivenDrafts) -> str:
 
 
 def _decided(given: GivenDrafts, i: int, decisions: Sequence[Decision], *, accepted: bool) -> str:
-    """Return whether draft i was accepted, how, and how it should have been."""
+    """Describe whether draft ``i`` was accepted, with its acceptance probability and that of the rule if it differs."""
     does, ought = given.accept[i], expected_accept(given, i)
     word = "accepted" if accepted else "rejected"
     which = f"draft {i + 1} ({given.drafts[i]}) {word}" if len(given.drafts) > 1 else word
@@ -109,7 +152,7 @@ def _decided(given: GivenDrafts, i: int, decisions: Sequence[Decision], *, accep
 
 
 def _behind(given: GivenDrafts, accepted: int, token: int) -> str:
-    """Return the token behind the accepted drafts, and the probability that it should have."""
+    """Describe the token after the accepted drafts, with its probability and that of the rule if it differs."""
     rejected = accepted < len(given.drafts)
     law = given.replace.get(accepted, {}) if rejected else given.bonus or {}
     rule = excess(given.rows.p[accepted], given.rows.q[accepted]) if rejected else given.rows.p[accepted]

@@ -1,4 +1,4 @@
-"""The name of a wrong law of one token, where the law that a wrong rule gives is exactly that law."""
+"""Name a wrong law of one token: find a wrong rule whose law is exactly the observed one."""
 
 from __future__ import annotations
 
@@ -20,10 +20,9 @@ LEAST = 3
 
 
 def name_of_token(seen: Row, p: Row, q: Row) -> str:
-    """Return which wrong rule makes of a draft from q a token of the law that is ``seen``, or nothing.
+    """Return the only wrong rule that gives a token the law ``seen``; "" if none or several do.
 
-    One draft is drawn from q and decided: either its acceptance or its replacement is wrong. A name is given where one
-    such law alone is the one that is seen.
+    In each rule one draft is drawn from q and decided; either its acceptance or its replacement is wrong.
     """
     if len(p) < LEAST or len(q) != len(p) or len(seen) != len(p):
         return ""
@@ -49,7 +48,7 @@ def _laws(p: Row, q: Row) -> Iterator[tuple[str, Row]]:
 
 
 def _law(q: Row, kept: Row, instead: Sequence[Row]) -> Row:
-    """Return the law of a token where draft x is kept with probability ``kept[x]``, else drawn from ``instead[x]``."""
+    """Return the law of a token if draft x ~ q is kept with probability ``kept[x]``, else drawn from ``instead[x]``."""
     return [
         q[token] * kept[token] + sum(q[x] * (1 - kept[x]) * instead[x][token] for x in range(len(q)))
         for token in range(len(q))

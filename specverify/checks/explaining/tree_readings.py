@@ -1,8 +1,8 @@
-"""A round with a tree in the words of decoding: each child tested or skipped, beside what recursive rejection has.
+"""Describe a round with a tree: each child that is tested or skipped, compared with recursive rejection.
 
 Recursive rejection (SpecInfer, arXiv 2305.09781; RSD, arXiv 2402.14160): children of one node are tested in their
 order, child x with min(1, r(x)/q(x)), where r is p at first and norm(max(r - q, 0)) after each rejection. Another rule
-can be lossless too, so a difference is named only where p itself, or no row at all, stands in the place of r.
+can be lossless too, so a difference is named only if the program uses p itself, or no row at all, instead of r.
 """
 
 from __future__ import annotations
@@ -26,23 +26,25 @@ DRAWN_BY_DRAFTER = frozenset({"draft"})
 
 
 class TreeReading(NamedTuple):
-    """The rounds of a path."""
+    """The rounds of a path with trees, in words."""
 
     words: str
     fault: str
     """The first test that deviates from the rule and is named, or nothing."""
     rounds: tuple[TreeRound, ...] = ()
     example: str = ""
-    """The first deviation, in numbers."""
+    """The first deviation of a test, in numbers."""
+    last: str = ""
+    """The first draw from p in the place of the residual."""
 
 
 def tree_reading(here: InScenario, choices: tuple[int, ...]) -> TreeReading | None:
-    """Return the rounds of one path that drafts trees, or None where it drafts none or cannot be read."""
+    """Describe the rounds on the path ``choices``; None if it drafts no tree or cannot be read."""
     if here.decoder.propose is None:
         return None
     replayed, state = Replayed(choices), here.decoder.init(here.prompt)
     words, fault, trees = list[str](), "", False
-    rounds, example = list[TreeRound](), ""
+    rounds, example, last = list[TreeRound](), "", ""
     with suppress(NotAFunctionOfItsDraws):
         while state.remaining > 0:
             draft = here.decoder.propose(Replayed(choices[replayed.used :]), state)
@@ -54,13 +56,13 @@ def tree_reading(here: InScenario, choices: tuple[int, ...]) -> TreeReading | No
             said, wrong = walk.words(done.tokens)
             if draft.tokens:
                 rounds.append(TreeRound(draft, prefix, here.task.target, tuple(items), done.tokens))
-            example = example or walk.example
+            example, last = example or walk.example, last or walk.last
             trees = trees or is_tree(draft)
             words.append(f"{drawn(draft)}: {said}" if draft.tokens else said)
             fault = fault or wrong
     if not trees:
         return None
-    return TreeReading("\n".join(_numbered(words)), fault, tuple(rounds), example)
+    return TreeReading("\n".join(_numbered(words)), fault, tuple(rounds), example, last)
 
 
 def _numbered(words: Sequence[str]) -> list[str]:
@@ -68,21 +70,21 @@ def _numbered(words: Sequence[str]) -> list[str]:
 
 
 class _Walk:
-    """Goes down one tree."""
+    """Compare the draws of one round with the tests of its tree, from the root down."""
 
     def __init__(self, here: InScenario, draft: Draft, prefix: Tokens, items: Sequence[PathDraw]) -> None:
         self.here, self.draft, self.prefix, self.items = here, draft, prefix, list(items)
-        self.fault, self.example = "", ""
+        self.fault, self.example, self.last = "", "", ""
         self.lines, self.unsure = set[str](), False
 
     def words(self, emitted: Tokens) -> tuple[str, str]:
-        """Return the tests of a round that emits these tokens, and the first fault."""
+        """Return the description of a round that emits ``emitted``, and its first fault ("" if there is none)."""
         said: list[str] = []
         nodes: tuple[int, ...] = (-1,)
         for depth, token in enumerate(emitted):
             text = self.prefix + emitted[:depth]
             siblings = children(self.draft.parents, nodes)
-            matched = self._matched(text, siblings, token)
+            matched = self._matched(text, nodes[0], siblings, token)
             kept, tests, left = matched or self._level(text, siblings, token)
             said += tests
             if kept is None and matched:
@@ -93,8 +95,14 @@ class _Walk:
             nodes = (kept,)
         return ", ".join(said), self.fault
 
-    def _matched(self, text: Tokens, siblings: Sequence[int], token: int) -> tuple[int | None, list[str], Any] | None:
-        """Return the child that has the token drawn from p, in a tree of certain children; None in another tree."""
+    def _matched(
+        self, text: Tokens, parent: int, siblings: Sequence[int], token: int
+    ) -> tuple[int | None, list[str], Any] | None:
+        """Read a draw from p that is looked up among the children of a deterministic tree.
+
+        Returns the matching child (None if no child has the token), the words and p. Returns None for another tree or
+        draw.
+        """
         p_row = self.here.task.target(text)
         item = self.items[0] if self.items and self.items[0].is_lookup and self.items[0].outcome == token else None
         nodes = range(len(self.draft.tokens))
@@ -109,17 +117,21 @@ class _Walk:
             return kept, [f"drew {token}{whose} (p = {short(p[token])}{f', {item.place}' if item.place else ''})"], p
         does, ought = rows_apart(item.pmf, p)
         node = next((i for i in range(len(self.draft.tokens)) if self._has_row(i, item.pmf)), None)
-        by = "" if node is None else f", which is p after #{node}"
+        row = does if node is None else f"p after #{node} = {does}"
+        behind, own = (text, "p") if parent < 0 else (f"#{parent}", f"p after #{parent}")
         place = f" ({item.place})" if item.place else ""
-        self.example = self.example or f" the token after {text} is drawn from {does}{by}{place}, expected p = {ought}"
-        return kept, [f"drew {token}{whose} (from {does}{by}; expected p = {ought})"], p
+        self.example = self.example or f" the token after {behind} is drawn from {row}{place}, expected {own} = {ought}"
+        return kept, [f"drew {token}{whose} (from {row}; expected {own} = {ought})"], p
 
     def _has_row(self, node: int, row: Row) -> bool:
         p = self.here.task.target(self.prefix + path_tokens(self.draft, node))
         return same_row([float(mass) for mass in p.tolist()], row, NEAR)
 
     def _level(self, text: Tokens, siblings: Sequence[int], token: int) -> tuple[int | None, list[str], Any]:
-        """Return the child that was kept, or None, the tests, and the residual that is left."""
+        """Read the tests of ``siblings``.
+
+        Return the accepted child (or None), the words, and the residual that is left.
+        """
         p_row = self.here.task.target(text)
         p: list[float] = [float(mass) for mass in p_row.tolist()]
         left, said, rejected = p, list[str](), list[int]()
@@ -171,9 +183,9 @@ class _Walk:
         return None, said, left
 
     def _is_test_of(self, item: PathDraw, seen: float, child: int, text: Tokens, left: Row, *, accepted: bool) -> bool:
-        """Return whether a coin is the test of a child that the rule accepts surely.
+        """Return whether a coin with the bound ``seen`` tests ``child``, which the rule accepts with certainty.
 
-        Where it can be the test of another child, no later deviation of this round is told.
+        If it may also test another child, no later deviation of this round is reported.
         """
         if item.place not in self.lines - {""} or accepted != (item.low <= 0):
             return False
@@ -192,7 +204,7 @@ class _Walk:
         return False
 
     def _gives(self, seen: float, child: int, p_row: Pmf, rows: Sequence[Row]) -> bool:
-        """Return whether one of these rows gives a child this threshold."""
+        """Return whether min(1, r/q) of ``child`` equals ``seen`` for one of ``rows`` as r."""
         drafted, q = self.draft.tokens[child], child_pmf(self.draft, child, p_row)
         return any(abs(float(ratio(row[drafted], q[drafted])) - seen) < NEAR for row in rows)
 
@@ -222,9 +234,16 @@ class _Walk:
         )
 
     def _last(self, text: Tokens, token: int, left: Any, *, rejected: bool) -> str:
-        """Return the words of the token behind the last kept node."""
+        """Describe the token after the last accepted node."""
         rule = left if rejected else [float(mass) for mass in self.here.task.target(text).tolist()]
         word, name = ("replaced by", "residual") if rejected else ("bonus", "p")
+        item = self.items[0] if self.items and self.items[0].is_lookup else None
+        p = [float(mass) for mass in self.here.task.target(text).tolist()]
+        if rejected and item is not None and item.pmf and same_row(item.pmf, p, NEAR) and not same_row(p, rule, NEAR):
+            does, ought = rows_apart(p, rule)
+            at = f", {item.place}" if item.place else ""
+            self.last = f"drawn from p = {does}{at}; expected the residual {ought}"
+            return f"replaced by {token} ({self.last})"
         return f"{word} {token} ({name} = {short(rule[token])})" if 0 <= token < len(rule) else f"{word} {token}"
 
 

@@ -1,8 +1,8 @@
-"""Rules that wrong tree verifiers follow in the place of recursive rejection, each with a name.
+"""Named rules of wrong tree verifiers, as variants of recursive rejection.
 
 Recursive rejection (SpecInfer, arXiv 2305.09781; RSD, arXiv 2402.14160) tests the children of a node in their order,
-child x with min(1, r(x)/q(x)), where r is p at first and norm(max(r - q, 0)) after each rejection. q of a child that
-is drawn without replacement has no mass on the siblings before it, and is divided by its sum.
+child x with min(1, r(x)/q(x)), where r is p at first and norm(max(r - q, 0)) after each rejection. The q of a child
+that is drawn without replacement has no mass on earlier siblings and is normalised.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NEAR = 1e-6
 
 
 class TreeLevel(NamedTuple):
-    """The children of one node."""
+    """The children of one node, with the rows of p and q."""
 
     p: Row
     whole_q: Row
@@ -42,7 +42,7 @@ class TreeRound(NamedTuple):
     emitted: Tokens
 
     def level(self, depth: int, siblings: Sequence[int]) -> TreeLevel:
-        """Return the children of the node reached by this many emitted tokens."""
+        """Return the children ``siblings`` of the node that is reached by the first ``depth`` emitted tokens."""
         p_row = self.target(self.prefix + self.emitted[:depth])
         p = tuple(float(mass) for mass in p_row.tolist())
         rows = tuple(tuple(float(mass) for mass in child_pmf(self.draft, child, p_row).tolist()) for child in siblings)
@@ -55,7 +55,7 @@ Update = Callable[[TreeLevel, Row, Row, int], Row]
 
 Q_RULES: Mapping[str, OfChild] = {
     "": lambda level, i: level.q[i],
-    "q of a later sibling is not divided by its sum without the siblings before it": lambda level, i: level.whole_q,
+    "q of a later sibling is not renormalised after the siblings before it are removed": lambda level, i: level.whole_q,
     "q of a later sibling has no mass on the siblings before it, although it is drawn with replacement": (
         lambda level, i: scaled(_without(level.whole_q, level.tokens[:i]))
     ),
@@ -86,7 +86,10 @@ def _without(row: Row, tokens: Tokens) -> Row:
 
 
 def name_of_tree_rule(rounds: Sequence[TreeRound]) -> str:
-    """Return the one rule beside the right one that every draw of these rounds follows, or nothing."""
+    """Return the only wrong rule that every draw of ``rounds`` follows.
+
+    "" if none or several fit, or the right rule does.
+    """
     if not rounds or _fits(rounds, "", ""):
         return ""
     rules = [("", residual) for residual in RESIDUALS] + [(q_rule, "") for q_rule in Q_RULES]
@@ -102,7 +105,7 @@ def _fits(rounds: Sequence[TreeRound], q_rule: str, residual: str) -> bool:
 
 
 def _follows(one: TreeRound, q_rule: OfChild, residual: Update) -> bool:
-    """Return whether every draw of a round is what a rule predicts: the bound of each open test, the last row."""
+    """Return whether the draws of a round have the bounds and the last row that a rule predicts."""
     items, nodes = list(one.items), (-1,)
     for depth, token in enumerate(one.emitted):
         level = one.level(depth, children(one.draft.parents, nodes))

@@ -1,4 +1,4 @@
-"""Numbers and lists as messages print them: short, and apart where two values must differ."""
+"""Format numbers and lists for messages: short, and with enough digits to distinguish two different values."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ MOST_DIGITS = 15
 
 
 def short(value: Any, digits: int = 3) -> str:
-    """Return a number for a reader: whole numbers as they are, others with three digits, rationals too."""
+    """Format a number: integers unchanged, other numbers (also rationals) with ``digits`` digits."""
     if isinstance(value, (Fraction, int)) and value == int(value):
         return str(value)
     return f"{float(value):.{digits}g}"
 
 
 def apart(one: Any, other: Any) -> tuple[str, str]:
-    """Return two numbers with as many digits as it takes to see that they differ."""
+    """Format two numbers with enough digits to show that they differ."""
     if one == other:
         return short(one), short(other)
     for digits in range(3, MOST_DIGITS):
@@ -28,12 +28,12 @@ def apart(one: Any, other: Any) -> tuple[str, str]:
 
 
 def short_row(row: Sequence[Any]) -> str:
-    """Return the entries of a pmf as ``(0.5, 0.5)``."""
+    """Format a pmf as ``(0.5, 0.5)``."""
     return "(" + ", ".join(short(value) for value in row) + ")"
 
 
 def rows_apart(one: Sequence[Any], other: Sequence[Any]) -> tuple[str, str]:
-    """Return two rows as ``(0.5, 0.5)``, with as many digits as it takes to see that they differ."""
+    """Format two rows as ``(0.5, 0.5)`` with enough digits to show that they differ."""
     for digits in range(3, MOST_DIGITS):
         texts = tuple("(" + ", ".join(short(value, digits) for value in row) + ")" for row in (one, other))
         if texts[0] != texts[1]:
@@ -42,7 +42,7 @@ def rows_apart(one: Sequence[Any], other: Sequence[Any]) -> tuple[str, str]:
 
 
 def listed(items: Sequence[Any]) -> str:
-    """Return ``1, 2 and 3``."""
+    """Format items as ``1, 2 and 3``."""
     words = [str(item) for item in items]
     return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
 

@@ -36,7 +36,7 @@ def examine(rounds: KernelRounds, _: Conditions) -> Examination:
 
 
 def ordinary_rows(rounds: KernelRounds, size: int, rng: Any) -> tuple[Any, Any]:
-    """Return cases and uniforms of this many rows, drawn among the cells, away from every breakpoint."""
+    """Return ``rows`` cases with uniforms sampled inside the cells, away from every breakpoint."""
     cells = [rounds.cells[i] for i in rng.integers(len(rounds.cells), size=size)]
     low, high = (np.array([cell[side] for cell in cells], dtype=np.float64) for side in (1, 2))
     uniforms = low + (high - low) * rng.uniform(0.25, 0.75, size=low.shape)
@@ -44,7 +44,7 @@ def ordinary_rows(rounds: KernelRounds, size: int, rng: Any) -> tuple[Any, Any]:
 
 
 def fault(rounds: KernelRounds, case: int, answer: Sequence[int]) -> str | None:
-    """Describe why a row of an answer is no round; None if it is one."""
+    """Describe why a row of the output cannot be a round (accepted drafts, one more token, padding); None if it can."""
     draft, tokens = rounds.cases[case].draft, list(answer)
     while tokens and tokens[-1] == -1:
         tokens.pop()

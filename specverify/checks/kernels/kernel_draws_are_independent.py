@@ -100,7 +100,7 @@ def checks_of(kernel: Kernel, gamma: int, samples: int, alarm: float, calls: Cal
 
 
 def _longer(gamma: int) -> list[RowKind]:
-    """Return the rows of a replacement with more drafts after it."""
+    """Return the rows that show a replacement, with more drafts after the rejected one."""
     longer = []
     for kind in replacements_after_coins():
         p, q = np.repeat(np.eye(SIZE)[:1], gamma, axis=0), np.repeat(np.eye(SIZE)[:1], gamma - 1, axis=0)

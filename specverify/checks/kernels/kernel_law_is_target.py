@@ -30,7 +30,7 @@ REFINED = 8
 
 
 class SituationLaws(NamedTuple):
-    """The law of every situation, as far as it was computed."""
+    """The computed laws of the situations."""
 
     laws: Mapping[str, Law]
     settled: Sequence[tuple[GridCell, Tokens]]
@@ -69,7 +69,7 @@ def _of_one_situation(rounds: KernelRounds, cells: Sequence[GridCell]) -> list[G
 
 
 def _mixes(rounds: KernelRounds, cells: Sequence[GridCell]) -> bool:
-    """Return whether the answers of rows depend on their order."""
+    """Return whether the answers of rows depend on the order of the rows."""
     if not cells:
         return False
     cases, uniforms = places_in(cells)
@@ -77,7 +77,7 @@ def _mixes(rounds: KernelRounds, cells: Sequence[GridCell]) -> bool:
 
 
 def blind_of(rounds: KernelRounds) -> Counter[str]:
-    """Return the probability of the cells' margins, by situation."""
+    """Return, by situation, the probability of the margins of the cells, which are not evaluated."""
     blind: Counter[str] = Counter()
     for cell in rounds.cells:
         inner = 1.0

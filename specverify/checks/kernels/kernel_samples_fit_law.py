@@ -42,7 +42,7 @@ class SampledKernel(NamedTuple):
 
     @property
     def design(self) -> Design:
-        """A kind of row for every draft."""
+        """The possible rows of a batch: one for each draft that q can draw."""
         kinds, shares = drafts_of(self.situation)
         return design_of(kinds, shares, self.vocabulary, self.kernel.convention.draft_padding)
 

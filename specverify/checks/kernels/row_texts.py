@@ -59,7 +59,7 @@ def _row(pmf: Any) -> str:
 
 
 def told(rounds: KernelRounds, tokens: Sequence[int]) -> Tokens:
-    """Return the ids in a row of an answer, without its padding."""
+    """Return the token ids in a row of an answer, without padding."""
     kept = list(tokens)
     while kept and kept[-1] == -1:
         kept.pop()

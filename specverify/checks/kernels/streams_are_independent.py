@@ -68,7 +68,7 @@ def repeats(kernel: Kernel, design: Design, calls: Calls, alarm: float, seed: in
 
 
 def _found(seen: Any, length: int, keys: Sequence[tuple[int, int]]) -> tuple[str, str]:
-    """Describe what two rows, and what two calls, have in common.
+    """Describe two equal rows, and two equal calls, if there are any.
 
     If both rows and calls agree, one follows from the other: the rows are the cause if a call repeats itself.
     """
@@ -97,12 +97,12 @@ def _stretches(seen: Any, length: int, names: Sequence[str]) -> tuple[str, str]:
 
 
 def _alike(lines: Any) -> tuple[int, int] | None:
-    """Return two equal lines, or None."""
+    """Return the indices of two equal rows of an array, or None."""
     return next(iter(_equal(np.packbits(lines, axis=1))), None)
 
 
 def _equal(lines: Any) -> list[tuple[int, int]]:
-    """Return pairs of equal lines, each with the first line that it equals."""
+    """Return pairs of equal rows of an array; the second of a pair is the first row with this content."""
     _, first, inverse = np.unique(lines, axis=0, return_index=True, return_inverse=True)
     earlier = first[inverse.reshape(-1)]
     return [(int(earlier[i]), int(i)) for i in np.flatnonzero(earlier != np.arange(len(lines)))]

@@ -156,7 +156,7 @@ def call_of(
 
 
 def sampling_config(setting: EngineSetting, **options: Any) -> Any:
-    """Return every sampling parameter set explicitly; padding is possible only behind an end-of-sequence id."""
+    """Return the config with every sampling parameter explicit; padding may only follow an end-of-sequence id."""
     config: Any = GenerationConfig  # its constructor is not annotated
     sampling = {
         "temperature": float(setting.temperature),
@@ -175,7 +175,7 @@ def sampling_config(setting: EngineSetting, **options: Any) -> Any:
 
 
 def prompt_of(setting: EngineSetting) -> dict[str, Any]:
-    """Return the prompt ``[1, length]`` and a mask that shows all of it."""
+    """Return the prompt ``[1, length]`` and an attention mask of ones."""
     ids = torch.tensor([setting.prompt])
     return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
 

@@ -122,7 +122,7 @@ def _is_data(value: Any) -> bool:
 
 
 def _asked_by_the_row(given: Mapping[str, Any]) -> bool:
-    """Return whether the setting itself requests a dictionary as the result, not the script for its returned values."""
+    """Return whether the setting itself, and not the script, requests a dictionary as the result."""
     return bool(given.get("return_dict_in_generate")) and not any(name.startswith("output_") for name in given)
 
 
@@ -327,7 +327,7 @@ def _is_built_anew(engine: GenerateCall, extra: Mapping[str, Any]) -> bool:
 
 
 def _asked(fault: Fault) -> dict[str, Any]:
-    """Return the additional arguments of the call: to return the faulty value, or to record processor inputs."""
+    """Return the additional arguments of the call, which return the wrong value or record processor inputs."""
     if fault.cache == "shown":
         return {"logits_processor": [SHOW]}
     returned = {"return_dict_in_generate": True, f"output_{fault.returned}": True, "logits_processor": None}

@@ -24,7 +24,7 @@ class ProgramSource(NamedTuple):
 
 
 def smaller_settings(setting: EngineSetting) -> Iterator[tuple[str, EngineSetting]]:
-    """Yield every setting with one thing less, and the name of the difference; the most visible differences come first.
+    """Yield every setting with one option or token removed, and the name of the difference; most visible ones first.
 
     Tokens of the prompt and of the end of sequence stay below the vocabulary. The engine decides whether it accepts the
     setting.

@@ -57,7 +57,7 @@ def constant(decoding: Decoding) -> Drafter:
 
 
 def unlikely(decoding: Decoding) -> Drafter:
-    """Draft tokens that are hardly ever accepted."""
+    """Draft tokens of low target probability, which are hardly ever accepted."""
     return scripted(lambda tokens: 0, decoding.gamma)
 
 

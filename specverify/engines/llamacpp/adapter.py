@@ -1,4 +1,4 @@
-"""Texts of the server: one server a way in this process, asked over HTTP on the loopback address."""
+"""Texts of llama.cpp's server: one server per kind of speculation, called over HTTP on the loopback address."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Way(NamedTuple):
 
 
 class Drawing(NamedTuple):
-    """How the texts of a request are asked for."""
+    """How the texts of a request are drawn: with other requests beside them, or streamed."""
 
     beside: bool = False
     """As many unlike requests take turns with them, ``SLOTS`` at once."""
@@ -72,7 +72,7 @@ BESIDE: Final[Sequence[Request]] = (
 
 @cache
 def server(way: Way) -> Any:
-    """Return the server of a way; it serves until the process ends."""
+    """Return the server of a kind of speculation; it runs until the process ends."""
     given = xl.CommonParams()
     fields: dict[str, Any] = {
         "model.path": str(MODELS / "target.gguf"),
@@ -114,7 +114,7 @@ _LOCAL = threading.local()
 
 
 def post(way: Way, body: dict[str, Any]) -> Any:
-    """Return what ``/completion`` answers; of a stream its parts, put together."""
+    """Return the answer of ``/completion``; of a stream, its joined parts."""
     status, read = _sent(way, json.dumps(body))
     if status != 200:
         raise RuntimeError(f"the server answers {status}: {read[:300]}")
@@ -152,7 +152,7 @@ def body_of(asked: Request, seed: int, **more: Any) -> dict[str, Any]:
 
 
 class Answered(NamedTuple):
-    """The text of an answer, and what was drafted and accepted for it."""
+    """The text of an answer, and the number of drafted and of accepted tokens."""
 
     text: Tokens
     drafted: int
@@ -167,7 +167,7 @@ def answered(way: Way, asked: Request, seed: int, **more: Any) -> Answered:
 
 
 def answers(way: Way, asked: Request, drawing: Drawing, seed: int, number: int) -> Sequence[Answered]:
-    """Ask for so many texts, each by a seed of its own."""
+    """Return ``number`` answers to a request, each with a seed of its own."""
     numbers = np.random.default_rng(seed)
     more: dict[str, Any] = {"stream": True} if drawing.streamed else {}
     rows: list[tuple[Request, int, dict[str, Any]]] = [(asked, each, more) for each in seeds_of(seed, number)]
@@ -183,7 +183,7 @@ def answers(way: Way, asked: Request, drawing: Drawing, seed: int, number: int) 
 
 
 def texts(way: Way, asked: Request, drawing: Drawing = ALONE) -> Texts:
-    """Return what draws texts of a request."""
+    """Return the function ``(seed, number)`` -> texts drawn for a request."""
 
     def draw(seed: int, number: int) -> Sequence[Tokens]:
         return [each.text for each in answers(way, asked, drawing, seed, number)]
@@ -206,7 +206,7 @@ Keep = Callable[[Way, Request, int], bool]
 
 
 def promise(way: Way, asked: Request, keep: Keep) -> Texts:
-    """Return what draws ``RIGHT`` for each seed whose text keeps a promise."""
+    """Return the sampler that gives ``RIGHT`` for each seed whose text keeps a promise."""
 
     def draw(seed: int, number: int) -> Sequence[Tokens]:
         return [RIGHT if keep(way, asked, each) else WRONG for each in seeds_of(seed, number)]

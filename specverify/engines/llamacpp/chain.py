@@ -96,7 +96,7 @@ def next_pmf(asked: Request) -> Callable[[Tokens], Any]:
 
 
 def _branches(result: Any) -> list[tuple[float, Any]]:
-    """Return what a sampler leaves, each with its probability: most samplers leave one row of logits."""
+    """Return the results of a sampler with their probabilities; most samplers give one row of logits."""
     return result if isinstance(result, list) else [(1.0, result)]
 
 
@@ -114,7 +114,7 @@ def _biased(asked: Request, logits: Any) -> Any:
 
 
 def _allowed(asked: Request, new: Tokens, masses: Any) -> Any:
-    """Return a pmf without what the grammar ``[letters]+`` forbids: a text may end after its first letter."""
+    """Return a pmf without the tokens that the grammar ``[letters]+`` forbids; the end is allowed after one letter."""
     letters = asked.option("letters")
     if not letters:
         return masses

@@ -1,4 +1,4 @@
-"""What is examined of llama.cpp's server: every kind of speculation by the samplers of its chain and its promises."""
+"""The settings examined of llama.cpp's server: every kind of speculation by its samplers and its promises."""
 
 from __future__ import annotations
 

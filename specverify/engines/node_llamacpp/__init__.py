@@ -1,4 +1,4 @@
-"""node-llama-cpp: bindings of llama.cpp for Node.js, asked by the command protocol of black boxes."""
+"""node-llama-cpp: bindings of llama.cpp for Node.js, called by the command protocol of black boxes."""
 
 from __future__ import annotations
 

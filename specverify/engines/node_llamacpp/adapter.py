@@ -1,4 +1,4 @@
-"""Texts of node-llama-cpp: a process of Node.js for each way, which answers lines of JSON (``driver.mjs``).
+"""Texts of node-llama-cpp: one Node.js process per configuration, which answers in lines of JSON (``driver.mjs``).
 
 ``NODE_LLAMA_CPP`` names the folder that has ``node_modules``.
 """
@@ -39,7 +39,7 @@ if not (os.environ.get(FOLDER) and shutil.which("node")):
 
 
 class Way(NamedTuple):
-    """How a process is started."""
+    """The arguments with which a process is started."""
 
     words: tuple[str, ...] = ()
     """Arguments of the driver; ``target`` and ``draft`` stand for the files of the models."""
@@ -114,7 +114,7 @@ def end(process: Any) -> None:
 
 
 def answers(way: Way, asked: Asked, seed: int, number: int) -> Answer:
-    """Return so many texts; the driver derives their seeds from this one."""
+    """Return ``number`` texts; the driver derives their seeds from ``seed``."""
     result = Answer([], [], [], [])
     options = {**dict(asked.options), "draft": dict(way.predictor)}
     question = {"ask": "sample", "prompt": asked.prompt, "max_tokens": asked.horizon, "options": options}
@@ -127,12 +127,12 @@ def answers(way: Way, asked: Asked, seed: int, number: int) -> Answer:
 
 
 def texts(way: Way, asked: Asked) -> Texts:
-    """Return what draws texts of a request."""
+    """Return the sampler of the texts of a request."""
     return lambda seed, number: answers(way, asked, seed, number).texts
 
 
 def activity(way: Way, asked: Asked) -> str:
-    """Return how much is drafted and accepted, and how many texts are those of plain decoding with the same seed."""
+    """Return the numbers of drafted and accepted tokens, and of texts equal to plain decoding with the same seed."""
     done = answers(way, asked, 0, ACTIVE)
     if not sum(done.drafted):
         return NOTHING_DRAFTED
@@ -147,7 +147,7 @@ Keep = Callable[[Way, Asked, int, int], Sequence[bool]]
 
 
 def promise(way: Way, asked: Asked, keep: Keep) -> Texts:
-    """Return what draws ``RIGHT`` for each text that keeps a promise."""
+    """Return the sampler that gives ``RIGHT`` for each text that keeps a promise."""
     return partial(_kept, way, asked, keep)
 
 

@@ -1,4 +1,4 @@
-"""What is examined of node-llama-cpp: its predictors by the samplers of ``evaluate`` and its promises."""
+"""The settings examined of node-llama-cpp: its predictors by the samplers of ``evaluate`` and its promises."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ COARSER: Final = 0.25
 
 
 def asked(horizon: int = 4, temperature: float = 1.0, **options: Any) -> Asked:
-    """Return a request after ``PROMPT``."""
+    """Return a request whose prompt is ``PROMPT``."""
     return Asked(PROMPT, horizon, temperature, tuple(options.items()))
 
 
@@ -158,7 +158,7 @@ def _penalised(logits: Any, tokens: Tokens, **options: float) -> Any:
 
 
 def _truncated(masses: Any, options: dict[str, Any], prompt: Tokens) -> list[tuple[float, Any]]:
-    """Return what top-k, top-p, min-p and XTC leave, each with its probability."""
+    """Return the pmfs after top-k, top-p, min-p and XTC, each with its probability."""
     ranked = np.sort(masses)[::-1]
     if kept := options.get("topK"):
         check_clear(ranked[kept - 1] - ranked[kept], "top-k", prompt)
@@ -187,7 +187,7 @@ def _in_grammar(masses: Any, grammar: str | None, new: Tokens) -> Any:
 
 
 def right_confidences(way: Way, request: Asked, seed: int, number: int) -> list[bool]:
-    """Return for each text whether the confidences of its tokens are their probabilities."""
+    """Return for each text whether the reported confidences of its tokens equal their probabilities."""
     done, pmf = answers(way, request, seed, number), next_pmf(request)
     return [
         all(

@@ -110,7 +110,7 @@ def rewound(way: Way, decoding: Decoding, seed: int) -> Tokens:
 
 
 def appended(way: Way, decoding: Decoding, seed: int) -> Tokens:
-    """Return a text with a token inserted after the second one."""
+    """Decode two tokens, feed ``APPENDED`` by ``append_tokens``, decode two more; return the new tokens."""
     made = generator(way, decoding, seed)
     continued(made, 2)
     made.append_tokens([APPENDED])

@@ -36,7 +36,7 @@ def rewound_law(decoding: Decoding) -> dict[Tokens, float]:
 
 
 def appended_law(decoding: Decoding) -> dict[Tokens, float]:
-    """Return the law of two tokens, the inserted one, and the two that follow."""
+    """Return the law of two tokens, the appended token, and two more tokens."""
     result = dict[Tokens, float]()
     for before, p in decoding_law(decoding._replace(horizon=2, eos=())).items():
         put = (*before, APPENDED)

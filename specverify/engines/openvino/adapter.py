@@ -1,4 +1,4 @@
-"""Calls of openvino-genai: one pipeline for all texts of a way, in float32 by default."""
+"""Calls of openvino-genai: one pipeline per kind of speculation, in float32 by default."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls of ``LLM.generate``: one engine a process, many requests a call, some of which are asked for beside."""
+"""Calls of ``LLM.generate``: one engine per process, many requests per call, some with other requests beside them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ AT_ONCE = 256
 
 
 class Way(NamedTuple):
-    """How an engine is started: its speculation and the arguments that are not as they come."""
+    """The configuration of an engine: its speculation and the arguments that differ from their defaults."""
 
     speculation: tuple[tuple[str, Any], ...] = ()
     arguments: tuple[tuple[str, Any], ...] = ()
@@ -58,7 +58,7 @@ class Way(NamedTuple):
 
 @cache
 def engine(way: Way) -> Any:
-    """Return the engine of a way. One process has one: it keeps what it allocated until the process ends."""
+    """Return the engine for a configuration. A process can hold only one: vLLM keeps its memory until the end."""
     speculation = {name: folder(value) if name == "model" else value for name, value in way.speculation}
     usual: dict[str, Any] = {
         "dtype": "float32",
@@ -109,13 +109,13 @@ BESIDE: Sequence[Request] = (
 
 
 def generate(way: Way, asked: Sequence[Request], parameter_list: Sequence[Any]) -> Any:
-    """Return what the engine answers to requests in one call."""
+    """Return the engine's results for several requests in one call."""
     prompts = [{"prompt_token_ids": list(each.prompt)} for each in asked]
     return engine(way).generate(prompts, list(parameter_list), use_tqdm=False)
 
 
 def texts(way: Way, asked: Request, drawing: Drawing = ALONE) -> Texts:
-    """Return what draws texts of a request."""
+    """Return the sampler of the texts of a request."""
 
     def draw(seed: int, number: int) -> Sequence[Tokens]:
         torch.manual_seed(seed)
@@ -143,7 +143,7 @@ RIGHT: Tokens = (1,)
 
 
 def promises(way: Way, asked: Request, keep: Callable[[Way, Request, Sequence[int]], Sequence[Tokens]]) -> Texts:
-    """Return what draws, for each of so many seeds, what ``keep(way, asked, seeds)`` says of its text."""
+    """Return the sampler that gives, for each seed, the result of ``keep(way, asked, seeds)`` on its text."""
 
     def draw(seed: int, number: int) -> Sequence[Tokens]:
         torch.manual_seed(seed)
@@ -156,7 +156,7 @@ def promises(way: Way, asked: Request, keep: Callable[[Way, Request, Sequence[in
 
 
 def told_logprobs(way: Way, asked: Request, seeds: Sequence[int]) -> Sequence[Tokens]:
-    """Return ``RIGHT`` where the log-probabilities told beside a text are those of our model, at every token."""
+    """Return ``RIGHT`` if the returned log-probabilities equal those of our model at every token."""
     answers = generate(way, [asked] * len(seeds), [parameters(asked, seed=seed) for seed in seeds])
     return [RIGHT if _logprobs_are_right(asked, each.outputs[0]) else (0,) for each in answers]
 
@@ -175,7 +175,7 @@ def _logprobs_are_right(asked: Request, answer: Any) -> bool:
 
 
 def repeated_seeds(way: Way, asked: Request, seeds: Sequence[int]) -> Sequence[Tokens]:
-    """Return ``RIGHT`` where a seed gives the same text again, the engine's own generator in another state."""
+    """Return ``RIGHT`` if a seed gives the same text again while the engine's own generator is in another state."""
     runs = []
     for _ in range(2):
         torch.rand(1)
@@ -191,14 +191,14 @@ ACTIVE = 128
 
 
 def activity(way: Way, draw: Texts) -> str:
-    """Return how much is drafted and accepted in some texts."""
+    """Return the numbers of drafted and of accepted tokens in some texts."""
     before, _, after = counters(way), draw(0, ACTIVE), counters(way)
     drafted, accepted = (after[name] - before[name] for name in ("drafted", "accepted"))
     return f"{drafted} drafted, {accepted} accepted in {ACTIVE} texts" if drafted else NOTHING_DRAFTED
 
 
 def counters(way: Way) -> Mapping[str, int]:
-    """Return how many tokens the engine has drafted and accepted so far."""
+    """Return the numbers of tokens that the engine has drafted and accepted so far."""
     names = {"vllm:spec_decode_num_draft_tokens": "drafted", "vllm:spec_decode_num_accepted_tokens": "accepted"}
     result = dict.fromkeys(names.values(), 0)
     for metric in engine(way).get_metrics():

@@ -1,4 +1,4 @@
-"""What is asked of every way to speculate: requests by name, each with a law, and how their texts are drawn."""
+"""The requests examined with every kind of speculation: by name, each with a law and a way to draw its texts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ALONE: Final = Drawing()
 
 
 class Asked(NamedTuple):
-    """One option, or several that act together: the request, how its texts are drawn, what the sample must see."""
+    """One option, or several that act together: the request, how its texts are drawn, the TV to detect."""
 
     request: Request
     drawing: Drawing = ALONE
@@ -87,7 +87,7 @@ AGAIN: Final = (4, 1, 4, 1, 4, 1, 4)
 
 
 def repeating(options: Mapping[str, Asked]) -> dict[str, Asked]:
-    """Return options with a prompt that repeats itself in the place of the usual one."""
+    """Return the options with a repetitive prompt in place of the usual one."""
     return {
         name: asked._replace(request=asked.request._replace(prompt=AGAIN), detect=max(asked.detect, COARSER))
         for name, asked in options.items()

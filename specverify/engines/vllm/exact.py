@@ -57,7 +57,7 @@ NO_TOKEN: Final = SIZES.vocabulary
 
 
 def exact_names() -> list[str]:
-    """Return ``WAY/OPTIONS/LENGTH`` and ``WAY/OPTIONS/LENGTH, two requests`` of all that is enumerated."""
+    """Return the names of all enumerated calls: ``WAY/OPTIONS/LENGTH``, and the same with ``, two requests``."""
     return [
         f"{way}/{options}/{length}{requests}"
         for way in EXACT_WAYS
@@ -105,7 +105,7 @@ def _watched(look: Observer, decode: Callable[[], Any], asked: Request) -> Itera
 
 
 def plain(asked: Request, draws: Draws) -> Observed:
-    """Decode a request token by token from the pmfs that are promised, and tell what each pass finds in the cache."""
+    """Decode a request token by token from the promised pmfs, and record the cache contents at each pass."""
     pmf, new, forwards = next_pmf(asked), tuple[int, ...](), list[Forward]()
     while len(new) < asked.option("max_tokens") and not (new and new[-1] in ends(asked)):
         tokens = asked.prompt + new
@@ -118,7 +118,7 @@ def plain(asked: Request, draws: Draws) -> Observed:
 
 @contextmanager
 def random_numbers_followed(way: Way) -> Iterator[None]:
-    """Launch the statements of the kernels inside the block, and sample plain tokens as GPUs do."""
+    """While the ``with`` block runs, launch the kernels' statements in PyTorch, and sample plain tokens as GPUs do."""
     sampler = model_runner(way).sampler.topk_topp_sampler
     held, sampler.forward = sampler.forward, sampler.forward_native
     try:
@@ -129,7 +129,7 @@ def random_numbers_followed(way: Way) -> Iterator[None]:
 
 
 def model_runner(way: Way) -> Any:
-    """Return what runs the model of an engine in this process."""
+    """Return the model runner of an engine in this process."""
     return engine(way).llm_engine.engine_core.engine_core.model_executor.driver_worker.worker.model_runner
 
 
@@ -140,7 +140,7 @@ def _joined(asked: tuple[Request, ...], texts: list[Tokens]) -> Tokens:
 
 
 def _joint_law(asked: tuple[Request, ...]) -> dict[Tokens, float]:
-    """Return the law of independent texts that follow each other."""
+    """Return the joint law of independent texts, which are concatenated."""
     result: dict[tuple[Tokens, ...], float] = {(): 1.0}
     for each in asked:
         own = law(each)
@@ -149,7 +149,7 @@ def _joint_law(asked: tuple[Request, ...]) -> dict[Tokens, float]:
 
 
 def observer(way: Way, asked: Request) -> Observer:
-    """Return what notes, before each pass of the target, what it is fed and which slots it would read.
+    """Return an observer that records, before each pass of the target, the fed tokens and the cache slots it reads.
 
     The entries that are compared are ``[1, 1, held, 2]``: the token and the position that were last written to the
     slot of each place, as the block table of the request names it.
@@ -186,5 +186,5 @@ def _attention(way: Way) -> Any:
 
 
 def way_block_size(way: Way) -> int:
-    """Return the tokens of a block of the KV cache."""
+    """Return the number of tokens in a block of the KV cache."""
     return int(engine(way).llm_engine.vllm_config.cache_config.block_size)

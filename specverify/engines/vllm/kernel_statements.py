@@ -1,4 +1,4 @@
-"""What the rejection kernels compute, stated in PyTorch after their Triton sources, to take the place of CPU stand-ins.
+"""The rejection kernels stated in PyTorch after their Triton sources, to replace the stand-ins of the CPU build.
 
 The CPU build has no Triton: it launches compiled stand-ins (``vllm/utils/cpu_triton_utils.py``), which GPUs do not use.
 Each statement here has the parameters of the kernel of its name and writes into the tensors that it is given.
@@ -16,7 +16,7 @@ NOTHING: Final = -1
 
 
 def expand(output: Any, given: Any, cu_num_tokens: Any, replace_from: Any, replace_to: Any, *_: Any) -> None:
-    """Write the value of each request once for each of its tokens, one value replaced by another."""
+    """Write each request's value once per token of the request, with ``replace_from`` replaced."""
     replaced = torch.where(given == replace_from, torch.as_tensor(replace_to, dtype=given.dtype), given)
     output.copy_(replaced.repeat_interleave(_lengths(cu_num_tokens)))
 
@@ -31,7 +31,7 @@ def rejection_greedy_sample(
     max_spec_len: int,
     *_: Any,
 ) -> None:
-    """Write the argmax of each place up to the first draft that is another token, then the bonus if there is none."""
+    """Write the argmax of each row up to the first draft that differs, or all of them and the bonus token."""
     for request, places in places_of(cu_num_draft_tokens):
         if is_greedy is not None and not is_greedy[request]:
             continue
@@ -55,7 +55,7 @@ def rejection_random_sample(
     is_greedy: Any,
     *_: Any,
 ) -> None:
-    """Accept a draft if p/q is at least its uniform number; write the recovered token at the first that is not."""
+    """Accept drafts while p/q is at least their uniform; write the recovered token at the first rejection."""
     for request, places in places_of(cu_num_draft_tokens):
         if is_greedy[request]:
             continue
@@ -80,7 +80,7 @@ def sample_recovered_tokens(
     inv_q: Any,
     *_: Any,
 ) -> None:
-    """Write the token of the largest residual, each divided by the request's exponential number of that token."""
+    """Write the argmax of residual / exponential number, an exponential per request and token."""
     for request, places in places_of(cu_num_draft_tokens):
         for row in places:
             if draft_probs is None:
@@ -95,7 +95,7 @@ def sample_recovered_tokens(
 def eagle_prepare_inputs_padded(
     cu_num_draft_tokens: Any, valid_count: Any, query_start_loc: Any, token_indices: Any, rejected: Any, num_reqs: int
 ) -> None:
-    """Write where the last accepted token of each request is, and how many of its drafts were rejected."""
+    """Write the index of each request's last accepted token, and the number of its rejected drafts."""
     drafted = _lengths(cu_num_draft_tokens)[:num_reqs]
     lost = torch.where(drafted > 0, drafted + 1 - valid_count[:num_reqs], 0)
     token_indices[:num_reqs] = query_start_loc[1 : num_reqs + 1] - 1 - lost
@@ -127,7 +127,7 @@ def _lengths(cumulative: Any) -> Any:
 
 
 def places_of(cumulative: Any) -> Iterator[tuple[int, range]]:
-    """Yield each request and the rows of its drafts."""
+    """Yield each request with the row indices of its drafts."""
     start = 0
     for request, end in enumerate(cumulative.tolist()):
         yield request, range(start, end)

@@ -1,4 +1,4 @@
-"""Faults of the CPU build alone, each with its mend: code that GPUs do not run stands in the way of code that they do.
+"""Faults of vLLM's CPU build alone, each with a fix, so that code shared with GPUs can be examined.
 
 A row whose name says ``mended`` is examined with all of them in place, and so judges what all platforms share.
 """
@@ -14,7 +14,7 @@ from specverify.engines.vllm.kernel_statements import NOTHING, STATEMENTS
 
 
 class Mend(NamedTuple):
-    """One fault of the CPU build, and what takes the place of the code that has it."""
+    """One fault of the CPU build, and the code that replaces the faulty code."""
 
     cause: str
     where: str
@@ -24,12 +24,12 @@ class Mend(NamedTuple):
 
 
 def _expanded(theirs: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a kernel that writes into the tensor it is given, also if that is no int64."""
+    """Return a kernel that writes into its output tensor, also if the tensor is not int64."""
     return STATEMENTS[EXPAND]
 
 
 def _padding_rejected(theirs: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a kernel that rejects drafts of -1, which pad; the stand-in reads what is before the row instead."""
+    """Return a kernel that rejects the padding -1; the stand-in reads the entry before the row instead."""
     ours = STATEMENTS[RANDOM]
 
     def launch(*given: Any) -> None:
@@ -40,7 +40,7 @@ def _padding_rejected(theirs: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _of_rows(theirs: Callable[..., Any]) -> Callable[..., Any]:
-    """Return top-k that takes a step without any draft, such as one of prompts alone."""
+    """Return a top-k function that accepts a step without drafts, such as one of prompts alone."""
 
     @wraps(theirs)
     def apply(logits: Any, k: Any) -> Any:
@@ -66,7 +66,7 @@ def _states_kept(theirs: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _offsets_left(theirs: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the bookkeeping behind that step, without generators to turn back: a CPU's have no offset."""
+    """Return the bookkeeping step without generators to rewind: CPU generators have no offset."""
 
     @wraps(theirs)
     def bookkeep(runner: Any, *given: Any, **more: Any) -> Any:
@@ -97,7 +97,7 @@ MENDS: Final = (
 
 @contextmanager
 def mended(mends: tuple[Mend, ...] = MENDS) -> Iterator[None]:
-    """Have these in place while the block lasts."""
+    """While the ``with`` block runs, replace the faulty code by these fixes."""
     restored = [_put(mend.where, mend.make) for mend in mends]
     try:
         yield
@@ -108,14 +108,14 @@ def mended(mends: tuple[Mend, ...] = MENDS) -> Iterator[None]:
 
 @contextmanager
 def in_place_of(kernels: Mapping[str, Callable[..., None]]) -> Iterator[None]:
-    """Have these kernels launched while the block lasts."""
+    """While the ``with`` block runs, launch these functions in place of the kernels."""
     with around({name: lambda theirs, ours=ours: ours for name, ours in kernels.items()}):  # type: ignore[misc]
         yield
 
 
 @contextmanager
 def around(makes: Mapping[str, Callable[[Callable[..., Any]], Callable[..., Any]]]) -> Iterator[None]:
-    """Have ``make(theirs)`` launched in the place of each of these kernels while the block lasts."""
+    """While the ``with`` block runs, launch ``make(theirs)`` in place of each of these kernels."""
     restored = [_put(name, make) for name, make in makes.items()]
     try:
         yield
@@ -125,7 +125,7 @@ def around(makes: Mapping[str, Callable[[Callable[..., Any]], Callable[..., Any]
 
 
 def _put(where: str, make: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Callable[[], None]:
-    """Put ``make(theirs)`` in the place of a function or of a stand-in, whoever holds it; return what undoes it."""
+    """Replace a function or its stand-in by ``make(theirs)`` wherever it is held; return the undo function."""
     from vllm.triton_utils.dispatcher import KernelOverride, _resolve_kernel  # noqa: PLC0415 - after its environment
 
     owner, name = _resolve_kernel(where)

@@ -23,13 +23,13 @@ WRITTEN: Final = (*LETTERS[:END], "")
 
 
 class Request(NamedTuple):
-    """One request: what it follows, and its ``SamplingParams``, those that are not as they come."""
+    """One request: its prompt, and the ``SamplingParams`` that differ from their defaults."""
 
     prompt: Tokens = PROMPT
     options: tuple[tuple[str, Any], ...] = ()
 
     def option(self, name: str, default: Any = None) -> Any:
-        """Return an option, or what it is unless it is given."""
+        """Return the value of an option, or its default."""
         return dict(self.options).get(name, default)
 
 
@@ -68,7 +68,7 @@ def next_pmf(asked: Request) -> Callable[[Tokens], Any]:
 
 
 def raw_logprobs(tokens: Tokens) -> Any:
-    """Return the log-probabilities ``[vocabulary]`` of what follows tokens, before any option."""
+    """Return the log-probabilities ``[vocabulary]`` of the next token, before any option."""
     logits = _logits()(tokens)
     return logits - logits.max() - np.log(np.exp(logits - logits.max()).sum())
 
@@ -85,7 +85,7 @@ def ends(asked: Request) -> Tokens:
 
 
 def _masked(asked: Request, new: Tokens, logits: Any) -> Any:
-    """Forbid what is not allowed, what completes a bad word, and ends that come too early; add the bias."""
+    """Mask tokens that are not allowed, complete a bad word, or end too early; add the bias."""
     if allowed := asked.option("allowed_token_ids") or asked.option("letters"):
         logits[np.setdiff1d(np.arange(len(logits)), allowed)] = -np.inf
     for word in asked.option("_bad_words_token_ids", ()):

@@ -1,4 +1,4 @@
-"""What is examined of vLLM: every way to speculate, by every option that has a law; what is left out is in coverage."""
+"""The settings examined of vLLM: every kind of speculation by every option with a law (rest: see coverage)."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ PROMISES: Final = {"log-probabilities": told_logprobs, "a seed again": repeated_
 
 
 def rows() -> dict[str, Row]:
-    """Return name -> row; those of one way stand together, and share a process."""
+    """Return name -> row; rows of one configuration are adjacent and share a process."""
     result = dict[str, Row]()
     for name, way in WAYS.items():
         options = repeating(OPTIONS) if way == WAYS["n-gram"] else OPTIONS

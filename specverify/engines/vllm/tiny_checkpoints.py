@@ -1,4 +1,4 @@
-"""The tiny Llama whose law is promised, and what drafts for it: configurations and weights, all ours and seeded."""
+"""Tiny checkpoints: the target Llama, whose law is known, and its drafters, with seeded weights."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NOISE: Final = 0.1
 
 @lru_cache(maxsize=4)
 def target() -> Llama:
-    """Return the model whose law is promised."""
+    """Return the target model, whose law is computed."""
     return random_llama(1, SIZES, spread=SPREAD)
 
 

@@ -1,1 +1,1 @@
-"""Everything that relies on CPython itself: its memory, its types, its code objects, its garbage collector."""
+"""Code that relies on CPython: its memory layout, types, code objects and garbage collector."""

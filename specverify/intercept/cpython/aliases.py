@@ -30,14 +30,14 @@ _LIBRARIES = {"random", "numpy.random", "numpy.random.mtrand", "numpy.random.bit
 
 
 class AliasPlace(NamedTuple):
-    """A place that holds something."""
+    """A place (attribute, item, closure cell, default) that refers to an object and can be changed."""
 
     look: Callable[[], Any]
     put: Callable[[Any], None]
 
 
 class Alias(NamedTuple):
-    """A place that holds a method of a generator, and its replacement inside a block."""
+    """A place that refers to a method of a generator, and its replacement while a block is open."""
 
     place: AliasPlace
     before: Any
@@ -51,14 +51,14 @@ _ATTRIBUTES = type.__dict__["__dict__"].__get__
 
 
 class Everything:
-    """All generators and methods in the process: a few of sometimes millions of objects."""
+    """All generators, methods and functions of the process, found by the garbage collector."""
 
     def __init__(self) -> None:
         """Query the garbage collector."""
         self.objects = _of_kinds(gc.get_objects(), _LOOKED_FOR)
 
     def of(self, *kinds: type) -> list[Any]:
-        """Return the generators or methods of some of the types."""
+        """Return the found objects whose type is one of ``kinds``."""
         return _of_kinds(self.objects, kinds)
 
     @functools.cached_property
@@ -68,13 +68,13 @@ class Everything:
 
     @functools.cached_property
     def classes(self) -> dict[int, type]:
-        """The classes, by the identity of the dictionary of their attributes."""
+        """The classes, keyed by the identity of their attribute dictionaries."""
         result = _of_kinds(gc.get_objects(), (type,))
         return {id(item): kind for kind in result for item in gc.get_referents(_ATTRIBUTES(kind))}
 
 
 class _AreOf(dict[type, bool]):
-    """Whether types are subclasses of some ``kinds``, each asked once."""
+    """Cached test whether types are subclasses of ``kinds``."""
 
     def __init__(self, kinds: tuple[type, ...]) -> None:
         self._kinds = kinds
@@ -89,7 +89,7 @@ def _of_kinds(objects: list[Any], kinds: tuple[type, ...]) -> list[Any]:
 
 
 def forget() -> None:
-    """Let go what was found before, which keeps it from going away."""
+    """Release the objects found by the last search, so that they can be garbage-collected."""
     PROCESS.aliases.clear()
     PROCESS.watched.clear()
 
@@ -116,7 +116,7 @@ def _answered_methods(everything: Everything) -> list[Any]:
 
 
 def _held_by_libraries() -> Counter[int]:
-    """Return how many names of the libraries' own modules every object has, by its identity."""
+    """Return, by object identity, how many names in the modules of the libraries refer to the object."""
     modules = [sys.modules[name] for name in _LIBRARIES if name in sys.modules]
     return Counter(id(item) for module in modules for item in vars(module).values())
 
@@ -124,14 +124,17 @@ def _held_by_libraries() -> Counter[int]:
 @once
 @contextmanager
 def aliases_answered() -> Iterator[None]:
-    """Exchange what was found inside the block."""
+    """Replace the aliases that were found, while the ``with`` block runs."""
     with exchanged(PROCESS.aliases):
         yield
 
 
 @contextmanager
 def exchanged(aliases: list[Alias]) -> Iterator[None]:
-    """Replace the content of some places inside the block, unless other code has replaced it."""
+    """While the ``with`` block runs, make each alias refer to its replacement.
+
+    An alias that other code has changed meanwhile is not restored.
+    """
     done: list[Alias] = []
     try:
         for alias in aliases:
@@ -146,7 +149,7 @@ def exchanged(aliases: list[Alias]) -> Iterator[None]:
 
 
 def _answer_of(item: Any) -> Any:
-    """Return what answers instead of a method bound to a generator; None if it is something else."""
+    """Return the replacement of a method bound to a generator; None if ``item`` is no such method."""
     owner = item.__self__
     kind = next((kind for kind in PROCESS.methods if issubclass(type(owner), kind)), None)
     answer = None if kind is None else PROCESS.methods[kind].get(item.__name__)
@@ -156,9 +159,9 @@ def _answer_of(item: Any) -> Any:
 
 
 def _places_of(items: list[Any], everything: Everything, *apart: list[Any]) -> Iterator[tuple[AliasPlace, Any]]:
-    """Yield every place that holds one of ``items`` and can be exchanged, with what it holds.
+    """Yield every changeable place that refers to one of ``items``, with that item.
 
-    The lists ``items`` and ``everything`` are none, and those in ``apart`` are others that are not.
+    References from the lists ``items`` and ``everything`` and from the lists in ``apart`` are skipped.
     """
     wanted = {id(item) for item in items}
     result, none = gc.get_referrers(*items) if items else [], set(map(id, (items, everything.objects, *apart)))
@@ -192,7 +195,7 @@ def places_in(holder: Any, wanted: set[int], everything: Everything) -> Iterator
 
 
 def _static(holder: Any, everything: Everything) -> Iterator[AliasPlace]:
-    """Yield the places of a static method in the classes that have it."""
+    """Yield the places of a static method in the classes that define it."""
     for attributes in gc.get_referrers(holder):
         for key in [key for key, item in attributes.items() if item is holder] if isinstance(attributes, dict) else ():
             yield _within(_entry(attributes, key, everything), holder)
@@ -206,7 +209,10 @@ def _within(place: AliasPlace, holder: Any) -> AliasPlace:
 
 
 def _entry(holder: dict[Any, Any], key: Any, everything: Everything) -> AliasPlace:
-    """Return a place in a dictionary; attributes of a class are set by ``setattr``, which invalidates its cache."""
+    """Return the place of ``key`` in a dictionary.
+
+    Class attributes are set by ``setattr``, which invalidates its cache.
+    """
     owner = everything.classes.get(id(holder)) if "__module__" in holder else None
     if owner is not None:
         return AliasPlace(functools.partial(holder.get, key), functools.partial(setattr, owner, key))
@@ -224,7 +230,7 @@ def _attribute(holder: Any, name: str) -> AliasPlace:
 
 
 def _names(holder: Any) -> list[str]:
-    """Return the attributes that an object holds itself, in its dictionary or in slots."""
+    """Return the attributes stored in the object itself, in its dictionary or in slots."""
     slots = [name for kind in type(holder).__mro__ for name, item in vars(kind).items()
              if isinstance(item, types.MemberDescriptorType) and "__slots__" in vars(kind)]  # fmt: skip
     return [*slots, *getattr(holder, "__dict__", {})]
@@ -244,6 +250,6 @@ def _give_partial(holder: Any, function: Any) -> None:
 
 
 def _is_librarys(item: Any) -> bool:
-    """Return whether it is the library's own name for it."""
+    """Return whether ``item`` is the library's own reference to its method."""
     library: Mapping[str, Any] = vars(np.random) if isinstance(item.__self__, np.random.RandomState) else vars(random)
     return bool(library.get(item.__name__) is item)

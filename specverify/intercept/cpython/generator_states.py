@@ -1,7 +1,7 @@
-"""States of the generators of NumPy and ``random``: read, put back, and the ones a program is started with.
+"""Read and restore the states of the generators of NumPy and ``random``, and choose start states.
 
-Read at every draw, so the way matters: the twisters of both and the PCG of NumPy are copied from their memory. The
-methods for it take up to thirty microseconds.
+The state is read at every draw, so speed matters: the Mersenne twisters of both and the PCG of NumPy are copied from
+memory. The public methods take up to thirty microseconds.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def read(generator: Any) -> Hashable | None:
 
 
 def write(generator: Any, state: Any) -> None:
-    """Put back what ``read`` returned."""
+    """Restore a state that ``read`` returned."""
     if isinstance(generator, random.Random):
         if isinstance(state, bytes):
             ctypes.memmove(id(generator) + _HEAD, state, TWISTER)
@@ -98,7 +98,9 @@ def write(generator: Any, state: Any) -> None:
 
 @cache
 def window_of_torch(torch: Any) -> Any:
-    """Return a view of the memory of torch's default generator, its words and the place of the next; None if unknown.
+    """Return a memory view of torch's default generator (state words and index of the next).
+
+    None if the layout is unknown.
 
     ``get_state`` waits for the lock of the generator. A signal may arrive while the same thread holds that lock, in a
     callback of the garbage collector, so code that runs in signals reads the memory.
@@ -113,12 +115,12 @@ def window_of_torch(torch: Any) -> Any:
 
 
 class Held:
-    """A generator that is moved before every replay; views of its memory, where known, make that cheap."""
+    """A generator whose state is changed before every replay; it keeps memory views that make this cheap."""
 
     __slots__ = ("_seed", "_seen", "_views", "generator")
 
     def __init__(self, generator: Any) -> None:
-        """Keep a ``Generator``, ``RandomState``, bit generator or ``random.Random``."""
+        """Wrap a ``Generator``, ``RandomState``, bit generator or ``random.Random``."""
         self.generator = generator
         self._views = _views(generator)
         self._seen, self._seed = None, 0
@@ -128,7 +130,7 @@ class Held:
         return b"".join([view.raw for view in self._views]) if self._views else read(self.generator)
 
     def write(self, state: Any) -> None:
-        """Put back what ``read`` returned."""
+        """Restore a state that ``read`` returned."""
         if not self._views:
             write(self.generator, state)
             return
@@ -139,14 +141,17 @@ class Held:
             place += size
 
     def seed_after(self, state: Any, number: int) -> int:
-        """Return a seed for a state, the same one in every process: hashes of numbers are, those of bytes are not."""
+        """Return a seed computed from ``state`` and ``number``; it is the same in every process.
+
+        Only hashes of numbers are used, because hashes of bytes differ between processes.
+        """
         if state != self._seen:
             self._seen, self._seed = state, _digest(state)
         return (self._seed + 2654435761 * (number + 1)) % 2**32
 
 
 def _views(generator: Any) -> tuple[Any, ...]:
-    """Return views of the memory that ``read`` copies, none where it does not."""
+    """Return views of the memory that ``read`` copies; () if it does not copy memory."""
     if isinstance(generator, random.Random):
         known = _twister_is_known() and not isinstance(generator, random.SystemRandom)
         return (_window(id(generator) + _HEAD, TWISTER),) if known else ()
@@ -172,7 +177,7 @@ def _digest(state: Any) -> int:
 
 
 def pending(generator: Any) -> float | None:
-    """Return the normal number that an older generator has made and keeps for its next call; None if there is none."""
+    """Return the normal number that an older generator has cached for its next call; None if there is none."""
     if isinstance(generator, random.Random):
         return getattr(generator, "gauss_next", None)  # there is none before it is seeded
     if not isinstance(generator, np.random.RandomState):
@@ -182,7 +187,7 @@ def pending(generator: Any) -> float | None:
 
 
 def put_pending(generator: Any, value: float | None) -> None:
-    """Put back what ``pending`` returned."""
+    """Set the cached normal number to ``value``, as returned by ``pending``."""
     if isinstance(generator, random.Random):
         generator.gauss_next = value  # type: ignore[attr-defined]
     elif isinstance(generator, np.random.RandomState):
@@ -196,7 +201,7 @@ _OF_LEGACY: dict[str, Any] = {name: vars(np.random.RandomState)[name] for name i
 
 
 def state_in_world(generator: Any, seed: int) -> Any:
-    """Return a state for a generator of the kind of ``generator``: one of ``WORLDS``, by ``seed``."""
+    """Return a state for a generator of the type of ``generator``: one of ``WORLDS``, selected by ``seed``."""
     seed = _FIRST + seed % WORLDS
     if isinstance(generator, random.Random):
         return _moved_random(seed)
@@ -207,7 +212,7 @@ def state_in_world(generator: Any, seed: int) -> Any:
 
 
 def bits_of(generator: Any) -> Any:
-    """Return the bit generator that a generator of NumPy draws from, or itself."""
+    """Return the bit generator of a NumPy generator; any other object unchanged."""
     if isinstance(generator, np.random.RandomState):
         return generator._bit_generator  # noqa: SLF001 - it has no other name
     return getattr(generator, "bit_generator", generator)
@@ -219,7 +224,7 @@ def _memory(bits: Any) -> Any:
 
 @cache
 def _pcgs() -> frozenset[type]:
-    """Return the bit generators with the expected memory layout: 64-bit words, the two numbers one after the other."""
+    """Return the bit generators whose memory has the expected layout: two 64-bit-word numbers, one after the other."""
     made = np.random.PCG64(1)
     if ctypes.sizeof(ctypes.c_void_p) != 8:
         return frozenset()
@@ -241,14 +246,14 @@ def _of_random(generator: _random.Random) -> Hashable:
 
 @cache
 def _windows() -> tuple[Any, Any]:
-    """Return the memory of the generators of NumPy and ``random`` that every run reads; the views keep them alive."""
+    """Return memory views of the global generators of NumPy and ``random``; the views keep the generators alive."""
     known = _twister_is_known()
     return _window(_memory(_OF_NUMPY), TWISTER), _window(id(_OF_RANDOM) + _HEAD, TWISTER) if known else None
 
 
 @cache
 def _twister_is_known() -> bool:
-    """Return whether the memory of a generator of ``random`` has the expected layout."""
+    """Return whether the memory of ``random.Random`` has the expected layout."""
     made = _twister(1)
     if sys.implementation.name != "cpython" or _random.Random.__basicsize__ < _HEAD + TWISTER:
         return False

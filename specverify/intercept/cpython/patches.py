@@ -136,7 +136,7 @@ _modified.restype = None
 
 @cache
 def own_methods(kind: type) -> dict[str, Any]:
-    """Return the dictionary of a type itself, not a copy or a view of it."""
+    """Return the real attribute dictionary of a type, not a copy or a proxy."""
     (result,) = gc.get_referents(kind.__dict__)
     if not isinstance(result, dict) or result.keys() != vars(kind).keys():
         raise RuntimeError(f"the methods of {kind.__name__} cannot be reached in this Python")
@@ -145,7 +145,10 @@ def own_methods(kind: type) -> dict[str, Any]:
 
 @contextmanager
 def methods_replaced(kind: type, values: Mapping[str, Any]) -> Iterator[None]:
-    """Give a type other methods inside the block, and after it those it had; only names that it has itself."""
+    """Replace the entries ``values`` in the dictionary of a type while the ``with`` block runs.
+
+    Only names that the type itself defines may be replaced.
+    """
     methods = own_methods(kind)
     before = {name: methods[name] for name in values}
     methods.update(values)
@@ -161,7 +164,7 @@ _NOTHING = nullcontext()
 
 
 def once(block: Callable[[], AbstractContextManager[None]]) -> Callable[[], AbstractContextManager[None]]:
-    """Return the same block, entered once: inside itself it does nothing."""
+    """Wrap a context manager so that entering it again inside itself does nothing."""
     name = f"{block.__module__}.{block.__qualname__}"
 
     @contextmanager
@@ -182,7 +185,7 @@ def once(block: Callable[[], AbstractContextManager[None]]) -> Callable[[], Abst
 
 @contextmanager
 def replaced(target: Any, values: dict[str, Any]) -> Iterator[None]:
-    """Give a module or class other attributes inside the block, and what it had before after it."""
+    """Replace the attributes ``values`` of a module or class while the ``with`` block runs."""
     own = vars(target)
     before = {name: own[name] for name in values if name in own}
     try:
@@ -197,7 +200,7 @@ def replaced(target: Any, values: dict[str, Any]) -> Iterator[None]:
 
 
 def _give(target: Any, values: Mapping[str, Any]) -> None:
-    """Set attributes; those of a module in one step, for this is done twice in every run."""
+    """Set attributes of ``target``; those of a module in one step, because this happens twice in every run."""
     if isinstance(target, ModuleType):
         vars(target).update(values)
         return
@@ -220,7 +223,7 @@ _MOST_NAMES = 128
 
 
 class _Module(NamedTuple):
-    """A module that has asked."""
+    """A module whose code needed the value of a symbolic number, with the patched forms of its functions."""
 
     names: dict[str, Any]
     functions: tuple[tuple[ReferenceType[FunctionType], CodeType, CodeType], ...]
@@ -234,7 +237,10 @@ _MOST_ALIKE = 8
 
 
 def again(run: Callable[[], Found]) -> Found:
-    """Return the result of ``run``, repeated while new modules need patching: the refused call is then intercepted."""
+    """Return the result of ``run``.
+
+    Repeat it while it finds new modules to patch, so that the refused call is intercepted.
+    """
     while True:
         before = len(PROCESS.float_code)
         try:
@@ -248,7 +254,7 @@ def again(run: Callable[[], Found]) -> Found:
 
 
 def met() -> None:
-    """Examine the module of the foreign code that just needed the value of a random number."""
+    """Register the module of the foreign code that has just needed the value of a symbolic number."""
     frame = foreign_frame()
     if frame is None:
         return
@@ -268,9 +274,10 @@ def met() -> None:
 
 @contextmanager
 def calls_led(answers: Mapping[Any, Callable[..., Any]], functions: Mapping[Any, Any]) -> Iterator[None]:
-    """Let calls of types go to their ``answers`` inside the block, and the keys of ``functions`` be their values.
+    """Redirect calls in registered modules while the ``with`` block runs.
 
-    The modules are those that have asked before the block.
+    Calls of the types in ``answers`` go to the answers; names bound to keys of ``functions`` refer to the values.
+    Modules that are registered during the block are not affected.
     """
     modules = [*PROCESS.float_modules.values()]
     named = {TYPES[kind]: answer for kind, answer in answers.items()}
@@ -286,7 +293,10 @@ def calls_led(answers: Mapping[Any, Callable[..., Any]], functions: Mapping[Any,
 
 
 def _exchange(module: _Module, functions: Mapping[Any, Any], *, back: bool) -> None:
-    """Replace each original by its substitute, or the reverse; places that hold neither are left alone."""
+    """Replace each original function in a module by its substitute, or with ``back`` the reverse.
+
+    Names that refer to neither are unchanged.
+    """
     for result, *codes in module.functions:
         function = result()
         before, after = reversed(codes) if back else codes
@@ -300,9 +310,9 @@ def _exchange(module: _Module, functions: Mapping[Any, Any], *, back: bool) -> N
 
 
 def _led(code: CodeType, names: Mapping[str, Any]) -> CodeType:
-    """Return the code with its calls of floating types led to other names; the same one if it has none.
+    """Return ``code`` with calls of floating types redirected to other names; ``code`` itself if it has none.
 
-    ``names`` are the globals that it is run with.
+    ``names`` are the globals of the code.
     """
     constants = tuple(_led(item, names) if isinstance(item, CodeType) else item for item in code.co_consts)
     if any(new is not old for new, old in zip(constants, code.co_consts, strict=True)):
@@ -323,10 +333,10 @@ _FLAGGED = {"LOAD_GLOBAL": 1} | ({} if sys.version_info < (3, 12) else {"LOAD_AT
 
 
 def _calls(code: CodeType, names: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
-    """Yield where a floating type is loaded to be called, and the name that the call is to go to.
+    """Yield (offset, new name) for each instruction that loads a floating type in order to call it.
 
-    It is a global, or an attribute of a global that is NumPy. How a call of an attribute is compiled depends on where
-    the global was imported, and on the version of Python.
+    The type is a global, or an attribute of a global that is NumPy. How a call of an attribute is compiled depends on
+    where the global was imported, and on the version of Python.
     """
     listed = [*dis.get_instructions(code)]
     for before, item, behind in zip([None, *listed], listed, [*listed[1:], None], strict=False):
@@ -346,7 +356,7 @@ _ATTRIBUTES = {"LOAD_ATTR", "LOAD_METHOD"}
 
 
 def _is_flagged(item: dis.Instruction) -> bool:
-    """Return whether an instruction itself states that the loaded value is called."""
+    """Return whether the instruction itself marks the loaded value as the function of a call."""
     return item.opname == "LOAD_METHOD" or bool(item.opname in _FLAGGED and item.arg and item.arg & 1)
 
 
@@ -358,19 +368,22 @@ _POOLS = "concurrent.futures.thread"
 
 @contextmanager
 def threads_enter(block: Block, enter: Callable[[], AbstractContextManager[Any]]) -> Iterator[None]:
-    """Let threads that are started inside the block run within ``enter()``."""
+    """Make threads that are started in the ``with`` block run inside ``enter()``."""
     block.enter = enter
     with threads_replaced(), _pools_replaced() if _POOLS in sys.modules else nullcontext():
         yield
 
 
 def _is_abandoned(block: Block) -> bool:
-    """Return whether the path that a block followed is given up."""
+    """Return whether the path that ``block`` follows has been abandoned."""
     return block.over or bool(block.refusals)
 
 
 def _unless_abandoned(block: Block, hook: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a hook that reports the error of a thread unless its path was abandoned; refusals are always recorded."""
+    """Wrap an exception hook of threads: it is silent if the path of ``block`` was abandoned.
+
+    Refusals are recorded in any case.
+    """
 
     def invoke(thread: threading.Thread) -> None:
         if not _is_abandoned(block) or (not block.over and isinstance(sys.exc_info()[1], NeedsValue)):
@@ -380,7 +393,7 @@ def _unless_abandoned(block: Block, hook: Callable[..., Any]) -> Callable[..., A
 
 
 def _inside(function: Callable[..., Any], *, pooled: bool = False) -> Callable[..., Any]:
-    """Return the function of a thread started inside an open block, if there is one."""
+    """Wrap the function of a new thread (or, with ``pooled``, a task of a pool) so that it runs in the open block."""
     block = current()
     if block is None:
         return function
@@ -434,7 +447,10 @@ def threads_replaced() -> Iterator[None]:
 @once
 @contextmanager
 def _pools_replaced() -> Iterator[None]:
-    """Do the same to tasks of a pool, whose threads may have stood before. It may be loaded after others were."""
+    """Make tasks of thread pools enter the open block, since their threads may be older than the block.
+
+    The pool module may be loaded after other patches were installed.
+    """
     pool = sys.modules[_POOLS].ThreadPoolExecutor
     with replaced(pool, {"submit": _submitting(pool.submit)}):
         yield

@@ -43,7 +43,7 @@ _OTHER_MODULES = ("mlx.core.random", "cupy.random", "cupy_backends.cuda.libs.cur
 
 
 class Found(NamedTuple):
-    """What was seen, each as a call with file and line."""
+    """The recorded calls, each with file and line."""
 
     unanswered: tuple[str, ...] = ()
     """Draws that nobody answered."""
@@ -94,7 +94,7 @@ def _restore(profiler: Any, of_threads: Any) -> None:
 
 
 def _operations() -> Any:
-    """Have torch tell of its own operations, if it has been imported."""
+    """Make torch report its own operations, if it has been imported."""
     if "torch" not in sys.modules:
         return nullcontext()
     return import_module("specverify.intercept.torch.generators").drawing_operations()
@@ -110,7 +110,7 @@ class _CallInC(NamedTuple):
 
 
 def _look(frame: Any, function: Any, note: Callable[[str, str], None], known: dict[Hashable, _CallInC | None]) -> None:
-    """Tell of a call; ``known`` holds what was found out of functions, by what makes them alike for ``_told``."""
+    """Report a call through ``note``; ``known`` caches the classification of functions by their properties."""
     filename = frame.f_code.co_filename
     if is_ours_or_answered(filename):
         return
@@ -142,7 +142,7 @@ def _told(function: Any, owner: Any) -> _CallInC | None:
 
 
 def _module_of(function: Any, owner: Any) -> str:
-    """Return the module of a C function; for a method, that of its class."""
+    """Return the module of a C function; for a method, the module of its class."""
     named = getattr(function, "__module__", None)
     kinds = (kind for kind in type(owner).__mro__ if function.__name__ in vars(kind))
     return str(named or next(kinds, type(owner)).__module__)
@@ -185,7 +185,7 @@ def named(refusal: NeedsValue, run: Callable[[Draws], Any], draws: Draws) -> str
 
 @contextmanager
 def _traced() -> Iterator[None]:
-    """At every line of foreign code inside the block, test whether the line before drew without interception."""
+    """Test at every line of foreign code in the ``with`` block whether the previous line drew without interception."""
     last = [""]
 
     def trace(frame: Any, event: str, _: Any) -> Any:

@@ -1,13 +1,12 @@
-"""What foreign code takes from outside: child processes, sockets and device files are refused by file and line.
+"""Sources of randomness outside the program: refuse them, or change them in a replay.
 
-Clocks and the random bytes of the operating system are no draws as long as no token depends on them (a request's name,
-a measured time). ``elsewhen`` runs a block at another time and with other bytes, extreme ones among them, so that a
-replay differs where one does.
+Child processes, sockets and device files are refused with file and line. Clocks and the random bytes of the operating
+system are allowed as long as no token depends on them (the name of a request, a measured time). ``elsewhen`` runs a
+block at another time and with other bytes, also extreme ones, so that a replay differs if a token depends on them.
 
-Everything that might draw unseen, moved: a replay in another state of the world.
-
-Every generator that can be reached is put into another state (those that are alike stay alike), the clocks show another
-time and the operating system gives other bytes. A program whose draws are all answered does the same as before.
+``moved`` replays a program in another state of the world. Every reachable generator gets another state (equal states
+stay equal), the clocks show another time and the operating system returns other bytes. A program whose draws are all
+intercepted behaves as before.
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ _KEPT = {"specverify", "rich", "joblib", "threading", "queue", "selectors", "con
 
 
 def _seen(event: str, details: Any) -> None:
-    """Refuse, inside a block, what brings numbers from outside."""
+    """Refuse, inside a block, an audit event that can bring numbers from outside."""
     if event != "open" and event not in _EVENTS:
         return
     block = current()
@@ -78,13 +77,16 @@ def _seen(event: str, details: Any) -> None:
 
 @cache
 def watch_outside() -> None:
-    """Have the interpreter tell of them; a hook cannot be taken away again, and does nothing outside a block."""
+    """Install the audit hook; it cannot be removed, and does nothing outside a block."""
     sys.addaudithook(_seen)
 
 
 @contextmanager
 def elsewhen(number: int) -> Iterator[None]:
-    """Run at another time inside the block, and with other random bytes: all 0, all 1, then fresh ones."""
+    """Run the ``with`` block at another time and with other random bytes.
+
+    The bytes are all 0, then all 1, then fresh ones, by ``number``.
+    """
     seconds = 86_400 * (1 + number % 97 + (number * 0.6180339887) % 1)
     inside: dict[Any, Any] = {clock: _later(clock, seconds) for clock in CLOCKS}
     inside |= {clock: _calendar(clock, seconds) for clock in CALENDARS}
@@ -97,7 +99,7 @@ def elsewhen(number: int) -> Iterator[None]:
 
 
 def find_sources(everything: Everything) -> None:
-    """Look anew, among ``everything`` there is, for the modules that hold clocks and sources of random bytes."""
+    """Search ``everything`` again for modules that refer to clocks and sources of random bytes."""
     PROCESS.clocks.clear()
     items = [*CLOCKS, *CALENDARS, *DATES, *ENTROPY, dt.datetime]
     PROCESS.clocks[:] = [
@@ -129,7 +131,7 @@ def _date(clock: Callable[..., Any], seconds: float) -> Callable[..., Any]:
 
 
 def _filled(byte: int) -> Callable[..., bytes]:
-    """Return a source of equal bytes; long ones, as names are made of, differ in the middle."""
+    """Return a source of equal bytes; a long result, as used in names, differs in the middle."""
     calls = count()
 
     def source(size: int, flags: int = 0) -> bytes:
@@ -167,7 +169,10 @@ def _later_datetime(shift: dt.timedelta) -> type:
 
 
 def look_around() -> None:
-    """Find the generators, bound names, clocks and devices that are there now. Tenths of a second if much is loaded."""
+    """Search the process for generators, bound names, clocks and devices.
+
+    Takes tenths of a second if much is loaded.
+    """
     watch_outside()
     PROCESS.generators.clear()  # so that those that nobody else holds any more are not found again
     aliases.forget()
@@ -183,14 +188,14 @@ def look_around() -> None:
 
 @contextmanager
 def moved(number: int) -> Iterator[None]:
-    """Run the block in the world that is called ``number``; afterwards every generator is as it was."""
+    """Run the ``with`` block in the changed world with this ``number``, and restore every generator afterwards."""
     with generators_moved(number), elsewhen(number):
         yield
 
 
 @contextmanager
 def generators_moved(number: int) -> Iterator[None]:
-    """Shift the state of every generator inside the block, each by a function of its own state."""
+    """Shift the state of every generator while the ``with`` block runs, each by a function of its own state."""
     before = [(held, state) for held in PROCESS.generators if (state := held.read())]
     for held, state in before:
         held.write(generator_states.state_in_world(held.generator, held.seed_after(state, number)))

@@ -1,4 +1,4 @@
-"""JAX's random calls, answered by draws, and computations with their results: see ``calls``.
+"""Intercept JAX's random calls, and compute with their results: see ``calls``.
 
 Imported only if jax has already been imported.
 """

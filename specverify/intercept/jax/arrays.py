@@ -25,32 +25,35 @@ from specverify.intercept.symbolic.uniform import refusal
 
 
 class SymbolicTracer(core.Tracer):  # type: ignore[misc]  # jax is looked at without its types
-    """``elements`` is an object array of numbers, ``Symbolic`` and ``Deferred``, in the shape of the array."""
+    """A JAX tracer that holds symbolic elements.
+
+    ``elements`` is an object array of numbers, ``Symbolic`` and ``Deferred``, in the shape of the array.
+    """
 
     def __init__(self, trace: Any, aval: Any, elements: np.ndarray[Any, Any]) -> None:
-        """``aval`` is what JAX calls the shape and the dtype together."""
+        """Wrap ``elements``; ``aval`` is JAX's description of the shape and the dtype."""
         super().__init__(trace, aval)
         self.elements = elements
 
     def to_concrete_value(self) -> Any:
-        """Return None: the value is requested by ``bool``, ``int`` and the like."""
+        """Return None: values are forced only by ``bool``, ``int`` and similar conversions."""
         return None
 
     def held(self) -> np.ndarray[Any, Any]:
-        """Return the elements."""
+        """Return the array of elements."""
         return self.elements
 
     def item(self, *place: Any) -> Any:
-        """Return an element; a random number as a float that has no value."""
+        """Return an element, forced; a symbolic number as a symbolic float."""
         element = self.elements.item(*place)
         return wrapped(element) if isinstance(element, SYMBOLIC) else _number(known(element), self.dtype)
 
     def tolist(self) -> Any:
-        """Return the elements, forced; random numbers as symbolic floats."""
+        """Return the elements as nested lists, forced; symbolic numbers as symbolic floats."""
         return self._looked_at().tolist()
 
     def reshape(self, *shape: Any, **named: Any) -> Any:
-        """Return the elements in another shape, without forcing any, inside a block and outside."""
+        """Return the elements in another shape without forcing any; this also works outside a block."""
         if named:
             return jax.numpy.reshape(self, *shape, **named)
         result = self.elements.reshape(*shape)
@@ -101,7 +104,7 @@ class SymbolicTracer(core.Tracer):  # type: ignore[misc]  # jax is looked at wit
         return format(self.item(), shape) if not self.elements.ndim and not holds_unknown(self) else repr(self)
 
     def block_until_ready(self) -> SymbolicTracer:
-        """Return it."""
+        """Return the array itself."""
         return self
 
 
@@ -122,12 +125,12 @@ def elements_of(value: Any) -> np.ndarray[Any, Any]:
 
 
 def is_settled(value: Any) -> bool:
-    """Return whether an operand has no symbolic element left."""
+    """Return whether an operand has no symbolic element."""
     return not isinstance(value, SymbolicTracer) or not any(map(is_open, value.elements.flat))
 
 
 def holds_unknown(*operands: Any) -> bool:
-    """Return whether an operand holds a random number that has no value."""
+    """Return whether an operand contains a symbolic number."""
     return any(
         isinstance(element, SYMBOLIC)
         for operand in operands
@@ -137,7 +140,7 @@ def holds_unknown(*operands: Any) -> bool:
 
 
 def has_no_value(*operands: Any) -> bool:
-    """Return whether an operand holds a random number that is no seed, of which one may be given."""
+    """Return whether an operand contains a symbolic number other than a seed; a seed can be given a value."""
     return any(
         isinstance(element, SYMBOLIC) and not (isinstance(element, Continuous) and is_whole(element))
         for operand in operands
@@ -147,7 +150,7 @@ def has_no_value(*operands: Any) -> bool:
 
 
 def concrete(value: Any) -> Any:
-    """Return an operand as a JAX array with every element forced; refuses random numbers without a value."""
+    """Return an operand as a JAX array with every element forced; refuses symbolic numbers."""
     if not isinstance(value, SymbolicTracer):
         return value
     numbers = [known(element) for element in value.elements.flat]
@@ -156,5 +159,5 @@ def concrete(value: Any) -> Any:
 
 
 def collapsed(values: Sequence[Any]) -> list[Any]:
-    """Return operands as ordinary arrays where nothing is left open in them."""
+    """Return operands; those without symbolic elements become ordinary arrays."""
     return [concrete(value) if isinstance(value, SymbolicTracer) and is_settled(value) else value for value in values]

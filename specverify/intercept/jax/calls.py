@@ -59,7 +59,7 @@ _HALVES = {"bfloat16", "float16"}
 
 
 def draws_inside(parameters: dict[str, Any]) -> bool:
-    """Return whether a function among the parameters of a primitive makes random numbers."""
+    """Return whether a function among the parameters of a primitive draws random numbers."""
     return any(_draws(each) for name in _INSIDE if name in parameters for each in _functions(parameters[name]))
 
 
@@ -79,7 +79,7 @@ def _draws(closed: Any) -> bool:
 
 
 def halves_inside(parameters: dict[str, Any]) -> frozenset[Any]:
-    """Return the floats of 16 bits that a function among the parameters of a primitive computes with."""
+    """Return the 16-bit float dtypes in which a function among the parameters of a primitive computes."""
     inside = [each for name in _INSIDE if name in parameters for each in _functions(parameters[name])]
     return frozenset().union(*map(_halves, inside)) if inside else frozenset()
 
@@ -145,7 +145,7 @@ def _key(primitive: Any, operands: list[Any], parameters: dict[str, Any], equati
 
 
 def _told(operand: Any) -> Hashable | None:
-    """Return the cache key of an operand; None if it must not be cached."""
+    """Return the cache key of an operand; None if the operand must not be cached."""
     if id(operand) in PROCESS.jax_ours:
         return id(operand)
     if not isinstance(operand, jax.Array):
@@ -188,32 +188,32 @@ _HANDLERS = ELEMENTWISE | CHOICES | ROWS
 
 
 class AnsweringTrace(core.Trace):  # type: ignore[misc]  # jax is looked at without its types
-    """Answers random primitives; everything else is computed."""
+    """A JAX trace that answers random primitives and evaluates all others."""
 
     def process_primitive(self, primitive: Any, tracers: Sequence[Any], params: dict[str, Any], /) -> Any:
-        """Return what a primitive gives, several arrays as a list."""
+        """Return the result of a primitive; several arrays as a list."""
         result = computed(primitive, list(tracers), params)
         return result if primitive.multiple_results else result[0]
 
     def process_custom_jvp_call(self, _primitive: Any, fun: Any, _jvp: Any, tracers: Sequence[Any], /, **_: Any) -> Any:
-        """Call the function itself."""
+        """Call ``fun`` itself; derivatives are not needed."""
         with core.set_current_trace(self):
             return fun.call_wrapped(*tracers)
 
     def process_custom_vjp_call(
         self, _primitive: Any, fun: Any, _fwd: Any, _bwd: Any, tracers: Sequence[Any], /, **_: Any
     ) -> Any:
-        """Call the function itself."""
+        """Call ``fun`` itself; derivatives are not needed."""
         with core.set_current_trace(self):
             return fun.call_wrapped(*tracers)
 
     def process_call(self, _primitive: Any, fun: Any, tracers: Sequence[Any], _params: Any, /) -> Any:
-        """Call the function itself."""
+        """Call ``fun`` itself."""
         with core.set_current_trace(self):
             return fun.call_wrapped(*tracers)
 
     def stage_value(self, val: Any) -> Any:
-        """Return it as an array."""
+        """Return ``val`` as an array."""
         return val if isinstance(val, (SymbolicTracer, jax.Array)) else jax.numpy.asarray(val)
 
 
@@ -222,7 +222,7 @@ TRACE = AnsweringTrace()
 
 
 def _as_array(value: SymbolicFloat) -> SymbolicTracer:
-    """Return a random number of Python as an array, for use with JAX arrays.
+    """Return a symbolic Python number as an array, for use with JAX arrays.
 
     Refused while JAX traces a function: a number drawn then would be the same in every later call.
     """
@@ -276,7 +276,7 @@ def computed(primitive: Any, operands: list[Any], parameters: dict[str, Any], eq
 
 
 def _lazily(primitive: Any, operands: list[Any], parameters: dict[str, Any], equation: Any) -> list[Any]:
-    """Return the result of a rule on symbolic operands, or of JAX after forcing them."""
+    """Apply the rule of a primitive to symbolic operands; without a rule, force them and let JAX compute."""
     name = primitive.name
     if name in _DERIVES and has_no_value(*operands):
         raise NeedsValue(
@@ -308,13 +308,16 @@ def _lazy(elements: Any, aval: Any) -> SymbolicTracer:
 
 
 def _results(primitive: Any, operands: list[Any], parameters: dict[str, Any]) -> list[Any]:
-    """Return the shapes and dtypes of what comes out."""
+    """Return the shapes and dtypes of the results of a primitive."""
     result, _ = primitive.abstract_eval(*map(core.typeof, operands), **parameters)
     return list(result) if primitive.multiple_results else [result]
 
 
 def _drawn(primitive: Any, operands: list[Any], parameters: dict[str, Any]) -> Any:
-    """Return random bits; refuses other ways to draw, and keys that depend on a number without a value."""
+    """Return the random bits of a drawing primitive.
+
+    Refuses primitives that draw otherwise, and keys that depend on a symbolic number.
+    """
     if primitive.name != "random_bits":
         raise NeedsValue("no-law", f"{primitive.name} of JAX at {caller()} draws from a law that cannot be enumerated")
     keys = operands[0]
@@ -337,7 +340,7 @@ _INNER = {"_where", "clip"}
 
 
 def _called(closed: Any, operands: Sequence[Any]) -> list[Any]:
-    """Compute a function that was traced; the functions of JAX itself name the draw."""
+    """Evaluate a traced function; draws inside functions of JAX itself are named after these functions."""
     jaxpr = getattr(closed, "jaxpr", closed)
     consts = getattr(closed, "consts", ())
     debug: Any = getattr(jaxpr, "debug_info", None)
@@ -352,7 +355,7 @@ def _called(closed: Any, operands: Sequence[Any]) -> list[Any]:
 
 
 def followed(jaxpr: Any, consts: Sequence[Any], operands: Sequence[Any], *, lines: bool = True) -> list[Any]:
-    """Compute the equations of a traced function one after the other."""
+    """Evaluate the equations of a traced function in order."""
     values: dict[Any, Any] = {}
 
     def value(variable: Any) -> Any:
@@ -372,7 +375,7 @@ def followed(jaxpr: Any, consts: Sequence[Any], operands: Sequence[Any], *, line
 
 
 def _array(value: Any, aval: Any) -> Any:
-    """Return a result as an array; only between equations of a trace a number represents itself."""
+    """Return a result as an array; between the equations of a trace, a number stays a number."""
     plain = isinstance(value, (SymbolicTracer, jax.Array)) or not hasattr(aval, "shape")
     return value if plain else jax.numpy.asarray(value, aval.dtype)
 
@@ -385,7 +388,7 @@ def _of_equation(equation: Any, given: list[Any]) -> list[Any]:
 
 
 class Follow(NamedTuple):
-    """How a traced function is followed, and how an open array is made."""
+    """Callbacks to evaluate a traced function and to make an array with symbolic elements."""
 
     called: Callable[[Any, Sequence[Any]], list[Any]]
     made: Callable[[Any, Any], SymbolicTracer]
@@ -458,12 +461,15 @@ _DRAWING = str(Path(jax.__file__).parent / "_src" / "random")
 
 
 def of_jax(function: str) -> bool:
-    """Return whether a traced function, named with its file, is of JAX itself."""
+    """Return whether a traced function, named with its file, belongs to JAX itself."""
     return f" at {_JAX}" in function
 
 
 def drawing_asks(equation: Any) -> bool:
-    """Return whether a function of ``jax.random`` applies a primitive; ``equation`` is its place in a trace, if any."""
+    """Return whether a primitive is applied by a function of ``jax.random``.
+
+    ``equation`` is its place in a trace, or None.
+    """
     if equation is not None:
         return any(frame.file_name.startswith(_DRAWING) for frame in equation.source_info.traceback.frames)
     frame: Any = sys._getframe(1)  # noqa: SLF001
@@ -474,7 +480,7 @@ def drawing_asks(equation: Any) -> bool:
 
 @contextmanager
 def lines_of(equation: Any) -> Iterator[None]:
-    """Let ``caller`` name the line of an equation inside the block, if it has one."""
+    """While the ``with`` block runs, ``caller`` returns the line of ``equation``, if it has one."""
     RUNS.lines.append(lambda: line_of(equation))
     try:
         yield
@@ -483,7 +489,7 @@ def lines_of(equation: Any) -> Iterator[None]:
 
 
 def line_of(equation: Any) -> str:
-    """Return file and line that an equation was traced from, or nothing."""
+    """Return the file and line from which an equation was traced; "" if unknown."""
     result = PROCESS.jax_lines.get(id(equation))
     if result is None:
         frame = source_info_util.user_frame(equation.source_info.traceback)
@@ -497,9 +503,10 @@ def line_of(equation: Any) -> str:
 
 @contextmanager
 def answered_by(draws: Draws, forced_uniform: Forced = None) -> Iterator[Callable[[], Any]]:
-    """Answer JAX's random calls by ``draws`` inside the block; yields what another thread enters.
+    """Answer JAX's random calls by ``draws`` while the ``with`` block runs.
 
-    ``forced_uniform`` gives every uniform that value instead: see ``boundary``.
+    Yields a function whose context manager another thread enters. ``forced_uniform`` gives every uniform that value
+    instead: see ``boundary``.
     """
     RUNS.jax.append(JaxDraws(draws, forced_uniform))
     try:
@@ -512,7 +519,7 @@ def answered_by(draws: Draws, forced_uniform: Forced = None) -> Iterator[Callabl
 
 
 def _is_outside_of_jit() -> bool:
-    """Return what ``trace_state_clean`` does; who sets a mesh in a block is outside of any function that is traced."""
+    """Replace JAX's ``trace_state_clean``: code that sets a mesh in a block is not inside a traced function."""
     asks = sys._getframe(1).f_globals.get("__name__")  # noqa: SLF001
     ours = core.trace_ctx.trace is TRACE and asks == sharding_impls.__name__
     return ours or bool(_TRACE_STATE_CLEAN())
@@ -524,11 +531,11 @@ _TRACE_STATE_CLEAN = core.trace_state_clean
 @once
 @contextmanager
 def meshes_set() -> Iterator[None]:
-    """Let ``jax.set_mesh`` be used inside the block."""
+    """Allow ``jax.set_mesh`` while the ``with`` block runs."""
     with replaced(core, {"trace_state_clean": _is_outside_of_jit}):
         yield
 
 
 def fresh_key() -> Any:
-    """Return a key for the next call of the run that is answered; None if there is no such run."""
+    """Return a new key for the next call of the active run; None if no run is active."""
     return RUNS.jax[-1].key() if RUNS.jax else None

@@ -47,18 +47,22 @@ FEW = 11
 
 
 class Source:
-    """One word of random bits: where it comes from, whatever is made of it."""
+    """One word of random bits; all numbers computed from the word refer to it."""
 
     def __init__(self, draws: Draws, site: Site, width: int, draw: Callable[[Hashable], Draw], word: int = 0) -> None:
-        """``draw(way)`` is the draw in one way, as a uniform or as the rest of a division; ``word`` if recorded."""
+        """Create a word of ``width`` bits.
+
+        ``draw(way)`` is its draw in one way: as a uniform, or as a remainder. ``word`` is its recorded value, if there
+        is one.
+        """
         self.draws, self.site, self.width, self._draw, self._word = draws, site, width, draw, word
         self.uniform = Uniform(draws, site, draw(("uniform", width)))
         """The word as a share of all words."""
 
     def rest(self, number: int) -> Deferred:
-        """Return the remainder of a division by a number far smaller than the number of words.
+        """Return the word modulo ``number``, which must be far smaller than the number of words.
 
-        It depends on the last bits, which a share does not determine: comparing both is refused.
+        The remainder depends on the last bits, which the uniform number does not determine: comparing both is refused.
         """
         pmf = np.full(number, 1.0 / number)
         self.uniform.known.raced = Raced(caller(), 0.0)
@@ -69,15 +73,15 @@ class Source:
 
 
 class Bits(Deferred):
-    """The leading bits of a word as an integer; reading it returns a number, or draws it if it has few outcomes."""
+    """The leading bits of a word as a symbolic integer; an integer with few outcomes is drawn when it is read."""
 
     def __init__(self, source: Source, kept: int, under: int = 0) -> None:
-        """``kept`` bits of the word are left; ``under`` is the exponent they were put under."""
+        """Keep the first ``kept`` bits of the word; ``under`` is the exponent pattern that was put before them."""
         self.source, self.kept, self.under = source, kept, under
         super().__init__(lambda: under + given(whole_number(source.uniform, 0, 2**kept)))
 
     def shifted(self, by: int) -> Any:
-        """Return them without the last ones."""
+        """Return the bits without the last ``by``."""
         return (
             Bits(self.source, self.kept - by)
             if not self.under and 0 <= by < self.kept
@@ -85,7 +89,7 @@ class Bits(Deferred):
         )
 
     def placed_under(self, number: int) -> Any:
-        """Return them with other bits before them."""
+        """Return the bits with the bits of ``number`` before them."""
         free = not self.under and number >= 0 and number % 2**self.kept == 0
         return (
             Bits(self.source, self.kept, number)
@@ -94,12 +98,12 @@ class Bits(Deferred):
         )
 
     def masked(self, mask: int) -> Any:
-        """Return the last ones alone."""
+        """Return the bits selected by ``mask``, which must be the last ones."""
         whole = not self.under and (mask + 1) & mask == 0 and mask > 0
         return self.rest(mask + 1) if whole else Declined(f"random bits are masked by {mask}, which is not 2**n - 1")
 
     def rest(self, number: int) -> Any:
-        """Return the rest of a division."""
+        """Return the integer modulo ``number``."""
         if self.under or self.kept != self.source.width or number <= 0:
             raise NeedsValue("rest-needed", f"the rest of a division of random bits by {number} is needed")
         if number > MOST_OUTCOMES:  # a seed, or too many to be followed
@@ -107,7 +111,7 @@ class Bits(Deferred):
         return self.source.rest(number) if number > 1 else 0
 
     def converted(self, dtype: Any) -> Any:
-        """Return them as whole numbers of another dtype, or as floats."""
+        """Return the integer in another integer or float dtype."""
         kind = np.dtype(dtype)
         if kind.kind == "u" and kind.itemsize * 8 >= self.kept:
             return self
@@ -120,7 +124,7 @@ class Bits(Deferred):
         return Continuous(self.source.uniform).then(times(2.0**self.kept)).then(plus(float(self.under)))
 
     def as_float(self, dtype: Any) -> Any:
-        """Return the float whose bits these are: from 1 to 2, if they are all that a float of the exponent of 1 has."""
+        """Return the float in [1, 2) with these bits, if they fill the significand below the exponent of 1."""
         info = jax.numpy.finfo(dtype)
         one = int(np.asarray(1.0, dtype).view(f"uint{info.bits}"))
         if self.kept != info.nmant or self.under != one:
@@ -141,18 +145,18 @@ WAY_OUT = "split the key, and draw once from each part"
 
 
 class _KeyStreams(Streams):
-    """The keys that were drawn from; a program that reads a raw number gets another one in every run."""
+    """The keys from which numbers were drawn; a program that reads a raw number gets a different one in every run."""
 
     def told_apart(self, state: Any) -> Any:
-        """Return the key without the run."""
+        """Return the key without the part that differs in every run."""
         return state and state[0][1:]
 
 
 class JaxDraws:
-    """Answers the draws of one run."""
+    """Answer the JAX draws of one run."""
 
     def __init__(self, draws: Draws, forced: Forced) -> None:
-        """``forced`` gives uniforms their values, if anything does."""
+        """Answer by ``draws``; ``forced`` gives uniforms fixed values, or is None."""
         self.draws, self.boundary = draws, boundary_of(forced)
         self._streams = _KeyStreams()
         self._shapes: dict[Hashable, tuple[Any, str]] = {}
@@ -160,7 +164,7 @@ class JaxDraws:
         self._given = 0
 
     def key(self) -> Any:
-        """Return a key for a call that takes one: another one each time, and in every run."""
+        """Return a new key for a call, different in every call and in every run."""
         coupled = mode().coupled
         if coupled is not None:
             return coupled.key()
@@ -168,7 +172,7 @@ class JaxDraws:
         return jax.random.PRNGKey(self._world * 1_000_003 + self._given)
 
     def bits(self, keys: Any, call: str, width: int, shape: tuple[int, ...]) -> Any:
-        """Return the random bits that ``keys`` give, as elements; numbers where a value is forced."""
+        """Return the random bits of ``keys`` as an array of elements; concrete numbers if values are forced."""
         count = math.prod((*keys.shape, *shape))
         if self.boundary is not None:
             check_numbers(call, count)

@@ -60,7 +60,7 @@ _TINIEST = 1e-30
 
 
 def each(function: Callable[..., Any], operands: list[Any]) -> np.ndarray[Any, Any]:
-    """Return what a function gives of the elements of operands of one shape, or of none."""
+    """Return ``function`` applied element by element; operands have one shape, or are scalars."""
     return rows.each(function, *map(elements_of, operands))
 
 
@@ -78,12 +78,12 @@ def _algebra(name: str, *elements: Any) -> Any:
 
 
 def _whole(elements: np.ndarray[Any, Any]) -> Any:
-    """Return elements; if the rule of one of them declined, why."""
+    """Return the elements; if the rule of one element declined, its ``Declined``."""
     return next(filter(is_declined, elements.flat), elements)
 
 
 def arithmetic(primitive: str) -> Handler:
-    """Return the handler of an operation that makes numbers of numbers."""
+    """Return the handler of an arithmetic operation."""
     name, of_outcomes = _ALGEBRA.get(primitive), _NUMPY.get(primitive)
     no_rule = Declined(f"there is no rule for {primitive} of random numbers")
     clamps = primitive in names_of(OF_JAX, Family.CLAMP)
@@ -132,7 +132,7 @@ def _of_outcomes(primitive: str, function: Callable[..., Any], dtype: Any, eleme
 
 
 def typed(function: Callable[..., Any], dtype: Any, numbers: list[Any]) -> Any:
-    """Return what a function of NumPy gives of numbers of a dtype."""
+    """Return the result of a NumPy function on ``numbers`` of this dtype."""
     with np.errstate(all="ignore"):
         return np.asarray(function(*(np.asarray(value).astype(dtype) for value in numbers))).astype(dtype).item()
 
@@ -182,7 +182,7 @@ def _whole_part(name: str) -> Handler:
 
 
 def _rest(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
-    """Answer ``rem``: of random bits one of several integers, of other random numbers the ``fmod`` of C."""
+    """Handle ``rem``: one of several integers for random bits, C's ``fmod`` for other symbolic numbers."""
 
     def one(left: Any, right: Any) -> Any:
         if isinstance(left, Bits) and not is_open(right):
@@ -243,7 +243,7 @@ _RELATIONS = names_of(OF_JAX, Family.COMPARISON)
 
 
 def comparing(primitive: str) -> Handler:
-    """Return the handler of a comparison, which is answered when it is read."""
+    """Return the handler of a comparison; its result is symbolic until it is read."""
     name, totally = _RELATIONS[primitive], primitive.endswith("_to")
 
     def handler(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
@@ -261,7 +261,7 @@ def comparing(primitive: str) -> Handler:
 
 
 def _last_if_nan(element: Any) -> Any:
-    """Return infinity for NaN, which comes last in a total order."""
+    """Return infinity for NaN, which is last in a total order; any other element unchanged."""
     return math.inf if isinstance(element, float) and math.isnan(element) else element
 
 
@@ -275,7 +275,7 @@ def _is_finite(operands: list[Any], parameters: dict[str, Any], result: Any) -> 
 
 
 def choosing(name: str) -> Handler:
-    """Return the handler of a choice by a condition."""
+    """Return the handler of a selection by a condition (``select_n`` and similar)."""
     rule: Any = OF_JAX[name].scalar
 
     def handler(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
@@ -293,7 +293,7 @@ def _of_unknown(element: Any, to: Any, *, into_floats: bool) -> Any:
 
 
 def _converted(operands: list[Any], parameters: dict[str, Any], result: Any) -> Any:
-    """Answer ``convert_element_type``: a random number has no digits to lose; a whole part is drawn."""
+    """Handle ``convert_element_type``: a symbolic number keeps its digits; its integer part is drawn."""
     from_dtype, to = operands[0].dtype, result.dtype
     if np.dtype(to).kind not in "biuf" and str(to) != "bfloat16":
         return Declined(f"there is no rule for a conversion to {to}")
@@ -364,7 +364,7 @@ def scanning(name: str) -> Handler:
 
 
 def ordering(name: str) -> Handler:
-    """Return the handler of ``sort``, of one array with others, and of ``top_k``: the values, and the places."""
+    """Return the handler of ``sort`` (one array with others) or ``top_k``, which return values and positions."""
     rule: Any = OF_JAX[name].scalar
 
     def handler(operands: list[Any], parameters: dict[str, Any], results: Any) -> Any:
@@ -387,7 +387,7 @@ def ordering(name: str) -> Handler:
 
 
 def _in_turn(row: list[Any]) -> list[Any]:
-    """Return a row with uniform numbers for random bits: they are in the same order."""
+    """Return a row with uniform numbers in place of random bits, which have the same order."""
     words = [element.source.width == element.kept for element in row if isinstance(element, Bits)]
     if words and (len(words) < len(row) or not all(words)):
         raise NeedsValue("order-of-joined", "random bits are put in an order with something else")
@@ -412,7 +412,7 @@ _MOVEMENT = {name: row.family for name, row in OF_JAX.items() if row.family in {
 
 
 def moved(primitive: Any, operands: list[Any], parameters: dict[str, Any], results: list[Any]) -> Any:
-    """Return the elements of what comes out of an operation that moves them; ``Declined`` for another one."""
+    """Return the elements after an operation that only moves them; ``Declined`` for any other operation."""
     name = primitive.name
     if name in _PUT:  # what is put stands behind the places
         operands = [operands[0], operands[2], operands[1]]

@@ -1,1 +1,1 @@
-"""Symbolic random numbers: compared, computed with, raced, and left undecided."""
+"""Symbolic random numbers: their arithmetic, comparisons, races and unread outcomes."""

@@ -51,7 +51,7 @@ def _of_number(function: Callable[[float], Any], value: float) -> float:
 
 
 def apart(left: Operand, right: Operand, what: str) -> tuple[Symbolic, float]:
-    """Return the random number and the other one; refuses two random ones."""
+    """Return the symbolic and the concrete operand; refuses two symbolic ones, in an operation called ``what``."""
     value, number = (left, right) if isinstance(left, SYMBOLIC) else (right, left)
     if isinstance(number, SYMBOLIC) or not isinstance(value, SYMBOLIC):
         raise NeedsValue("order-of-joined", f"random numbers are {what}")
@@ -70,7 +70,7 @@ def of_two(name: str, left: Symbolic, right: Symbolic) -> Operand:
 
 
 def _sign(value: Symbolic, what: str) -> float:
-    """Return the sign of a random number; refuses one whose sign is not known."""
+    """Return the sign of a symbolic number; refuses one that can have both signs."""
     low, high = value.ends()
     if low < 0 < high:
         raise NeedsValue("unknown-sign", f"{what} a random number of unknown sign")
@@ -86,7 +86,7 @@ def added(left: Operand, right: Operand) -> Operand:
 
 
 def negative(value: Operand) -> Operand:
-    """Return minus a number."""
+    """Return the negative of ``value``."""
     return value.then(times(-1.0)) if isinstance(value, SYMBOLIC) else -value
 
 
@@ -124,7 +124,7 @@ _OF_ONE: dict[str, Callable[[Operand, Operand], Operand]] = {ADD: added, MULTIPL
 
 
 def raised(base: Operand, exponent: Operand) -> Operand:
-    """Return a power."""
+    """Return ``base ** exponent``."""
     if isinstance(base, SYMBOLIC):
         if isinstance(exponent, SYMBOLIC):
             return exponential(multiplied(exponent, logarithm(base)))
@@ -181,7 +181,7 @@ MOST_UNEVEN = 64
 
 
 def _of_any(rule: Callable[..., Any], of_numbers: Callable[..., Any], *operands: Any) -> Operand:
-    """Return what a rule gives where an operand is random, else what NumPy makes of the numbers."""
+    """Apply ``rule`` if an operand is symbolic, else the NumPy function ``of_numbers``."""
     if any_symbolic(operands):
         return cast("Operand", rule(*operands))
     with np.errstate(all="ignore"):
@@ -198,9 +198,9 @@ _SHORT = {"float16": 11, "bfloat16": 8}
 
 
 def narrowed(value: Any, dtype: str) -> Any:
-    """Return a symbolic number rounded to a float dtype, any other value unchanged.
+    """Return a symbolic number rounded to the float ``dtype``, any other value unchanged.
 
-    It is rounded to 16 bits, unless it is treated as continuous.
+    Only 16-bit dtypes round, and not if their numbers are treated as continuous.
     """
     if dtype.startswith("float8"):
         raise NeedsValue(
@@ -211,7 +211,7 @@ def narrowed(value: Any, dtype: str) -> Any:
 
 
 def check_not_equal(dtype: str) -> None:
-    """Raise ``NeedsValue`` where very many random numbers have so few bits that some of them are equal."""
+    """Raise ``NeedsValue`` for noise vectors in a dtype with so few bits that some numbers are equal."""
     if dtype in _SHORT and not continuous_in_16_bits():
         raise NeedsValue(
             "few-bits", f"very many random numbers of {dtype} are often equal: draw them in float32, and keep them so"
@@ -222,7 +222,7 @@ def check_not_equal(dtype: str) -> None:
 
 
 def maximum(left: Operand, right: Operand) -> Operand:
-    """Return the larger one."""
+    """Return the larger operand."""
     if isinstance(left, SYMBOLIC) and isinstance(right, SYMBOLIC):
         if any(isinstance(each, Joined) or (isinstance(each, Extreme) and not each.largest) for each in (left, right)):
             return of_two(MAXIMUM, left, right)
@@ -235,31 +235,38 @@ def maximum(left: Operand, right: Operand) -> Operand:
 
 
 def size(value: Symbolic) -> Operand:
-    """Return the larger one of a number and its negative, which of the two is known if its sign is."""
+    """Return the absolute value: the number or its negative, if the sign is known, else the larger of both."""
     low, high = value.ends()
     return value if low >= 0 else negative(value) if high <= 0 else maximum(value, negative(value))
 
 
 def minimum(left: Operand, right: Operand) -> Operand:
-    """Return the smaller one."""
+    """Return the smaller operand."""
     return negative(maximum(negative(left), negative(right)))
 
 
 def clip(value: Operand, low: float, high: float) -> Operand:
-    """Return the number between two ends."""
+    """Return ``value`` limited to ``[low, high]``."""
     raised = _of_any(maximum, np.maximum, value, low)
     return float("nan") if isnan(low) else _of_any(minimum, np.minimum, raised, high)
 
 
 def whole_parts_are_few(value: Symbolic) -> bool:
-    """Return whether a whole part is drawn. Where they are not as likely as each other, most are not worth a run."""
+    """Return whether the integer part of ``value`` should be drawn.
+
+    It should if it has few possible values. If they are not equally likely, the limit is lower: most would not be worth
+    a run.
+    """
     low, high = value.ends()
     uneven = isinstance(value, Continuous) and not {step.name for step in value.steps} <= EVEN
     return high - low <= (MOST_UNEVEN if uneven else MOST_OUTCOMES)
 
 
 def floored(value: Symbolic) -> Operand:
-    """Return the whole part: drawn where it is one of few, else a random number that has steps."""
+    """Return the floor of ``value``.
+
+    It is drawn if it has few values, else a symbolic number with steps.
+    """
     low, high = value.ends()
     if not whole_parts_are_few(value):
         return value.then(FLOOR)
@@ -270,7 +277,7 @@ def floored(value: Symbolic) -> Operand:
 
 
 def truncated(value: Symbolic) -> Operand:
-    """Return the whole part towards 0."""
+    """Return ``value`` rounded towards 0."""
     low, _ = value.ends()
     if low >= 0 or not value.below(0.0):
         return floored(value)
@@ -278,7 +285,7 @@ def truncated(value: Symbolic) -> Operand:
 
 
 def rounded_to_whole(value: Symbolic) -> Operand:
-    """Return the nearest whole number. Half of one goes to the even one: refused where that has a probability."""
+    """Return the nearest integer, ties to even. A tie with positive probability is refused."""
     if isinstance(value, Joined):
         raise NeedsValue("rest-needed", "a random number that is made of several is rounded to the nearest whole one")
     for part in value.parts if isinstance(value, Extreme) else (value,):
@@ -290,33 +297,33 @@ def rounded_to_whole(value: Symbolic) -> Operand:
 
 
 def sign_of(value: Symbolic) -> float:
-    """Return -1, 0 or 1: drawn."""
+    """Return the sign -1, 0 or 1; it is drawn."""
     if value.equals(0.0):
         return 0.0
     return -1.0 if value.below(0.0) else 1.0
 
 
 def with_sign(of: Operand, sign: Operand) -> Operand:
-    """Return a number with the sign of another; that of one that is random is drawn."""
+    """Return ``of`` with the sign of ``sign`` (copysign); a random sign is drawn."""
     below = sign.below(0.0) if isinstance(sign, SYMBOLIC) else copysign(1.0, sign) < 0
     result = _of_any(size, np.absolute, of)
     return negative(result) if below else result
 
 
 def floor_divided(left: Operand, right: Operand) -> Operand:
-    """Return the whole part of a quotient."""
+    """Return the floor of the quotient."""
     return _of_any(floored, np.floor, divided(left, right))
 
 
 def _rest(whole: Operand, left: Operand, right: Operand) -> Operand:
-    """Return the remainder of ``left`` after subtracting ``right`` this many times."""
+    """Return ``left - whole * right``."""
     if isinstance(whole, SYMBOLIC) or isinstance(right, SYMBOLIC):
         raise NeedsValue("rest-needed", "the rest of a division of random numbers is needed")
     return _of_any(subtracted, np.subtract, left, whole * right)
 
 
 def heaviside(value: Operand, at_zero: Operand) -> Operand:
-    """Return 1 above 0, 0 below, ``at_zero`` at 0: drawn."""
+    """Return 1 above 0, 0 below, and ``at_zero`` at 0; the case is drawn."""
     if not isinstance(value, SYMBOLIC):
         return at_zero if value == 0 else float(value > 0)
     sign = sign_of(value)
@@ -324,27 +331,27 @@ def heaviside(value: Operand, at_zero: Operand) -> Operand:
 
 
 def remainder(left: Operand, right: Operand) -> Operand:
-    """Return the rest of a division, as Python has it."""
+    """Return the remainder with the sign of ``right``, as Python's ``%``."""
     return _rest(floor_divided(left, right), left, right)
 
 
 def fmod(left: Operand, right: Operand) -> Operand:
-    """Return the rest of a division, as C has it."""
+    """Return the remainder with the sign of ``left``, as C's ``fmod``."""
     return _rest(_of_any(truncated, np.trunc, divided(left, right)), left, right)
 
 
 def ceiled(value: Symbolic) -> Operand:
-    """Return the smallest whole number that is not below."""
+    """Return the smallest integer that is at least ``value``."""
     return negative(_of_any(floored, np.floor, negative(value)))
 
 
 def by_rule(name: str, value: Symbolic) -> Operand:
-    """Return a function of ``steps.RULES``."""
+    """Apply the function ``name`` of ``steps.RULES``."""
     return value.then(MonotoneStep(name))
 
 
 def log_of_sum(left: Operand, right: Operand) -> Operand:
-    """Return the logarithm of a sum of exponentials."""
+    """Return ``log(exp(left) + exp(right))``."""
     return logarithm(added(exponential(left), exponential(right)))
 
 
@@ -357,9 +364,9 @@ FRESH = Uniform(Sampled(0), ("any",))
 
 
 def found_before(operation: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
-    """Return the cached result of an operation on a fresh symbolic number and a number beside it.
+    """Return the cached result of an operation on a symbolic number without constraints and at most one plain number.
 
-    ``Declined`` for other operands, and for refused operations. The operation must not draw.
+    Returns ``Declined`` for other operands, and for refused operations. The operation must not draw.
     """
     if len(operands) > 2:
         return _OTHER_OPERANDS
@@ -383,7 +390,11 @@ def _found(
     *,
     negative: bool,
 ) -> Any:
-    """Return the steps and clamps of an operation's result, or a number; ``Declined`` for refused operations."""
+    """Apply ``operation`` to a uniform with ``steps`` and clamps ``low``, ``high``, as its operand number ``place``.
+
+    ``number`` is the other operand, or None. Returns the steps and clamps of the result, or a plain number;
+    ``Declined`` if the operation is refused. ``negative`` distinguishes -0.0 in the cache.
+    """
     value = Continuous(FRESH, steps, low, high)
     try:
         with tried():

@@ -54,12 +54,12 @@ from specverify.laws import rounding
 
 
 def plain(value: Any) -> Any:
-    """Return an array as one of NumPy's own type, any other value unchanged."""
+    """Return an array subclass as a plain NumPy array; any other value unchanged."""
     return value.view(np.ndarray) if isinstance(value, np.ndarray) else value
 
 
 def as_objects(value: Any) -> Any:
-    """Return an array of objects."""
+    """Return ``value`` as an object array."""
     return np.asarray(plain(value), dtype=object)
 
 
@@ -67,7 +67,7 @@ _ASK = Ask()
 
 
 def _reduced(name: str, array: Any, axis: Any, keepdims: Any) -> Any:
-    """Return what a reduction of the table gives along an axis, or of all elements."""
+    """Apply the reduction ``name`` of the table along ``axis``, or to all elements."""
     axes = axis if axis is None or isinstance(axis, tuple) else (axis,)
     rule: Any = PRIMITIVES[name].scalar
     result = rows.reduced(lambda row: _forced(rule, row, _ASK), _elements_of(array), axes, keepdims=keepdims is True)
@@ -75,17 +75,17 @@ def _reduced(name: str, array: Any, axis: Any, keepdims: Any) -> Any:
 
 
 def _elements_of(array: Any) -> Any:
-    """Return the elements of an array: symbolic numbers, and floats."""
+    """Return the elements of an array: symbolic numbers and floats."""
     return rows.each(lambda each: opened(each) if isinstance(each, SymbolicFloat) else float(each), as_objects(array))
 
 
 def _forced(rule: Callable[..., Any], *args: Any, **named: Any) -> Any:
-    """Return what a rule gives: a number, or a symbolic number of Python."""
+    """Apply ``rule`` and return a plain number, or a symbolic number as a Python number."""
     return wrapped(asked(lambda: number(rule(*args, **named))))
 
 
 def place_of_extreme(name: str, array: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
-    """Return the places of the largest or smallest numbers along an axis."""
+    """Return the indices of the largest or smallest elements along an axis, as ``np.argmax`` and ``np.argmin``."""
     result = plain(np.asanyarray(array))
     if result.dtype != object or out is not None:
         return getattr(np, name)(result, axis, out, keepdims=keepdims is True)
@@ -93,7 +93,7 @@ def place_of_extreme(name: str, array: Any, axis: Any = None, out: Any = None, *
 
 
 def best(name: str, array: Any, axis: Any, keepdims: Any, **more: Any) -> Any:
-    """Return the largest or smallest numbers, which are random."""
+    """Return the largest or smallest elements along an axis; they are symbolic."""
     more = {name: value for name, value in more.items() if value not in (None, np._NoValue)}  # noqa: SLF001
     if more:
         raise refusal("arrays-not-followed", f"the largest of random numbers is asked for with {', '.join(more)}")
@@ -101,13 +101,13 @@ def best(name: str, array: Any, axis: Any, keepdims: Any, **more: Any) -> Any:
 
 
 def running(name: str, array: Any, axis: Any) -> Any:
-    """Return the largest or smallest numbers so far."""
+    """Return the cumulative maximum or minimum along an axis."""
     rule: Any = PRIMITIVES[name].scalar
     return rows.scanned(lambda row: _forced(rule, row, _ASK), _elements_of(array), axis)
 
 
 def argsorted(array: Any, axis: Any = -1, *, first: int | None = None) -> Any:
-    """Return the order of the numbers along an axis, as far as it is read."""
+    """Return the sorting order along an axis; only the part that is read is drawn, at most the ``first`` ranks."""
 
     def order(row: list[Any]) -> list[list[int]]:
         length = len(row) if first is None else min(first, len(row))
@@ -119,7 +119,7 @@ def argsorted(array: Any, axis: Any = -1, *, first: int | None = None) -> Any:
 
 
 def in_order(array: Any, axis: Any = -1, *_: Any, **__: Any) -> Any:
-    """Return the numbers along an axis from the smallest to the largest: nothing is drawn for that."""
+    """Return the sorted elements along an axis; nothing is drawn."""
 
     def values(row: list[Any]) -> list[list[Any]]:
         ranked, _ = asked(rows.ordered, row, _ASK, range(len(row)), largest=False)
@@ -134,20 +134,20 @@ def _along(rule: Callable[..., Any], array: Any, axis: Any) -> Any:
 
 
 def partitioned(a: Any, kth: Any, axis: Any = -1, **_: Any) -> Any:
-    """Return the order of the numbers up to a place, as ``np.argpartition`` may."""
+    """Return the sorting order up to rank ``kth``, a valid result of ``np.argpartition``."""
     places = [place % np.shape(a)[axis] for place in np.atleast_1d(kth).tolist()]
     return argsorted(a, axis, first=max(places) + 1)
 
 
 def searched(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
-    """Return the places of numbers in sorted ones."""
+    """Return the insertion indices of ``v`` in the sorted ``a``, as ``np.searchsorted``."""
     bounds = np.asarray(a)[... if sorter is None else sorter].tolist()
     places = [_looked_up(bounds, value, side) for value in as_objects(v).flat]
     return np.array(places, dtype=np.int64).reshape(np.shape(v))[()]
 
 
 def digitized(x: Any, bins: Any, right: bool = False) -> Any:
-    """Return the cells of numbers between sorted bounds, which may be decreasing."""
+    """Return the index of the bin of each number, as ``np.digitize``; ``bins`` may decrease."""
     edges = np.asarray(bins).tolist()
     if len(edges) > 1 and edges[0] > edges[-1]:
         return len(edges) - searched(edges[::-1], x, "left" if right else "right")
@@ -155,7 +155,7 @@ def digitized(x: Any, bins: Any, right: bool = False) -> Any:
 
 
 def _looked_up(bounds: Sequence[Any], value: Any, side: str) -> int:
-    """Return the place of a number or random number in sorted numbers."""
+    """Return the insertion index of a number or symbolic number in the sorted ``bounds``."""
     if any(isinstance(bound, SymbolicFloat) for bound in bounds):
         raise refusal("arrays-not-followed", "a number is looked up among random ones")
     if isinstance(value, SymbolicFloat) and large(len(bounds)) and goes_in_arrays(value.unknown):
@@ -170,13 +170,13 @@ class SymbolicArray(np.ndarray[Any, Any]):
     """An object array of symbolic and concrete numbers; results without symbolic numbers are ordinary arrays."""
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        """Apply a function of NumPy to every element; arrays of another kind handle writing themselves."""
+        """Apply a NumPy ufunc to every element; writes into other array types are handled by these types."""
         if any(type(target) not in {np.ndarray, SymbolicArray} for target in kwargs.get("out", ())):
             return Declined("an array of another kind is written to").to_python()
         return on_elements(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        """Answer the functions that would compare elements with each other; run the others."""
+        """Apply a rule for the functions that compare elements with each other; run all other functions."""
         try:
             if func in _FUNCTIONS:
                 return _FUNCTIONS[func](*args, **kwargs)
@@ -185,35 +185,35 @@ class SymbolicArray(np.ndarray[Any, Any]):
             raise refused.during(f"np.{func.__name__}", caller()) from None
 
     def argmax(self, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
-        """Return the index of the largest, which random numbers race for."""
+        """Return the index of the largest element, drawn as a race."""
         return place_of_extreme("argmax", self, axis, out, keepdims=keepdims)
 
     def argmin(self, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
-        """Return the index of the smallest, which random numbers race for."""
+        """Return the index of the smallest element, drawn as a race."""
         return place_of_extreme("argmin", self, axis, out, keepdims=keepdims)
 
     def max(self, axis: Any = None, out: Any = None, keepdims: Any = False, **more: Any) -> Any:
-        """Return the largest, a random number."""
+        """Return the largest element as a symbolic number."""
         return _lazy(best("max", self, axis, keepdims, out=out, **more))
 
     def min(self, axis: Any = None, out: Any = None, keepdims: Any = False, **more: Any) -> Any:
-        """Return the smallest, a random number."""
+        """Return the smallest element as a symbolic number."""
         return _lazy(best("min", self, axis, keepdims, out=out, **more))
 
     def argsort(self, axis: Any = -1, *_: Any, **__: Any) -> Any:
-        """Return the order of the numbers, as a race has it."""
+        """Return the sorting order, drawn as a race."""
         return argsorted(self, axis)
 
     def sort(self, axis: Any = -1, *_: Any, **__: Any) -> None:
-        """Put the numbers in order."""
+        """Sort the elements in place."""
         self[...] = in_order(self, axis)
 
     def partition(self, _kth: Any, axis: Any = -1, *_: Any, **__: Any) -> None:
-        """Put the numbers in order."""
+        """Sort the elements in place, which is a valid partition."""
         self.sort(axis)
 
     def astype(self, dtype: Any, *args: Any, **kwargs: Any) -> Any:
-        """Return it for another floating type, rounded to the digits that one of 16 bits has; whole parts are drawn."""
+        """Return the array in another dtype: rounded for 16-bit floats, with drawn integer parts for integers."""
         if np.issubdtype(dtype, np.floating):
             return narrowed_elements(self, np.dtype(dtype))
         if np.issubdtype(dtype, np.integer):
@@ -243,7 +243,7 @@ for _attribute in ("data", "ctypes", "__array_interface__"):
 
 
 def _of_float(self: SymbolicFloat, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-    """Apply a function of NumPy to a number and the elements of the other operands, whose arrays handle it."""
+    """Apply a ufunc to a symbolic number and the elements of the other operands; their arrays handle the call."""
     if any(
         isinstance(value, np.ndarray) and type(value) is not np.ndarray for value in (*inputs, *kwargs.get("out", ()))
     ):
@@ -266,7 +266,7 @@ MASK = "where"
 
 
 def on_elements(ufunc: Any, method: str, inputs: Any, kwargs: Any) -> Any:
-    """Apply a function to elements: one that is known by that, another by their methods."""
+    """Apply a ufunc to elements: by the table of primitives if it has a row, else by their methods."""
     try:
         return _on_elements(ufunc, method, inputs, kwargs)
     except NeedsValue as refused:
@@ -320,7 +320,7 @@ _CROSSES: dict[str, Any] = with_rule(COMPARISONS, "vector")
 
 
 def _crossed(name: str, left: Any, right: Any) -> Any:
-    """Compare one random number with very many bounds: one draw decides all answers."""
+    """Compare one symbolic number with very many bounds; one draw determines all answers."""
     on_the_left = isinstance(left, SymbolicFloat)
     value, bounds = (left, right) if on_the_left else (right, left)
     together = isinstance(value, SymbolicFloat) and goes_in_arrays(value.unknown)
@@ -339,7 +339,7 @@ def _computed(name: str, arrays: Sequence[Any]) -> Any:
 
 
 def narrowed_elements(elements: Any, dtype: np.dtype[Any]) -> Any:
-    """Return a copy of elements, numbers of random ones as a floating type has them."""
+    """Return a copy of the elements with symbolic numbers rounded to ``dtype``."""
     result = np.array(elements, dtype=object, copy=True)
     if dtype == np.float16:
         result = rows.each(lambda each: wrapped(asked(narrowed, opened(each), dtype.name)), result)
@@ -373,13 +373,13 @@ _SEARCHSORTED: Any = np.ndarray.searchsorted
 
 
 def _searchsorted(self: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
-    """Return what ``ndarray.searchsorted`` does."""
+    """Replace ``ndarray.searchsorted`` for symbolic values."""
     random = isinstance(v, SymbolicFloat) or (isinstance(v, np.ndarray) and v.dtype.kind == "O")
     return (searched if random and large(self.size) else _SEARCHSORTED)(self, v, side, sorter)
 
 
 def _without_nan(x: Any, *args: Any, **kwargs: Any) -> Any:
-    """Return the array with other numbers for those that are none; random ones stay."""
+    """Replace ``nan_to_num``: concrete elements are replaced as usual, symbolic ones are unchanged."""
     return _lazy(
         rows.each(
             lambda each: each if isinstance(each, SymbolicFloat) else np.nan_to_num(float(each), *args, **kwargs),
@@ -408,9 +408,9 @@ _NOTHING = nullcontext()
 
 
 def lookups_at_large() -> AbstractContextManager[None]:
-    """Return a block in which a random number is looked up among very many bounds at once.
+    """While the ``with`` block runs, look up a symbolic number among very many bounds by one draw.
 
-    NumPy would halve the bounds again and again. Nothing is changed where a real vocabulary is not in use.
+    NumPy would bisect the bounds. Nothing is changed outside large-vocabulary mode.
     """
     return methods_replaced(np.ndarray, {"searchsorted": _searchsorted}) if at_large_now() else _NOTHING
 
@@ -419,7 +419,7 @@ def lookups_at_large() -> AbstractContextManager[None]:
 
 
 class _Unreachable(SymbolicFloat):
-    """The content of the memory of an array of very many random numbers."""
+    """The memory content of an array of very many symbolic numbers; it refuses all operations."""
 
     __slots__ = ()
 
@@ -433,14 +433,14 @@ _MEMORY[()] = _Unreachable.__new__(_Unreachable)
 
 
 class VectorArray(SymbolicArray):
-    """An array whose elements are those of ``many``."""
+    """An array that represents the noise vector ``many``."""
 
     many: Many | None = None
     shared = False
     """Whether there is another array that would see what is written to this one."""
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        """Apply a function of NumPy to all elements together, or to each where that is not known."""
+        """Apply a ufunc to the noise vector; without a vector rule, to each element."""
         for value in inputs:
             rounding.saw(getattr(value, "dtype", None))
         single = any(isinstance(value, SymbolicFloat) for value in inputs)
@@ -454,7 +454,7 @@ class VectorArray(SymbolicArray):
         return SymbolicArray.__array_ufunc__(self, ufunc, method, *map(taken_out, inputs), **kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        """Answer the functions that are methods as well; run the others on the elements."""
+        """Call the method for functions that are also methods; run all other functions on the elements."""
         if func in _METHODS and args and isinstance(args[0], VectorArray):
             return _METHODS[func](*args, **kwargs)
         given = tuple(taken_out(value) for value in args)
@@ -464,7 +464,7 @@ class VectorArray(SymbolicArray):
         return self._taken(lambda array: array[index])
 
     def _taken(self, take: Callable[[Any], Any]) -> Any:
-        """Return a view or a copy of the elements: whichever it is, neither is written to from now on."""
+        """Return selected elements, as a view or a copy; neither may be written to afterwards."""
         result = as_array(_of(self).taken(take))
         self.shared = True
         if isinstance(result, VectorArray):
@@ -473,7 +473,7 @@ class VectorArray(SymbolicArray):
 
     @property
     def T(self) -> Any:  # noqa: N802 - as NumPy calls it
-        """The elements with the axes turned round."""
+        """The transposed array."""
         return self.transpose()
 
     def reshape(self, *shape: Any, **kwargs: Any) -> Any:
@@ -481,13 +481,13 @@ class VectorArray(SymbolicArray):
         return self._taken(lambda array: array.reshape(*shape, **kwargs))
 
     def ravel(self, *_: Any, **__: Any) -> Any:
-        """Return the elements in one row."""
+        """Return the elements as a 1-D array."""
         return self._taken(lambda array: array.ravel())
 
     flatten = ravel
 
     def transpose(self, *axes: Any) -> Any:
-        """Return the elements with other axes."""
+        """Return the elements with permuted axes."""
         return self._taken(lambda array: array.transpose(*axes))
 
     def copy(self, *_: Any, **__: Any) -> Any:
@@ -495,30 +495,30 @@ class VectorArray(SymbolicArray):
         return as_array(_of(self))
 
     def astype(self, dtype: Any, *_: Any, **__: Any) -> Any:
-        """Return the same elements for another floating type."""
+        """Return the elements in another float dtype."""
         if np.issubdtype(dtype, np.floating):
             asked(check_not_equal, np.dtype(dtype).name)
             return as_array(_of(self))
         raise refusal("arrays-not-followed", "random numbers are converted to something that is no float")
 
     def argmax(self, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
-        """Return the place of the largest, drawn."""
+        """Return the index of the largest element, drawn."""
         return self._extreme("argmax", axis, out, keepdims)
 
     def argmin(self, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
-        """Return the place of the smallest, drawn."""
+        """Return the index of the smallest element, drawn."""
         return self._extreme("argmin", axis, out, keepdims)
 
     def max(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the largest, a random number."""
+        """Return the largest element as a symbolic number."""
         return taken_out(self).max(*args, **kwargs)
 
     def min(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the smallest, a random number."""
+        """Return the smallest element as a symbolic number."""
         return taken_out(self).min(*args, **kwargs)
 
     def argsort(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the order of the numbers, as a race has it."""
+        """Return the sorting order, drawn as a race."""
         return taken_out(self).argsort(*args, **kwargs)
 
     def _extreme(self, name: str, axis: Any, out: Any, keepdims: Any) -> Any:
@@ -557,7 +557,10 @@ _METHODS: dict[Any, Callable[..., Any]] = {
 
 
 def as_array(many: Many) -> Any:
-    """Return random numbers as a NumPy value: very many, a few, or one."""
+    """Return a noise vector as a NumPy value.
+
+    It is a ``VectorArray``, a ``SymbolicArray`` for a few elements, or a single number.
+    """
     if not many.shape:
         result = many.element(0)
         return SymbolicFloat(result) if isinstance(result, Continuous) else np.float64(result)
@@ -569,7 +572,7 @@ def as_array(many: Many) -> Any:
 
 
 def taken_out(value: Any) -> Any:
-    """Return the elements of an array of very many, each by itself."""
+    """Return the elements of a ``VectorArray`` as an object array."""
     return _elements(_of(value)) if isinstance(value, VectorArray) else value
 
 
@@ -581,7 +584,7 @@ def _elements(many: Many) -> SymbolicArray:
 
 
 def _written(out: Any, many: Many) -> Any:
-    """Replace the numbers of an array, as an in-place operation does."""
+    """Replace the content of ``out``, as an in-place operation does."""
     if not isinstance(out, VectorArray) or out.shared or out.shape != many.shape:
         raise refusal("arrays-not-followed", "many random numbers are written into an array that others see")
     out.many = many

@@ -36,14 +36,14 @@ _EITHER = _LAZY | _CONTAINERS
 
 
 def holds_lazy(values: Any) -> bool:
-    """Return whether there is a lazy number in a value, or in what it contains."""
+    """Return whether a value is a symbolic number, or contains one."""
     if type(values) not in _CONTAINERS:
         return type(values) in _LAZY
     return not _EITHER.isdisjoint(map(type, values)) and any(map(holds_lazy, values))
 
 
 def _seen(value: Any) -> Any:
-    """Return an array for lists of random numbers, or for one; lists of arrays stay such, other values as they are."""
+    """Return an array for a symbolic number or a list of them; lists of arrays and other values unchanged."""
     if type(value) in _NUMBERS:
         return _array_of(value)
     if type(value) is np.ndarray and value.dtype == object and holds_lazy(value.reshape(-1).tolist()):
@@ -61,7 +61,7 @@ def _array_of(value: Any) -> Any:
 
 
 def _function_of_float(self: SymbolicFloat, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-    """Let a function of NumPy that is given a number, or a row of them as its arrays, see arrays."""
+    """Call a NumPy function with arrays in place of symbolic numbers, or of lists of them."""
     given = [*args, *kwargs.values()]
     if not any(type(value) in _NUMBERS for value in given):
         given = [list(value) if isinstance(value, SymbolicArray) and value.ndim else value for value in given]
@@ -81,16 +81,16 @@ SymbolicFloat.__array_function__ = _function_of_float  # type: ignore[attr-defin
 
 
 class _Called:
-    """A function of NumPy that sees arrays of random numbers; everything else of it is as it was."""
+    """A NumPy function that receives arrays in place of symbolic numbers; its attributes are those of the original."""
 
     __slots__ = ("_real",)
 
     def __init__(self, real: Any) -> None:
-        """Call ``real``."""
+        """Wrap the function ``real``."""
         self._real = real
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Return what the function does."""
+        """Return the result of the function."""
         for value in (*args, *kwargs.values()) if kwargs else args:
             kind = type(value)
             if kind in _CONTAINERS or (kind is _NDARRAY and value.dtype.char == "O"):
@@ -106,7 +106,10 @@ class _Called:
 
 
 def _making(real: Callable[..., Any], first: str) -> Callable[..., Any]:
-    """Return what makes an array as ``real`` does, and a lazy one of lazy numbers; ``first`` is what it calls those."""
+    """Return a constructor that behaves as ``real``, but makes a symbolic array of symbolic numbers.
+
+    ``first`` is the name of its parameter with the numbers.
+    """
 
     def make(*args: Any, **kwargs: Any) -> Any:
         return made(kwargs.pop(first), **kwargs) if first in kwargs else made(*args, **kwargs)
@@ -147,39 +150,39 @@ _WRITING = {np.copyto, np.put, np.place, np.putmask, np.fill_diagonal, np.put_al
 
 
 class Beside:
-    """The elements kept beside the memory of an array."""
+    """The symbolic elements stored for the memory of an array."""
 
     def __init__(self, array: np.ndarray[Any, Any]) -> None:
-        """Nothing yet."""
+        """Start without elements."""
         self.address, self.bytes, self.itemsize = array.ctypes.data, array.nbytes, array.itemsize
         self.memory = array.view(np.ndarray).reshape(-1)
         self.elements: Any = None
         """Numbers and lazy numbers, once there are any."""
 
     def has(self, array: np.ndarray[Any, Any]) -> bool:
-        """Return whether an array is of this memory."""
+        """Return whether ``array`` shares this memory."""
         address: int = array.__array_interface__["data"][0]
         return self.address <= address < self.address + self.bytes
 
     def fill(self) -> None:
-        """Begin to hold the elements."""
+        """Start to store elements."""
         if self.elements is None:
             self.elements = self.memory.astype(object)
             self.memory[...] = np.frombuffer(os.urandom(self.memory.size), dtype=np.uint8) / 256
 
 
 class Buffer(np.ndarray[Any, Any]):
-    """An array of floats into which random numbers can be written."""
+    """An array of floats into which symbolic numbers can be written."""
 
     _beside: Beside | None
 
     def __array_finalize__(self, other: Any) -> None:
-        """Share the elements kept beside the base, for a view."""
+        """Let a view share the symbolic elements of its base."""
         beside = getattr(other, "_beside", None)
         self._beside = beside if beside is not None and self.size and beside.has(self) else None
 
     def __getattribute__(self, name: str) -> Any:
-        """Delegate to the elements kept beside the memory, except attributes that both share."""
+        """Delegate to the symbolic elements, except for attributes that they share with the memory."""
         if name in _SHAPE or name.startswith("__") or not hasattr(np.ndarray, name):
             return super().__getattribute__(name)
         beside = super().__getattribute__("_beside")
@@ -203,7 +206,7 @@ class Buffer(np.ndarray[Any, Any]):
         return getattr(contents_of(self), name)(*args, **kwargs)
 
     def fill(self, value: Any) -> None:
-        """Write one number everywhere."""
+        """Write ``value`` to every element."""
         self[...] = value
 
     def __getitem__(self, index: Any) -> Any:
@@ -214,7 +217,7 @@ class Buffer(np.ndarray[Any, Any]):
         return contents_of(self)[index]
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        """Write numbers, random ones among them."""
+        """Write numbers, also symbolic ones."""
         beside, value = self._beside, contents_of(value)
         if beside is not None and holds_lazy(value):
             beside.fill()
@@ -226,7 +229,7 @@ class Buffer(np.ndarray[Any, Any]):
         beside.elements[np.ravel(places)] = np.broadcast_to(written, np.shape(places)).ravel()
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, out: Any = (), **kwargs: Any) -> Any:
-        """Apply a function to the elements; elements written to ``out`` are kept beside it."""
+        """Apply a ufunc to the elements; results for ``out`` are stored as its symbolic elements."""
         if MASK in kwargs and len(out) == 1:
             kwargs["out"] = np.array(contents_of(out[0]), dtype=object)
         result = getattr(ufunc, method)(*map(contents_of, inputs), **kwargs)
@@ -235,7 +238,7 @@ class Buffer(np.ndarray[Any, Any]):
         return out[0] if len(out) == 1 else out or result
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        """Run it on the elements; what writes into a filled array other than by its own methods is refused."""
+        """Run a function on the elements; functions that write into a filled array are refused."""
         if func is _COPYTO and len(args) == 2 and not kwargs and isinstance(args[0], Buffer):
             args[0][...] = args[1]
             return None
@@ -252,7 +255,7 @@ def _filled(array: Buffer) -> bool:
 
 
 def contents_of(value: Any) -> Any:
-    """Return the elements of a buffer, lazy ones among them if it holds such; other values as they are."""
+    """Return the elements of a buffer, symbolic if there are any; other values unchanged."""
     if not isinstance(value, Buffer):
         return value
     if not _filled(value):
@@ -265,7 +268,7 @@ def _contents_inside(value: Any) -> Any:
 
 
 def _places(array: Buffer) -> np.ndarray[Any, Any]:
-    """Return the positions of a view's elements in the memory of its base."""
+    """Return the positions of the elements of a view in the memory of its base."""
     beside = array._beside  # noqa: SLF001 - of this file
     assert beside is not None
     result = np.array((array.__array_interface__["data"][0] - beside.address) // beside.itemsize)
@@ -283,7 +286,7 @@ for _name in ("bool", "float", "int", "index", "contains", "complex"):
 
 
 def _making_buffers(real: Callable[..., Any]) -> Callable[..., Any]:
-    """Return what makes a buffer where ``real`` makes an array of floats for foreign code."""
+    """Return a constructor that makes a ``Buffer`` for foreign code where ``real`` makes an array of floats."""
 
     def make(*args: Any, **kwargs: Any) -> Any:
         result, filename = real(*map(contents_of, args), **kwargs), sys._getframe(1).f_code.co_filename  # noqa: SLF001
@@ -297,7 +300,7 @@ def _making_buffers(real: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _reading(make: Callable[..., Any]) -> Callable[..., Any]:
-    """Return what makes an array of the elements of a buffer, where ``make`` would see its memory."""
+    """Return a constructor that copies the elements of a buffer, where ``make`` would read its memory."""
 
     def read(*args: Any, **kwargs: Any) -> Any:
         return make(*map(contents_of, args), **{name: contents_of(value) for name, value in kwargs.items()})
@@ -328,7 +331,10 @@ def _by_name(functions: tuple[Any, ...]) -> dict[str, Any]:
 @once
 @contextmanager
 def arrays_answer() -> Iterator[None]:
-    """Let the functions of NumPy see arrays of random numbers, and make such, or room for them, in the block."""
+    """Patch NumPy while the ``with`` block runs.
+
+    Its functions then accept symbolic arrays, and its constructors return arrays that can hold symbolic numbers.
+    """
     own = vars(np)
     before = _by_name(_REAL(own))  # one look for all names
     own.update(_MADE)

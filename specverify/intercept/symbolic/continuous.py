@@ -53,7 +53,7 @@ NEAR = 4 * FLOAT32
 
 
 class Continuous(NamedTuple):
-    """``steps`` of a uniform, applied in order, and then clamped."""
+    """A symbolic number: ``steps`` applied in order to a uniform, and then clamped."""
 
     uniform: Uniform
     steps: tuple[MonotoneStep, ...] = ()
@@ -61,7 +61,7 @@ class Continuous(NamedTuple):
     high: float = inf
 
     def then(self, step: MonotoneStep) -> Continuous:
-        """Return the value with one more step. Raises ``NeedsValue`` where that leaves the range of floats."""
+        """Return the number with one more step. Raises ``NeedsValue`` if the result leaves the range of floats."""
         steps = pushed(self.steps, step)
         if any(not 0 < abs(each.number) < inf for each in steps if each.name in SCALES):
             raise NeedsValue(
@@ -71,22 +71,22 @@ class Continuous(NamedTuple):
         return Continuous(self.uniform, steps, *(ends if step.increasing else ends[::-1]))
 
     def at_least(self, bound: float) -> Continuous:
-        """Return the larger one of the value and a number."""
+        """Return the maximum of the number and ``bound``."""
         return self._replace(low=max(self.low, bound))
 
     @property
     def increasing(self) -> bool:
-        """Whether the value grows with the uniform."""
+        """Whether the number increases with the uniform."""
         return not self.steps or sum(not step.increasing for step in self.steps) % 2 == 0
 
     @property
     def clamped(self) -> bool:
-        """Whether a clamp gives some value a probability."""
+        """Whether a clamp gives some value a positive probability."""
         return self._mass(self.low) > 0 or self._mass(self.high) < 1
 
     @property
     def in_steps(self) -> bool:
-        """Whether it has values that each have a probability, clamps apart."""
+        """Whether every value has a positive probability, apart from clamps: a number with ``floor`` or ``rounded``."""
         return any(step.name in STEPPED for step in self.steps)
 
     def ends(self) -> tuple[float, float]:
@@ -98,17 +98,17 @@ class Continuous(NamedTuple):
         return min(max(low, self.low), self.high), max(min(high, self.high), self.low)
 
     def below(self, bound: float, place: str = "", *, or_equal: bool = False) -> bool:
-        """Return whether the value is below ``bound``, by carrying the bound back to the uniform; never below NaN.
+        """Return whether the number is below ``bound``: the bound is mapped back to the uniform. Never below NaN.
 
-        ``place`` is the line that compares, if it is not the one that is running. Raises ``NeedsValue`` if the bound is
-        within rounding of a value that has a probability.
+        ``place`` is the comparing line, by default the current one. Raises ``NeedsValue`` if the bound is within
+        rounding of a value that has a positive probability.
         """
         if isnan(bound):
             return False
         return self.uniform.below(self._back(bound, or_equal=or_equal), place) == self.increasing
 
     def equals(self, number: float, place: str = "") -> bool:
-        """Return whether it is a number: a value that has a probability, or no number that was named before."""
+        """Return whether the number equals ``number``; False unless this value has a positive probability."""
         atom = self.in_steps or (number in (self.low, self.high) and self.clamped)
         if not atom:
             self._back(number)
@@ -123,7 +123,7 @@ class Continuous(NamedTuple):
         return len(result) - self.uniform.interval_of(result[::-1], place)
 
     def _back(self, bound: float, *, or_equal: bool = False) -> float:
-        """Return where the uniform is when the value is ``bound``; an infinite number where that is never."""
+        """Return the value of the uniform at which the number is ``bound``; ``-inf`` or ``inf`` if there is none."""
         if not self.steps and self.low == -inf and self.high == inf:
             return bound
         for at, mass in ((self.low, self._mass(self.low)), (self.high, 1 - self._mass(self.high))):
@@ -141,7 +141,7 @@ class Continuous(NamedTuple):
         return self._uniform_at(bound, or_equal=or_equal)
 
     def _refuse_near_step(self, bound: float) -> None:
-        """Refuse a bound that may be a value of ``floor`` or ``rounded``, computed in another way."""
+        """Refuse a bound within rounding of a value of ``floor`` or ``rounded``."""
         place = next((n for n, step in enumerate(reversed(self.steps)) if step.name in STEPPED), None)
         if place is None or not isfinite(bound):
             return
@@ -169,7 +169,7 @@ class Continuous(NamedTuple):
 
 
 class Extreme(NamedTuple):
-    """The largest of several numbers, random ones among them, or the smallest; or one at a place of their order."""
+    """An order statistic: the largest or smallest of several numbers, some symbolic, or the one at a given rank."""
 
     parts: tuple[Continuous | float, ...]
     largest: bool = True
@@ -177,12 +177,12 @@ class Extreme(NamedTuple):
     """How many are before it, larger ones or smaller ones."""
 
     def then(self, step: MonotoneStep) -> Extreme:
-        """Return the value with one more step, which is taken by every part."""
+        """Return the number with one more step, applied to every part."""
         result = tuple(part.then(step) if isinstance(part, Continuous) else step.of(part) for part in self.parts)
         return Extreme(result, self.largest == step.increasing, self.rank)
 
     def at_least(self, bound: float) -> Extreme:
-        """Return the larger one of the value and a number."""
+        """Return the maximum of the number and ``bound``."""
         return Extreme(
             tuple(part.at_least(bound) if isinstance(part, Continuous) else max(part, bound) for part in self.parts),
             self.largest,
@@ -190,17 +190,17 @@ class Extreme(NamedTuple):
         )
 
     def ends(self) -> tuple[float, float]:
-        """Return the infimum and the supremum of the values it can have."""
+        """Return the infimum and the supremum of its possible values."""
         result = [part.ends() if isinstance(part, Continuous) else (part, part) for part in self.parts]
         low, high = map(self._picked, zip(*result, strict=True))
         return low, high
 
     def _picked(self, values: Iterable[Any]) -> Any:
-        """Return the number at the position."""
+        """Return the one of ``values`` at the rank."""
         return sorted(values, reverse=self.largest)[self.rank]
 
     def below(self, bound: float, place: str = "", *, or_equal: bool = False) -> bool:
-        """Return whether it is below ``bound``: whether enough parts are. They are compared in turn."""
+        """Return whether the number is below ``bound``; parts are compared in turn until the answer is determined."""
         wanted = len(self.parts) - self.rank if self.largest else self.rank + 1
         missing = len(self.parts) - wanted
         for answer in self._answers(bound, place, or_equal=or_equal):
@@ -217,7 +217,7 @@ class Extreme(NamedTuple):
                 yield part <= bound if or_equal else part < bound
 
     def equals(self, number: float, place: str = "") -> bool:
-        """Return whether it is a number that has a probability."""
+        """Return whether the number equals a value with positive probability."""
         return self.below(number, place, or_equal=True) and not self.below(number, place)
 
     def interval_of(self, bounds: Sequence[float], place: str = "", *, or_equal: bool = True) -> int:
@@ -236,9 +236,9 @@ MOST_ORDERED = 64
 
 
 def at_rank(parts: tuple[Any, ...], rank: int, *, largest: bool) -> Continuous | Extreme | float:
-    """Return what comes at a place of the order of numbers and random numbers, the largest or smallest first.
+    """Return the number at ``rank`` in the order of ``parts``, from the largest or the smallest.
 
-    Raises ``NeedsValue`` if one of them is made of others, or NaN, and for too many.
+    Raises ``NeedsValue`` for a NaN, for a combination of several symbolic numbers, and for too many parts.
     """
     if any(isinstance(part, tuple) and not isinstance(part, Continuous) for part in parts):
         raise NeedsValue("order-of-joined", "the order of random numbers is asked for, and one is made of others")
@@ -253,7 +253,7 @@ def at_rank(parts: tuple[Any, ...], rank: int, *, largest: bool) -> Continuous |
 
 
 def largest_of(operands: tuple[Any, ...], *, largest: bool = True) -> Continuous | Extreme | float:
-    """Return the largest, or the smallest, of numbers and random numbers."""
+    """Return the largest (or smallest) of ``operands``, numbers and symbolic numbers."""
     parts: list[Continuous | float] = []
     for operand in operands:
         if isinstance(operand, Extreme) and (operand.largest != largest or operand.rank):
@@ -273,12 +273,12 @@ _EXPONENTIAL = (LOG, times(-1.0))
 
 
 def exponential(uniform: Uniform) -> Continuous:
-    """Return Exp(1) as -log u."""
+    """Return an exponential number of rate 1: ``-log u``."""
     return Continuous(uniform, _EXPONENTIAL)
 
 
 def whole_number(uniform: Uniform, low: int, number: int) -> Continuous:
-    """Return one of this many equally likely integers from ``low`` on."""
+    """Return a symbolic integer, uniform in ``[low, low + number)``."""
     return Continuous(uniform).then(times(float(number))).then(FLOOR).then(plus(float(low)))
 
 
@@ -291,7 +291,7 @@ SNAPPED = 1e-12
 
 
 class Joined(NamedTuple):
-    """``steps`` of what an operation makes of two numbers, random ones both, and then clamped."""
+    """A combination of two symbolic numbers by an operation, followed by ``steps`` and clamps."""
 
     name: str
     """``add``, ``multiply`` or ``maximum``."""
@@ -301,7 +301,7 @@ class Joined(NamedTuple):
     high: float = inf
 
     def then(self, step: MonotoneStep) -> Joined:
-        """Return the value with one more step. Raises ``NeedsValue`` where that leaves the range of floats."""
+        """Return the number with one more step. Raises ``NeedsValue`` if the result leaves the range of floats."""
         steps = pushed(self.steps, step)
         if any(not 0 < abs(each.number) < inf for each in steps if each.name in SCALES):
             raise NeedsValue(
@@ -311,11 +311,11 @@ class Joined(NamedTuple):
         return Joined(self.name, self.operands, steps, *(ends if step.increasing else ends[::-1]))
 
     def at_least(self, bound: float) -> Joined:
-        """Return the larger one of the value and a number."""
+        """Return the maximum of the number and ``bound``."""
         return self._replace(low=max(self.low, bound))
 
     def formula(self, place_of: Callable[[Known], int]) -> Formula:
-        """Return it in terms of the places of its uniform numbers."""
+        """Return the number as a formula of its uniforms, by their indices ``place_of(uniform)``."""
         operands = tuple(_formula(each, place_of) for each in self.operands)
         return Formula(self.name, operands, self.steps, self.low, self.high)
 
@@ -334,10 +334,10 @@ class Joined(NamedTuple):
         return _snapped(float(low[0])), _snapped(float(high[0]))
 
     def below(self, bound: float, place: str = "", *, or_equal: bool = False) -> bool:
-        """Return whether it is below ``bound``, given all earlier answers; never below NaN.
+        """Return whether the number is below ``bound``, conditioned on all earlier answers. Never below NaN.
 
-        ``place`` is the line that compares, if it is not the one that is running. Raises ``NeedsValue`` where that is
-        not known well enough, and where its random numbers have raced.
+        ``place`` is the comparing line, by default the current one. Raises ``NeedsValue`` if the probability is not
+        known with enough precision, and if its uniforms have taken part in a race.
         """
         uniforms = self.uniforms()
         low, high = self._ends([(0.0, 1.0)] * len(uniforms))
@@ -383,7 +383,7 @@ class Joined(NamedTuple):
         return _smooth(self) and len(list(_uniforms(self))) == len(self.uniforms())
 
     def equals(self, _number: float, _place: str = "") -> bool:
-        """Return whether it is a number: never, unless some value may have a probability, which is refused."""
+        """Return False: no value has a positive probability. A number that may have such a value is refused."""
         if not self._is_smooth():
             raise NeedsValue(
                 "equal-numbers", "random numbers that are clamped or have steps are joined, and compared for equality"
@@ -404,12 +404,15 @@ _KINDS = frozenset(SYMBOLIC)
 
 
 def any_symbolic(values: Iterable[Any]) -> bool:
-    """Return whether a random number without a value is among these."""
+    """Return whether ``values`` contain a symbolic number."""
     return not _KINDS.isdisjoint(map(type, values))
 
 
 def joined(name: str, left: Symbolic, right: Symbolic) -> Joined:
-    """Return what ``add``, ``multiply`` or ``maximum`` makes of two; raises ``NeedsValue`` for too many parts."""
+    """Return the combination of two symbolic numbers by ``add``, ``multiply`` or ``maximum``.
+
+    Raises ``NeedsValue`` for too many parts.
+    """
     result = Joined(name, (left, right))
     if len(list(islice(_uniforms(result), MOST_PARTS + 1))) > MOST_PARTS:
         raise NeedsValue("too-many-joined", f"more than {MOST_PARTS} random numbers are added up or multiplied")
@@ -438,7 +441,7 @@ def _formula(of: Any, place_of: Callable[[Known], int]) -> Formula:
 
 
 def _turned(formula: Formula) -> Formula:
-    """Return minus a quantity, as a sum of which it is the half of."""
+    """Return the negative of a quantity, as a formula that ``add`` can combine."""
     return Formula(ADD, (formula, Formula("number", (0.0,))), (times(-1.0),))
 
 
@@ -450,7 +453,7 @@ def _uniforms(of: Any) -> Iterator[Uniform]:
 
 
 def _smooth(of: Any) -> bool:
-    """Return whether no value has a probability, as far as its parts tell."""
+    """Return whether no value has a positive probability, judged by the parts."""
     if isinstance(of, Continuous):
         return not of.clamped and not of.in_steps
     if isinstance(of, Extreme):
@@ -472,7 +475,7 @@ EVEN = {"plus", "times", FLOOR.name}
 
 
 def is_whole(value: Continuous) -> bool:
-    """Return whether all its values are whole numbers."""
+    """Return whether all possible values are integers."""
     steps = value.steps
     if steps and steps[-1].name == "plus" and steps[-1].number.is_integer():
         steps = steps[:-1]
@@ -480,7 +483,7 @@ def is_whole(value: Continuous) -> bool:
 
 
 def few(value: Any) -> bool:
-    """Return whether it is one of few whole numbers, all as likely as each other: it may be drawn."""
+    """Return whether ``value`` is one of few equally likely integers, which may be drawn."""
     whole = isinstance(value, Continuous) and is_whole(value) and not value.clamped
     return whole and {step.name for step in value.steps} <= EVEN and _outcomes(value) <= MOST_OUTCOMES
 
@@ -494,9 +497,11 @@ def drawn(value: Any) -> Any:
 
 
 def given(value: Continuous) -> int:
-    """Return one of the numbers that it can be, by the state it was drawn from; it is that number from then on.
+    """Return a concrete value for an integer with many values, by the state it was drawn from.
 
-    One of few is drawn. Raises ``NeedsValue`` if they are not whole, not equally likely, or few.
+    It is fixed from then on.
+
+    An integer with few values is drawn. Raises ``NeedsValue`` if the values are not equally likely integers.
     """
     known, origin = value.uniform.known, value.uniform.draw.origin
     number = _outcomes(value)

@@ -24,10 +24,10 @@ Law = list[tuple[Any, float]]
 
 
 class Deferred:
-    """An outcome that is computed once, when it is read."""
+    """A symbolic outcome; it is computed once, when it is read."""
 
     def __init__(self, compute: Callable[[], Any]) -> None:
-        """``compute`` may draw; it is called at most once."""
+        """Store ``compute``, which may draw; it is called at most once."""
         self._compute: Callable[[], Any] | None = compute
         self._value: Any = None
 
@@ -43,32 +43,35 @@ class Deferred:
         return self._compute is None
 
     def law(self) -> Law | None:
-        """Return every value with its probability, if it stays unread; None if one draw does not determine it."""
+        """Return every value with its probability, for an unread outcome.
+
+        None if it does not depend on a single draw.
+        """
         return None
 
 
 class Truth(Deferred):
-    """An outcome that is 0 or 1."""
+    """A symbolic outcome with the value 0 or 1."""
 
 
 class ByOneDraw(Deferred):
-    """An outcome that random numbers decide by one draw, such as the winner of a race."""
+    """A symbolic outcome that one draw determines, such as the winner of a race."""
 
     def __init__(self, compute: Callable[[], Any], law: Callable[[], Law | None]) -> None:
-        """``law()`` computes its law without the draw; None if other values depend on the draw."""
+        """``law()`` returns the law without drawing, or None if other values depend on the draw."""
         self._law = law
         super().__init__(compute)
 
     def law(self) -> Law | None:
-        """Return every value and its probability; raises what a look raises."""
+        """Return every value with its probability; raises the errors that reading raises."""
         return self._law()
 
 
 class Choice(Deferred):
-    """One of several elements."""
+    """An element selected by a symbolic index."""
 
     def __init__(self, which: Any, cases: Sequence[Any]) -> None:
-        """``which`` is the place of the selected case, and is forced first."""
+        """Select ``cases[which]``; ``which`` is forced first."""
         self.which, self.cases = which, tuple(cases)
         super().__init__(lambda: known(self.chosen()))
 
@@ -78,10 +81,10 @@ class Choice(Deferred):
 
 
 class Categorical(Deferred):
-    """An outcome of a pmf. If it is never read, its law is known without a run for each outcome."""
+    """The symbolic outcome of a categorical draw; if it is never read, one run stands for all its values."""
 
     def __init__(self, draws: Draws, pmf: Any, site: Site, first: int = 0, draw: Draw | None = None) -> None:
-        """Outcome j of ``pmf`` means the value ``first + j``; ``draw`` is as for ``Uniform``."""
+        """Draw index j from ``pmf`` for the value ``first + j``; ``draw`` is as for ``Uniform``."""
         self.pmf, self.first, self.draw = pmf, first, draw or Draw(site)
         coupled = mode().coupled
         item = coupled.take_outcome(self.draw) if coupled is not None else None
@@ -106,19 +109,19 @@ class Categorical(Deferred):
         return self.draw.origin is None or not self.draw.origin.looked_at
 
     def law(self) -> Law | None:
-        """Return the same as ``outcomes`` if the draw is ``alone``."""
+        """Return ``outcomes()`` if the draw is ``alone``, else None."""
         return self.outcomes() if self.alone else None
 
     def outcomes(self) -> Law:
-        """Return every value with its probability, for an unread outcome."""
+        """Return every value with its probability, whether or not the draw is ``alone``."""
         return [(self.first + j, mass) for j, mass in enumerate(self.pmf.tolist()) if mass > 0]
 
 
 class Chosen(Deferred):
-    """A number that is known for every outcome of one categorical draw."""
+    """A number that is a function of one categorical draw."""
 
     def __init__(self, source: Categorical, values: Mapping[int, Any]) -> None:
-        """``values`` has an entry for every outcome of ``source``."""
+        """``values`` maps every outcome of ``source`` to the number."""
         self.source, self.values = source, values
         super().__init__(lambda: values[source.value()])
 
@@ -129,15 +132,15 @@ class Chosen(Deferred):
 
 
 class Count(Deferred):
-    """A sum of non-negative outcomes, forced from the left as far as a comparison requires."""
+    """A sum of non-negative integer outcomes; a comparison forces terms from the left only until it is determined."""
 
     def __init__(self, parts: Iterable[Any]) -> None:
-        """``parts`` are counts: see ``is_count``."""
+        """Sum ``parts``, which are counts: see ``is_count``."""
         self.parts = tuple(parts)
         super().__init__(lambda: sum(known(part) for part in self.parts))
 
     def below(self, bound: float) -> bool:
-        """Return whether the sum is below ``bound``; parts after the one that reaches it stay unknown."""
+        """Return whether the sum is below ``bound``; terms after the one that reaches the bound are not forced."""
         total = 0
         for part in self.parts:
             total += known(part)
@@ -150,7 +153,7 @@ class Product(Deferred):
     """A product of outcomes; outcomes after the first zero are not forced."""
 
     def __init__(self, parts: Iterable[Any]) -> None:
-        """``parts`` are numbers or deferred outcomes."""
+        """Multiply ``parts``, numbers or symbolic outcomes."""
         self.parts = tuple(parts)
         super().__init__(self._multiply)
 
@@ -164,14 +167,14 @@ class Product(Deferred):
 
 
 def single(element: Any) -> np.ndarray[Any, Any]:
-    """Return an object array of no dimensions that holds an element."""
+    """Return a 0-dimensional object array with this element."""
     result = empty((), dtype=object)
     result[()] = element
     return result
 
 
 def chosen(element: Any) -> Any:
-    """Return the element that a choice stands for; its conditions are forced."""
+    """Return the element that a ``Choice`` selects, after forcing its conditions."""
     while isinstance(element, Choice):
         element = element.chosen()
     return element
@@ -194,29 +197,29 @@ _COUNTS: dict[type, Callable[[Any], bool]] = {
 
 
 def is_truth(element: Any) -> bool:
-    """Return whether an element is 0 or 1, whatever the outcome."""
+    """Return whether an element is 0 or 1 for every outcome."""
     rule = _TRUTHS.get(type(element))
     return rule(element) if rule else not isinstance(element, Deferred) and element in (0, 1)
 
 
 def is_count(element: Any) -> bool:
-    """Return whether an element is a whole number and not negative, whatever the outcome."""
+    """Return whether an element is a non-negative integer for every outcome."""
     rule = _COUNTS.get(type(element))
     return rule is not None and rule(element)
 
 
 def number(element: Any) -> Any:
-    """Return an element as an operand of ``algebra``: a random number unchanged, any other element forced."""
+    """Return an operand for ``algebra``: a symbolic number unchanged, any other element forced."""
     return element if isinstance(element, SYMBOLIC) else known(element)
 
 
 def is_open(element: Any) -> bool:
-    """Return whether an element is still undecided."""
+    """Return whether an element is still symbolic."""
     return isinstance(element, SYMBOLIC) or (isinstance(element, Deferred) and not element.decided)
 
 
 def known(element: Any) -> Any:
-    """Return the value of an element: a number unchanged, an outcome forced, a value for a large integer.
+    """Return the value of an element: numbers unchanged, outcomes forced, a value for a large symbolic integer.
 
     Refuses other symbolic numbers.
     """

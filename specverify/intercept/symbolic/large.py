@@ -46,23 +46,23 @@ MANY = 256
 
 @contextmanager
 def at_large(*, short: bool = False) -> Iterator[None]:
-    """Keep outcomes among many open inside the block; ``short`` if the rows of the call are floats of 16 bits."""
+    """Use large-vocabulary mode while the ``with`` block runs; ``short`` if the rows of the call are 16-bit floats."""
     with mode_with(large=True, short=short):
         yield
 
 
 def large(count: int, few: int = FEW) -> bool:
-    """Return whether this many outcomes (more than ``few``) are kept as one vector."""
+    """Return whether ``count`` outcomes are represented as one vector: more than ``few``, in large-vocabulary mode."""
     return mode().large and count > few
 
 
 def at_large_now() -> bool:
-    """Return whether this is inside ``at_large``."""
+    """Return whether large-vocabulary mode is active."""
     return mode().large
 
 
 def continuous_in_16_bits() -> bool:
-    """Return whether random numbers of 16 bits are taken to be continuous: where the rows that are given have no more.
+    """Return whether 16-bit random numbers are treated as continuous: if the given rows are 16-bit too.
 
     The rule of such a call is that of continuous numbers.
     """
@@ -71,7 +71,7 @@ def continuous_in_16_bits() -> bool:
 
 
 class DrawAmongMany:
-    """One draw among many outcomes, and the set that is still possible."""
+    """One draw with very many outcomes, and the set of outcomes that are still possible."""
 
     def __init__(
         self,
@@ -81,14 +81,17 @@ class DrawAmongMany:
         law: Callable[[], Any],
         settle: Callable[[int | None], None] = lambda outcome: None,
     ) -> None:
-        """``law()`` is its pmf ``[outcomes]``; ``settle(outcome)`` records its use, and its value if known."""
+        """``law()`` returns the pmf ``[outcomes]``.
+
+        ``settle(outcome)`` records the use of the draw (None: value not known).
+        """
         self._draws, self._site, self._draw, self._settle = draws, site, draw, settle
         self._law, self._asked = law, 0
         self._left: Any = None
         self.outcome: int | None = None
 
     def masses(self) -> Any:
-        """Return the probability of each outcome, given what was decided about it."""
+        """Return the probability of each outcome, conditioned on the answers so far."""
         if self._left is None:
             look(self._draw)
             self._left = np.asarray(self._law(), dtype=np.float64)
@@ -97,7 +100,10 @@ class DrawAmongMany:
         return self._left
 
     def among(self, outcomes: Any) -> bool:
-        """Return whether it is one of ``outcomes`` ``[outcomes]`` of bools: a coin, unless it is known."""
+        """Return whether the outcome is in ``outcomes``, bools ``[outcomes]``.
+
+        It is drawn as a coin unless determined.
+        """
         left = self.masses()
         inside = float(left[outcomes].sum())
         if self.outcome is not None or not inside > 0 or not left[~outcomes].any():
@@ -110,7 +116,7 @@ class DrawAmongMany:
         return bool(result)
 
     def value(self) -> int:
-        """Return the outcome, drawn among those that are left."""
+        """Return the outcome, drawn among those still possible."""
         if self.outcome is None:
             self.outcome = self._draws.categorical(self.masses(), self._site)
             self._settle(self.outcome)
@@ -120,24 +126,24 @@ class DrawAmongMany:
 
 
 class Wide(Deferred):
-    """A number that is known for every outcome of one draw among many."""
+    """A number that is a function of one draw with very many outcomes."""
 
     def __init__(self, drawn: DrawAmongMany, values: Any) -> None:
-        """``values`` is an array ``[outcomes]``."""
+        """``values`` is an array ``[outcomes]`` with the number for each outcome of ``drawn``."""
         self.drawn, self.values = drawn, values
         super().__init__(lambda: values[drawn.value()].item())  # noqa: PLW0108 - it is drawn later
 
     @property
     def decided(self) -> bool:
-        """Whether its outcome has been drawn."""
+        """Whether the draw has been read."""
         return self.drawn.outcome is not None
 
     def holds(self, question: Callable[[Any], Any]) -> bool:
-        """Return whether ``question(values)``, an array of bools, is true of it."""
+        """Return whether ``question`` is true of the number; it maps an array of values to bools."""
         return self.drawn.among(np.asarray(question(self.values), dtype=bool))
 
     def mapped(self, function: Callable[[Any], Any]) -> Wide:
-        """Return the number that ``function`` makes of it; ``function`` takes an array of all values."""
+        """Return ``function`` of the number; it maps an array of values to an array."""
         return Wide(self.drawn, np.asarray(function(self.values)))
 
 
@@ -151,12 +157,12 @@ def resolved(element: Any) -> Any:
 
 
 def goes_in_arrays(value: Any) -> bool:
-    """Return whether a random number can be looked up among all bounds together: it has no atoms."""
+    """Return whether ``value`` can be looked up among all bounds at once: it has no atoms."""
     return isinstance(value, Continuous) and not value.clamped and not value.in_steps
 
 
 def lookup(value: Continuous, bounds: Any) -> DrawAmongMany:
-    """Return the draw of how many of the non-decreasing ``bounds`` ``[bounds]`` are at or below the number.
+    """Return the draw of the number of non-decreasing ``bounds`` ``[bounds]`` that are at or below ``value``.
 
     Raises ``RuleDeclined`` for a number that does not go in arrays, ``NeedsValue`` for bounds that are not sorted.
     """
@@ -190,7 +196,7 @@ def lookup(value: Continuous, bounds: Any) -> DrawAmongMany:
 
 
 class Crossing(NamedTuple):
-    """Rows of bools: whether the numbers that ``large`` count bounds below are above each bound."""
+    """The comparison of one number per row with all bounds of the row, as rows of symbolic bools."""
 
     lookups: tuple[DrawAmongMany, ...]
     """One for each row."""
@@ -201,29 +207,32 @@ class Crossing(NamedTuple):
     """Whether True means that the number is at or above the bound."""
 
     def elements(self) -> Any:
-        """Return all bools as an object array of 0 and 1; the numbers are drawn."""
+        """Return all bools as an object array of 0 and 1; the draws are read."""
         below = self.ranks < np.array([drawn.value() for drawn in self.lookups])[:, None]
         return (below == self.above).astype(int).astype(object).reshape(self.shape)
 
     def turned(self) -> Crossing:
-        """Return the opposite answers."""
+        """Return the negated bools."""
         return self._replace(above=not self.above)
 
     def totals(self) -> list[Wide]:
-        """Return how many of each row are True."""
+        """Return the number of True in each row."""
         count = self.ranks.shape[1]
         numbers = np.arange(count + 1) if self.above else count - np.arange(count + 1)
         return [Wide(drawn, numbers) for drawn in self.lookups]
 
     def firsts(self) -> list[Wide]:
-        """Return the place of the first True of each row, and 0 where there is none."""
+        """Return the index of the first True in each row; 0 if there is none."""
         return [
             Wide(drawn, _firsts(ranks, above=self.above)) for drawn, ranks in zip(self.lookups, self.ranks, strict=True)
         ]
 
 
 def crossing(values: list[Continuous], bounds: Any, shape: tuple[int, ...], *, above: bool) -> Crossing:
-    """Return the comparison of a number for each row with the row of ``bounds`` ``[rows, bounds]``."""
+    """Compare one number per row with the row of ``bounds`` ``[rows, bounds]``.
+
+    True where it is ``above``, or below.
+    """
     order = np.argsort(bounds, axis=-1, kind="stable")
     ranks = np.empty_like(order)
     np.put_along_axis(ranks, order, np.broadcast_to(np.arange(order.shape[1]), order.shape), -1)
@@ -232,7 +241,7 @@ def crossing(values: list[Continuous], bounds: Any, shape: tuple[int, ...], *, a
 
 
 def _firsts(ranks: Any, *, above: bool) -> Any:
-    """Return the place of the first True for each number of bounds below, and 0 where there is none."""
+    """Return the index of the first True for each possible rank of the number; 0 if there is none."""
     order = np.argsort(ranks, kind="stable")
     if above:
         return np.concatenate([[0], np.minimum.accumulate(order)])
@@ -249,12 +258,12 @@ MOST_AT_LARGE = 50_000_000
 
 
 def most() -> int:
-    """Return how many numbers of one call are kept here."""
+    """Return the largest number of random numbers that one call may draw."""
     return MOST_AT_LARGE if at_large_now() else MOST_NUMBERS
 
 
 def check_numbers(call: str, size: Any) -> None:
-    """Refuse a ``call`` of more random numbers than are kept; ``size`` is a number, a shape or None."""
+    """Refuse a ``call`` that draws too many random numbers; ``size`` is a number, a shape or None."""
     count = 1 if size is None else math.prod(_lengths(size))
     if count > most():
         raise refusal(
@@ -263,13 +272,13 @@ def check_numbers(call: str, size: Any) -> None:
 
 
 def check_outcomes(call: str, number: int) -> None:
-    """Refuse a ``call`` of more outcomes than are expanded."""
+    """Refuse a ``call`` whose ``number`` of outcomes is too large to be expanded."""
     if number > most():
         raise refusal("too-many-outcomes", f"{call} has {number} outcomes, more than can be enumerated")
 
 
 def _lengths(size: Any) -> Iterable[int]:
-    """Return the lengths of a shape, which may be one number; the library rejects anything else."""
+    """Return the lengths of a shape, which may be a single number; the library itself rejects other values."""
     lengths = size if isinstance(size, Iterable) else (size,)
     return [int(length) for length in lengths if isinstance(length, int | np.integer)]
 
@@ -283,7 +292,7 @@ _NOTHING = -800.0
 
 
 class Clocks(NamedTuple):
-    """Arrays of ``clocks.Clock``: rates, starts, probabilities of ringing at the start, ends."""
+    """Arrays of ``clocks.Clock``: rates, start times, probabilities of ringing at the start, end times."""
 
     rate: Any
     start: Any
@@ -292,10 +301,10 @@ class Clocks(NamedTuple):
 
 
 class VectorRace:
-    """Which element of a row is the largest, or the smallest; of equal ones the first."""
+    """A race for the index of the largest or smallest element of a row; of equal elements the first wins."""
 
     def __init__(self, scores: Many, *, largest: bool) -> None:
-        """``races`` are a row of numbers and random numbers."""
+        """``scores`` is a row of numbers and symbolic numbers."""
         self._scores, self._used = scores if largest else vectors.negative(scores), False
         self._sign = 1.0 if largest else -1.0
         self._random = bool(scores.random.any())
@@ -305,7 +314,10 @@ class VectorRace:
             self.site = ("race", *self.block.site, first - self.block.known.first)
 
     def use(self) -> None:
-        """Note that the noise of the row decides. Raises ``NeedsValue`` if it has decided something before."""
+        """Record that the noise of the row has decided a race.
+
+        Raises ``NeedsValue`` if it has decided something before.
+        """
         if not self._used:
             self._scores.look()
             check_unused(self._scores)
@@ -313,11 +325,11 @@ class VectorRace:
         self._used = True
 
     def clocks(self) -> Clocks:
-        """Return the clocks of the elements. Raises ``NeedsValue`` where they are no race."""
+        """Return the clocks of the elements. Raises ``NeedsValue`` if the scores are not a race."""
         return _clocks(self._scores)
 
     def law(self) -> Any:
-        """Return the probability of each element to be first, ``[elements]``."""
+        """Return the probability of each element to win, ``[elements]``."""
         self.use()
         pmf = law_of(self.clocks())
         if not abs(pmf.sum() - 1) < 1e-6:
@@ -327,14 +339,14 @@ class VectorRace:
         return pmf / pmf.sum()
 
     def winner(self) -> Wide | int:
-        """Return the index of the first clock, symbolic if it is random."""
+        """Return the index of the winner, symbolic if it is random."""
         if not self._random:
             return int(np.argmax(self._scores.numbers))
         drawn = DrawAmongMany(self.block.draws, self.site, self.block.draw, self.law)
         return Wide(drawn, np.arange(len(self._scores.ids)))
 
     def best(self) -> Continuous | float:
-        """Return the largest number itself: the clock of all of them together, which does not tell whose it is."""
+        """Return the winning number: the minimum of all clocks, which does not determine the index of the winner."""
         if not self._random:
             return float(self._sign * self._scores.numbers.max())
         clocks, place = self.clocks(), int(self._scores.random.argmax())
@@ -388,7 +400,7 @@ def _used(known: Known) -> bool:
 
 
 def use_up(scores: Many) -> None:
-    """Note that the noise of a row has decided a race."""
+    """Record that the noise of a row has decided a race."""
     ids = scores.ids[scores.random]
     for block in scores.blocks:
         first = block.known.first
@@ -396,16 +408,16 @@ def use_up(scores: Many) -> None:
 
 
 class FirstTrue(NamedTuple):
-    """The first True of a row of bools, as a race."""
+    """The race for the first True of a row of bools."""
 
     place: Wide
 
     def winner(self) -> Wide:
-        """Return its place, and 0 where there is none."""
+        """Return the index of the first True; 0 if there is none."""
         return self.place
 
     def best(self) -> Any:
-        """Decline: whether there is one is another question."""
+        """Decline: whether any element is True is a different question."""
         raise RuleDeclined("there is no rule for the largest of very many bools, but for its place")
 
 
@@ -413,7 +425,7 @@ class FirstTrue(NamedTuple):
 
 
 def contests(content: Many | Crossing, *, largest: bool) -> list[VectorRace] | list[FirstTrue]:
-    """Return the race for the largest or smallest of each row along the last axis."""
+    """Return the race for the largest or smallest element of each row along the last axis."""
     if isinstance(content, Many):
         return [VectorRace(row, largest=largest) for row in rows_of(content)]
     if not largest:
@@ -422,7 +434,7 @@ def contests(content: Many | Crossing, *, largest: bool) -> list[VectorRace] | l
 
 
 def totals(content: Many | Crossing) -> list[Wide]:
-    """Return how many of each row along the last axis are True."""
+    """Return the number of True in each row along the last axis."""
     if isinstance(content, Many):
         raise RuleDeclined("noise vectors are added up")
     return content.totals()
@@ -454,7 +466,7 @@ def _clocks(scores: Many) -> Clocks:
 
 
 def _stripped(scores: Many) -> Many:
-    """Return the scores without the last steps that all have in common, and that keep their order."""
+    """Return the scores without the increasing last steps that all have in common."""
     last = scores.steps[-1] if scores.steps else None
     if last is None or np.ndim(last.number) or (last.name in {"times", "power"} and last.number <= 0):
         return scores
@@ -466,13 +478,13 @@ def _stripped(scores: Many) -> Many:
 
 
 def _mirrored(steps: Sequence[Steps]) -> bool:
-    """Return whether the first steps make ``1 - u``, which is a uniform number as well, of ``u``."""
+    """Return whether the first steps map ``u`` to ``1 - u``, which is uniform too."""
     names = [step.name for step in steps[:2]]
     return names == ["times", "plus"] and bool(np.all(steps[0].number == -1) and np.all(steps[1].number == 1))
 
 
 def _in_time(times: Many) -> Clocks | None:
-    """Return the clocks, if these are times: exponentials ``r E + s``, clamped, or never."""
+    """Return the clocks if ``times`` are exponentials ``r E + s``, possibly clamped, or never ring; else None."""
     exponent = next((step.number for step in times.steps if step.name == "power"), 1.0)
     if np.ndim(exponent) or not exponent > 0:
         return None
@@ -498,19 +510,19 @@ def _in_time(times: Many) -> Clocks | None:
 
 
 def _of_ratio(scores: Many) -> Many:
-    """``w / E`` is a time upside down, and more than 0."""
+    """Invert scores ``w / E``: the reciprocal is a time, and positive."""
     if not (np.all(scores.ends()[0] >= 0) and (scores.numbers[~scores.random] <= 0).all()):
         raise RuleDeclined("the scores are no ratios of positive numbers")
     return vectors.reciprocal(scores)._replace(numbers=np.full(scores.shape, np.inf))
 
 
 def _of_multiple(scores: Many) -> Many:
-    """``-E / w`` is a time below 0."""
+    """Invert scores ``-E / w``: the negative is a time."""
     return vectors.negative(scores)
 
 
 def _of_power(scores: Many) -> Many:
-    """``u ** (1 / w)`` is the exponential of ``-E / w``."""
+    """Invert scores ``u ** (1 / w)``, the exponential of ``-E / w``."""
     if not (scores.numbers[~scores.random] <= 0).all():
         raise RuleDeclined("a number beside the powers of uniforms is above 0")
     result = vectors.negative(vectors.log(scores))
@@ -518,7 +530,7 @@ def _of_power(scores: Many) -> Many:
 
 
 def _of_sum(scores: Many, shift: float) -> Many:
-    """``a - log E``, with ``shift`` taken from every a so that the largest is an ordinary number."""
+    """Invert scores ``a - log E``; ``shift`` is subtracted from every a to avoid overflow."""
     last = scores.steps[-1:]
     summands = np.broadcast_to(last[0].number if last and last[0].name == "plus" else 0.0, scores.shape)
     far = summands < shift - _FAR
@@ -541,7 +553,7 @@ def _largest_summand(scores: Many) -> float:
 
 
 def law_of(clocks: Clocks) -> Any:
-    """Return the probability of each clock to ring first; of several that ring at once it is the first of the row."""
+    """Return the probability of each clock to ring first; of several that ring at once the first of the row wins."""
     rate, start, at_once, end = (np.asarray(each, dtype=np.float64) for each in clocks)
     over = float(end.min())
     moments = np.unique(np.concatenate([start[start < over], [over] if over < np.inf else []]))
@@ -552,7 +564,7 @@ def law_of(clocks: Clocks) -> Any:
 
 
 def _with_moments(clocks: Clocks, moments: Any, where: Any) -> Any:
-    """Return the law of clocks that start at different ``moments``, each at the one of the number ``where``."""
+    """Return the law of clocks with different start times: clock i starts at ``moments[where[i]]``."""
     rate, _, at_once, end = clocks
     over, size = float(end.min()), len(moments)
     begun = where < size - (over < np.inf)

@@ -33,12 +33,12 @@ from specverify.laws.paths import Undecided
 
 
 class SymbolicFloat:
-    """A random number that has no value, only answers to comparisons."""
+    """A float without a value: it can be compared and computed with."""
 
     __slots__ = ("unknown",)
 
     def __init__(self, unknown: Symbolic) -> None:
-        """Represent the symbolic number ``unknown``."""
+        """Wrap the symbolic number ``unknown``."""
         self.unknown = unknown
 
     __int__: Callable[[], int]
@@ -47,7 +47,7 @@ class SymbolicFloat:
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Leave it to the block, which takes it for a tensor of one number."""
+        """Let the open block handle the call, with the number as a 0-dimensional tensor."""
         return Declined("the block takes the number for a tensor").to_python()
 
     def __bool__(self) -> bool:
@@ -64,17 +64,17 @@ class SymbolicFloat:
         return of_operands("divide", of_operands("rint", of_operands("multiply", self, 10.0**digits)), 10.0**digits)
 
     def is_integer(self) -> Any:
-        """Return whether it is whole."""
+        """Return whether the number is an integer."""
         return of_operands("equal", self, of_operands(FLOOR.name, self))
 
     def conjugate(self) -> Any:
-        """Return it."""
+        """Return the number itself."""
         return self
 
     item = __copy__ = conjugate
 
     def __deepcopy__(self, memo: Any) -> Any:
-        """Return it: a float is no copy either."""
+        """Return the number itself, as for a float."""
         return self
 
     def __repr__(self) -> str:
@@ -82,7 +82,7 @@ class SymbolicFloat:
 
 
 class SymbolicInt(SymbolicFloat):
-    """An integer with very many possible values, such as a seed; code that reads its value gets one."""
+    """A symbolic integer with very many values, such as a seed; code that reads its value gets a concrete one."""
 
     __slots__ = ()
     __class__: Any = property(lambda self: int)
@@ -95,7 +95,7 @@ class SymbolicInt(SymbolicFloat):
 
     @property
     def numerator(self) -> int:
-        """Return it as a fraction has it."""
+        """Return the numerator: the integer itself."""
         return self.__int__()
 
     @property
@@ -104,7 +104,7 @@ class SymbolicInt(SymbolicFloat):
         return 1
 
     def bit_length(self) -> int:
-        """Return the number of bits."""
+        """Return the bit length of a concrete value."""
         return self.__int__().bit_length()
 
     def __str__(self) -> str:
@@ -114,12 +114,12 @@ class SymbolicInt(SymbolicFloat):
         return format(self.__int__(), shape)
 
     def to_bytes(self, *args: Any, **kwargs: Any) -> bytes:
-        """Return the bytes."""
+        """Return the bytes of a concrete value."""
         return self.__int__().to_bytes(*args, **kwargs)
 
 
 def whole_part(name: str, value: SymbolicFloat) -> int:
-    """Return a whole part; one of many outcomes is given."""
+    """Return the integer part ``name`` (floor, ceil, ...); a concrete value if it has very many."""
     outcome = asked(applied, name, value.unknown)
     if isinstance(outcome, Continuous):
         return given(outcome)
@@ -131,7 +131,7 @@ def whole_part(name: str, value: SymbolicFloat) -> int:
 
 
 def settled(seed: Any) -> Any:
-    """Return a seed with values in place of symbolic integers."""
+    """Return a seed with concrete values in place of symbolic integers."""
     if type(seed) in {list, tuple}:
         return type(seed)(map(settled, seed))
     return seed.__int__() if isinstance(seed, SymbolicInt) else seed
@@ -150,7 +150,7 @@ def opened(value: Any) -> Any:
 
 
 def of_operands(name: str, *operands: Any) -> Any:
-    """Return what an operation or a question gives of numbers and random numbers: of whole ones a whole one."""
+    """Apply an operation or comparison of the table to numbers; the result is an integer if all operands are."""
     outcome = wrapped(asked(result, name, *map(opened, operands)))
     if isinstance(outcome, SymbolicFloat) or not isinstance(outcome, float) or name not in _KEEP_WHOLE:
         return outcome
@@ -162,7 +162,7 @@ _KEEP_WHOLE = {row.name for row in with_rule(ELEMENTWISE, "outcome").values() if
 
 
 def asked(question: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Put a question, and name the foreign line if it is refused."""
+    """Return ``question(*args, **kwargs)``; a refusal gets the line of the foreign code."""
     try:
         return question(*args, **kwargs)
     except NeedsValue as refused:
@@ -170,10 +170,10 @@ def asked(question: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 def meets(*operands: Any) -> None:
-    """Note that a lazy number meets numbers and arrays, which may be of another dtype.
+    """Record that a symbolic Python number is combined with operands that may have another dtype.
 
-    NumPy rounds a float of Python to the dtype that it meets and computes there, but not a float64 that an array held.
-    Which of the two a lazy number is has been forgotten, so in 16 bits the probability may be off by a rounding.
+    NumPy rounds a Python float to the dtype of the other operand and computes there, but not a float64 array element. A
+    symbolic number does not store which of the two it is, so in 16 bits the probability may be off by a rounding.
     """
     for dtype in (getattr(operand, "dtype", None) for operand in operands):
         rounding.saw(dtype)
@@ -182,7 +182,7 @@ def meets(*operands: Any) -> None:
 
 
 def _operation(name: str, *, swapped: bool = False) -> Callable[..., Any]:
-    """Return the method of an operation of one or two operands. A Decimal is compared with a float, and no more."""
+    """Return the method of an operation on one or two operands. A Decimal can only be compared with a float."""
     known = SymbolicFloat | Real | Decimal if name in COMPARISONS else SymbolicFloat | Real
 
     def method(self: SymbolicFloat, *others: Any) -> Any:
@@ -206,7 +206,7 @@ def _both(swapped: bool) -> Callable[..., Any]:
 
 
 def _of_bits(name: str) -> Callable[..., Any]:
-    """Return an operation on the bits of a whole number: one is given."""
+    """Return a bitwise operation on a symbolic integer, which gets a concrete value."""
 
     def method(self: SymbolicInt, other: Any) -> Any:
         return getattr(self.__int__(), name)(int(other))
@@ -219,7 +219,7 @@ def _shifted_right(self: SymbolicInt, bits: int) -> Any:
 
 
 def refusing(name: str, way_out: str = "compare the number itself") -> Callable[..., Any]:
-    """Return a method that needs a value."""
+    """Return a method that refuses, because it needs the value of the number."""
 
     def method(self: Any, *args: Any) -> Any:
         raise refusal("value-needed", f"{name} needs the value of a random number, which has none: {way_out}")
@@ -271,7 +271,7 @@ def final_outcome(elements: Sequence[Any]) -> Any:
 
 
 def _outcomes(element: Categorical) -> list[tuple[int, float]]:
-    """Return the law of an unread draw, which counts as a decision."""
+    """Return the law of an unread draw, and count the draw as a decision for the rounding bound."""
     result = element.outcomes()
     rounding.drew(len(result))
     return result

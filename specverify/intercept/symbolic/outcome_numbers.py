@@ -1,8 +1,8 @@
-"""A drawn outcome as an integer that is drawn when it is read.
+"""An ``int`` subclass for a drawn outcome, which is drawn when it is read.
 
-``OutcomeNumber`` stands for an ``int``. Every operation and conversion reads the outcome and forwards to the integer. A
-number that is only passed on, such as a last token that is appended to a list and returned, is never read: one run then
-stands for all outcomes of its draw.
+Every operation and conversion of ``OutcomeNumber`` reads the outcome and forwards to the integer. A number that is only
+passed on, such as a last token that is appended to a list and returned, is never read: one run then stands for all
+outcomes of its draw.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import numpy as np
 
 
 class OutcomeNumber:
-    """An integer whose value is an outcome that may be symbolic."""
+    """An integer whose value is a symbolic outcome."""
 
     __slots__ = ("_outcome",)
 
     __class__: Any = property(lambda self: int)  # code that asks for the type does not read the value
 
     def __init__(self, outcome: Any) -> None:
-        """Represent ``outcome``, a ``Deferred`` whose values are integers."""
+        """Wrap ``outcome``, a ``Deferred`` with integer values."""
         self._outcome = outcome
 
     def __getattr__(self, name: str) -> Any:
@@ -34,16 +34,16 @@ class OutcomeNumber:
         return np.array(number_in(self), dtype=dtype)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        """Apply a function of NumPy to the integer, which takes the dtype of an array that it meets."""
+        """Apply a ufunc to the integer; as a Python number it takes the dtype of the other operand."""
         return getattr(ufunc, method)(*_read(inputs), **kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        """Call another function of NumPy with the integer."""
+        """Call a NumPy function with the integer."""
         return func(*_read(args), **dict(zip(kwargs, _read(tuple(kwargs.values())), strict=True)))
 
 
 def number_in(number: OutcomeNumber) -> int:
-    """Return the integer; its outcome is forced."""
+    """Return the integer, after forcing its outcome."""
     return int(outcome_in(number).value())
 
 
@@ -67,7 +67,7 @@ def _forwarding(name: str) -> Callable[..., Any]:
 
 
 def _operation(apply: Callable[..., Any], *, swapped: bool = False) -> Callable[..., Any]:
-    """Return the method of an operation of two, which the other operand may have to answer."""
+    """Return the method of a binary operation; NotImplemented of the integer passes it to the other operand."""
 
     def method(self: OutcomeNumber, other: Any, *modulus: Any) -> Any:
         number = number_in(self)

@@ -57,7 +57,7 @@ from specverify.intercept.symbolic.vectors import Many, joined
 
 
 class Family(Enum):
-    """What a front end does with the operands of a row before it applies the rule."""
+    """The treatment of the operands of a row by a front end before the rule is applied."""
 
     ARITHMETIC = "arithmetic"
     CLAMP = "clamp"
@@ -100,7 +100,7 @@ class Family(Enum):
 
 
 class Result(Enum):
-    """The dtype of a result."""
+    """The dtype of the result of an operation."""
 
     OPERANDS = "that of the operands"
     FLOATS = "floats, also of whole numbers"
@@ -109,7 +109,7 @@ class Result(Enum):
 
 
 class RoundedParts(Enum):
-    """What an operation on floats of 16 bits rounds."""
+    """The values that an operation on 16-bit floats rounds."""
 
     OPERANDS = "each operand, and the result"
     RESULT = "the result alone"
@@ -117,12 +117,12 @@ class RoundedParts(Enum):
 
 
 class Blank(NamedTuple):
-    """A rule that a row does not have."""
+    """A missing rule of a row, with the reason why it is missing."""
 
     reason: str
 
     def declined(self, name: str) -> Declined:
-        """Return the answer of a rule that does not exist."""
+        """Return the ``Declined`` of a missing rule."""
         return Declined(f"{name}: {self.reason}")
 
 
@@ -130,7 +130,7 @@ Rule: TypeAlias = Callable[..., Any]
 
 
 class Primitive(NamedTuple):
-    """A row of the table."""
+    """An operation: one row of the table."""
 
     name: str
     """As NumPy calls it."""
@@ -159,7 +159,7 @@ def table(*families: Iterable[Primitive]) -> dict[str, Primitive]:
     """Return rows by name.
 
     Raises:
-        ValueError: two rows have one name, or one name in a library.
+        ValueError: two rows have the same name, here or in a library.
     """
     every = [row for family in families for row in family]
     value = _one_each((row.name, row) for row in every)
@@ -225,18 +225,18 @@ _VECTORS = _Basis(vectors.add, vectors.multiply, vectors.divide, vectors.negativ
 
 
 def _exact(name: str, scalar: Rule, vector: Rule | Blank, **more: Any) -> Primitive:
-    """Return the row of an operation that makes whole numbers of whole numbers, and rounds in one way in floats."""
+    """Return the row of an operation that maps integers to integers and rounds in only one way in floats."""
     return Primitive(name, Family.ARITHMETIC, scalar, vector, getattr(np, name), **more)
 
 
 def _composed(name: str, formula: Callable[[_Basis, Any], Any], **more: Any) -> Primitive:
-    """Return the row of a function of one number that is written in a basis, once for scalars and vectors."""
+    """Return the row of a unary function written in terms of basic operations, for scalars and vectors alike."""
     rules = partial(formula, _SCALARS), partial(formula, _VECTORS)
     return Primitive(name, Family.ARITHMETIC, *rules, _ROUNDS, Result.FLOATS, **more)
 
 
 def _logit(x: _Basis, value: Any) -> Any:
-    """Return ``log(v / (1 - v))``, of a number between 0 and 1."""
+    """Return ``log(v / (1 - v))`` for v in (0, 1)."""
     return x.negative(x.log(x.add(x.divide(1.0, value), -1.0)))
 
 
@@ -245,7 +245,7 @@ NEARLY = 1e-6
 
 
 def _between_0_and_1(x: _Basis, value: Any) -> Any:
-    """Return a number that is beyond 0 or 1 by rounding alone, or not at all, as one between them."""
+    """Return ``value`` clamped to [0, 1], which it may leave by rounding only."""
     low, high = value.ends()
     if np.any((high > 1) & (high <= 1 + NEARLY)):
         value = x.minimum(value, 1.0)
@@ -253,7 +253,7 @@ def _between_0_and_1(x: _Basis, value: Any) -> Any:
 
 
 def _half_way(x: _Basis, value: Any) -> Any:
-    """Return the logit of a number between -1 and 1 that is brought between 0 and 1: twice its area tangent."""
+    """Return the logit of ``(value + 1) / 2`` for a value in (-1, 1): twice its inverse hyperbolic tangent."""
     return _logit(x, _between_0_and_1(x, x.multiply(x.add(value, 1.0), 0.5)))
 
 
@@ -262,7 +262,7 @@ def _arcsine(x: _Basis, value: Any) -> Any:
 
 
 def _of_law(law: str, x: _Basis, value: Any) -> Any:
-    """Return the number of a law below which it is with this probability."""
+    """Return the quantile of ``law`` at the probability ``value``."""
     return x.rule(law, _logit(x, _between_0_and_1(x, value)))
 
 
@@ -271,18 +271,18 @@ def _by_law(law: str, x: _Basis, value: Any) -> Any:
 
 
 def _smooth(name: str, **more: Any) -> Primitive:
-    """Return the row of a function that has a rule of its own in ``steps.RULES``."""
+    """Return the row of a function that has an entry in ``steps.RULES``."""
     rules = partial(algebra.by_rule, name), partial(vectors.by_rule, name)
     return Primitive(name, Family.ARITHMETIC, *rules, _ROUNDS, Result.FLOATS, pure=True, **more)
 
 
 def _clamp(name: str, scalar: Rule, vector: Rule, **more: Any) -> Primitive:
-    """Return the row of an operation that gives a number a positive probability."""
+    """Return the row of an operation that gives some value a positive probability."""
     return Primitive(name, Family.CLAMP, scalar, vector, getattr(np, name), **more)
 
 
 def _whole_part(name: str, scalar: Rule, **more: Any) -> Primitive:
-    """Return the row of a whole part or a sign."""
+    """Return the row of an integer part or a sign."""
     return Primitive(name, Family.WHOLE_PART, scalar, _DRAWN_EACH, _ROUNDS, **more)
 
 
@@ -386,7 +386,7 @@ ELEMENTWISE = table(
 
 
 def applied(name: str, *operands: Any) -> Any:
-    """Return what an operation of the table gives; of numbers alone what NumPy makes of them, without warnings."""
+    """Apply an operation of the table; if all operands are plain numbers, NumPy computes it without warnings."""
     row, random = ELEMENTWISE[name], [isinstance(operand, SYMBOLIC) for operand in operands]
     if True in random:
         given = tuple([each if lazy else float(each) for each, lazy in zip(operands, random, strict=True)])
@@ -397,9 +397,9 @@ def applied(name: str, *operands: Any) -> Any:
 
 
 def whole_part(name: str, element: Symbolic, place: str = "") -> Any:
-    """Return a whole part of a random number: drawn when the value is needed, where it is one of few.
+    """Return an integer part of a symbolic number; if it has few values, it is drawn when it is read.
 
-    A refusal then names ``place``, the line that asked for the whole part.
+    A refusal then names ``place``, the line that requested the integer part.
     """
 
     def drawn() -> Any:
@@ -412,14 +412,14 @@ def whole_part(name: str, element: Symbolic, place: str = "") -> Any:
 
 
 def towards_zero(element: Symbolic, place: str = "") -> Any:
-    """Return the whole part of a random number as a conversion to whole numbers gives it."""
+    """Return a symbolic number rounded towards 0, as a conversion to an integer dtype does."""
     return whole_part("trunc", element, place)
 
 
 def applied_to_many(name: str, *operands: Any) -> Many:
-    """Return what an operation of the table gives of arrays, one of which at least is a ``Many``.
+    """Apply an operation of the table to arrays, at least one of which is a ``Many``.
 
-    Raises ``RuleDeclined`` where the row has no rule of vectors.
+    Raises ``RuleDeclined`` if the row has no vector rule.
     """
     rule = ELEMENTWISE[name].vector if name in ELEMENTWISE else Blank("there is no rule for it")
     if isinstance(rule, Blank):
@@ -437,10 +437,10 @@ def _spread(operand: Any, shape: tuple[int, ...]) -> Any:
 
 
 class Operations:
-    """The operations of the table as functions by their names: ``x.add(left, right)``."""
+    """The operations of the table as methods: ``x.add(left, right)``."""
 
     def __init__(self, apply: Rule) -> None:
-        """``apply(name, *operands)`` computes one of them."""
+        """Compute every operation by ``apply(name, *operands)``."""
         self._apply = apply
 
     def __getattr__(self, name: str) -> Rule:
@@ -468,7 +468,7 @@ def answered(name: str, *operands: Any, place: str = "") -> bool:
 
 
 def compared(name: str, left: Any, right: Any, place: str) -> Any:
-    """Return the answer of a comparison of two elements, which is given when it is read."""
+    """Return a comparison of two elements as a symbolic outcome, drawn when it is read."""
     if not (is_open(left) or is_open(right)):
         return int(answered(name, known(left), known(right)))
     smaller, or_equal = _SMALLER.get(name, (0, False))
@@ -483,12 +483,12 @@ _SMALLER = {"less": (0, False), "less_equal": (0, True), "greater": (1, False), 
 
 
 def _next_whole(bound: Any) -> Any:
-    """Return the bound that a count is below if it is at most ``bound``."""
+    """Return the bound b such that an integer is below b if and only if it is at most ``bound``."""
     return math.floor(bound) + 1 if math.isfinite(bound) else bound
 
 
 def result(name: str, *operands: Any) -> Any:
-    """Return what an operation gives, or the answer to a question."""
+    """Return the result of an operation or comparison of the table."""
     return answered(name, *operands) if name in COMPARISONS else applied(name, *operands)
 
 
@@ -512,7 +512,7 @@ def _equal(left: Operand, right: Operand, *, place: str) -> bool:
 
 
 def _behind(left: Symbolic, right: Symbolic, place: str, *, or_equal: bool) -> bool:
-    """Return whether one random number is below another: by which is the largest, or smallest, of all their parts."""
+    """Return whether ``left`` is below ``right``, from the index of the largest (or smallest) of all their parts."""
     if left == right:
         return or_equal
     if few(left) or few(right):
@@ -528,7 +528,10 @@ def _behind(left: Symbolic, right: Symbolic, place: str, *, or_equal: bool) -> b
 
 
 def _ahead(left: Symbolic, right: Symbolic, place: str, *, or_equal: bool) -> bool:
-    """Return the same by the race of all their parts. Raises ``NeedsValue`` where they are none."""
+    """Return whether ``left`` is below ``right``, by a race of all their parts.
+
+    Raises ``NeedsValue`` if they are no race.
+    """
     largest = _of_largest(left, right)
     mine, its = _parts(left), _parts(right)
     everything = list(dict.fromkeys((*mine, *its)))
@@ -538,7 +541,7 @@ def _ahead(left: Symbolic, right: Symbolic, place: str, *, or_equal: bool) -> bo
 
 
 def _same(left: Symbolic, right: Symbolic, place: str) -> bool:
-    """Return whether two random numbers are one: the largest of both, if they have parts in common."""
+    """Return whether two symbolic numbers are equal; they can be if they have parts in common."""
     if isinstance(left, Joined) or isinstance(right, Joined):
         apart = applied("subtract", left, right)
         return bool(apart.equals(0.0, place) if isinstance(apart, Joined) else apart == 0)
@@ -570,7 +573,7 @@ def _parts(value: Symbolic) -> tuple[Continuous | Joined | float, ...]:
 
 
 def _compare(name: str, rule: Callable[..., Any], vector: Blank | Callable[..., Any], **more: Any) -> Primitive:
-    """Return the row of a comparison of two numbers."""
+    """Return the row of a binary comparison."""
     numbers = getattr(operator, more["python"][0])
     return Primitive(name, Family.COMPARISON, rule, vector, getattr(np, name), Result.BOOLS, numbers=numbers, **more)
 
@@ -578,12 +581,12 @@ def _compare(name: str, rule: Callable[..., Any], vector: Blank | Callable[..., 
 def _crossed(
     values: list[Continuous], bounds: Any, shape: tuple[int, ...], *, greater: bool, on_the_left: bool
 ) -> Crossing:
-    """Return the comparison of one number for each row with very many bounds."""
+    """Compare one number per row with very many bounds."""
     return crossing(values, bounds, shape, above=greater == on_the_left)
 
 
 def _ask(name: str, rule: Callable[..., Any], **more: Any) -> Primitive:
-    """Return the row of a question to one number."""
+    """Return the row of a unary test, such as ``isnan``."""
     return Primitive(name, Family.QUESTION, rule, _ONE_BY_ONE, getattr(np, name), Result.BOOLS, **more)
 
 
@@ -625,25 +628,25 @@ def _logic(name: str, rule: Rule, **more: Any) -> Primitive:
 
 
 def _folding(name: str, pair: str, of_counts: type[Count | Product], vector: Rule | Blank, **more: Any) -> Primitive:
-    """Return the row of a reduction that an operation on two numbers makes."""
+    """Return the row of a reduction by the binary operation ``pair``."""
     rule = partial(rows.folded, partial(applied, pair), getattr(np, name), of_counts)
     return Primitive(name, Family.REDUCTION, rule, vector, getattr(np, name), **more)
 
 
 def _extreme(name: str, *, largest: bool, **more: Any) -> Primitive:
-    """Return the row of the largest or smallest of a row of elements."""
+    """Return the row of the maximum or minimum of elements."""
     rule, vector = partial(rows.extreme, largest=largest), partial(contests, largest=largest)
     return Primitive(name, Family.EXTREME, rule, vector, getattr(np, name), **more)
 
 
 def _place(name: str, *, largest: bool, **more: Any) -> Primitive:
-    """Return the row of the place of the largest or smallest."""
+    """Return the row of the index of the maximum or minimum."""
     rule, vector = partial(rows.place_of_extreme, largest=largest), partial(contests, largest=largest)
     return Primitive(name, Family.EXTREME, rule, vector, getattr(np, name), Result.PLACES, **more)
 
 
 def _scan(name: str, of: Primitive, numbers: Rule, **more: Any) -> Primitive:
-    """Return the row of the reductions of all beginnings of a row."""
+    """Return the row of a cumulative reduction."""
     vector = Blank("each beginning of a noise vector is another noise vector")
     return Primitive(name, Family.SCAN, of.scalar, vector, numbers, **more)
 
@@ -655,7 +658,7 @@ def _in_order(
 
 
 def _ordering(name: str, ranks: Rule, vector: Rule | Blank = _NO_VECTOR, **more: Any) -> Primitive:
-    """Return the row of an operation that gives values at ``ranks(length, argument)`` of a row, or their places."""
+    """Return the row of an operation that returns values at ``ranks(length, argument)``, or their indices."""
     return Primitive(name, Family.ORDERING, partial(_in_order, ranks=ranks), vector, _NO_NUMBERS, **more)
 
 
@@ -711,7 +714,7 @@ ROWS = table(
 
 
 def _movement(name: str, family: Family = Family.VIEW, **more: Any) -> Primitive:
-    """Return the row of an operation that computes nothing: the library itself moves the positions of elements."""
+    """Return the row of an operation that only moves elements; the library itself computes the positions."""
     return Primitive(name, family, rows.moved, Many.taken, _NO_NUMBERS, **more)
 
 
@@ -766,21 +769,21 @@ OF_TORCH, OF_JAX, OF_MATH, OF_PYTHON = (spelled(PRIMITIVES, each) for each in ("
 
 
 def names_of(named: dict[str, Primitive], *families: Family) -> dict[str, str]:
-    """Return the named of some families by their names in a library: name there -> name here."""
+    """Return library name -> name here, for the rows of some families."""
     return {name: row.name for name, row in named.items() if row.family in families}
 
 
 def rules_of(named: dict[str, Primitive], column: str) -> dict[str, Rule]:
-    """Return the rules of a column by the names of a library, of the named that have one."""
+    """Return library name -> rule in ``column``, for the rows that have one."""
     cells = {name: getattr(row, column) for name, row in named.items()}
     return {name: cell for name, cell in cells.items() if not isinstance(cell, Blank)}
 
 
 def names_with(named: dict[str, Primitive], column: str) -> dict[str, str]:
-    """Return the named that have a rule in a column by their names in a library."""
+    """Return library name -> name here, for the rows with a rule in ``column``."""
     return {name: row.name for name, row in named.items() if not isinstance(getattr(row, column), Blank)}
 
 
 def with_rule(named: dict[str, Primitive], column: str) -> dict[str, Primitive]:
-    """Return the rows that have a rule in a column, by the names of a library."""
+    """Return library name -> row, for the rows with a rule in ``column``."""
     return {name: row for name, row in named.items() if not isinstance(getattr(row, column), Blank)}

@@ -50,9 +50,9 @@ MOST_OFFSETS = 12
 
 
 class Clock(NamedTuple):
-    """Rings at ``start`` with probability ``at_once``, from then on at ``rate``, at ``end`` for certain.
+    """A clock that rings at ``start`` with probability ``at_once``, later at ``rate``, and at the latest at ``end``.
 
-    Later than t after its start it rings with probability ``(1 - at_once - offset) exp(-rate t) + offset``.
+    It rings later than t after its start with probability ``(1 - at_once - offset) exp(-rate t) + offset``.
     """
 
     rate: float
@@ -65,12 +65,12 @@ class Clock(NamedTuple):
 
     @property
     def plain(self) -> bool:
-        """Whether it is an exponential of its rate, but for less than float64 rounds."""
+        """Whether the ring time is exponential, up to the rounding of float64."""
         late = max(self.at_once, abs(self.rate * self.start))
         return late <= FLOAT64 and abs(self.offset) <= FLOAT64 and self.later(self.end) <= FLOAT64
 
     def later(self, at: float) -> float:
-        """Return the probability that it rings at a time or later, if it does not ring at its end."""
+        """Return the probability that the clock rings at time ``at`` or later, if its end is ignored."""
         if at <= self.start:
             return 1.0
         return (1 - self.at_once - self.offset) * exp(-self.rate * (at - self.start)) + self.offset
@@ -80,7 +80,7 @@ NEVER = Clock(0.0, inf)
 
 
 def clock_of(time: Any) -> Clock | None:
-    """Return the clock that rings at ``r E + s``, clamped, E the exponential of a uniform; None for another time."""
+    """Return the clock with the ring time ``r E + s``, possibly clamped, E exponential; None for other times."""
     if time == inf:
         return NEVER
     if not isinstance(time, Continuous):
@@ -108,7 +108,7 @@ def _of_tail(time: Continuous, slope: float, offset: float, scale: float) -> Clo
 
 
 def _clamped(clock: Clock, begin: float, time: Continuous) -> Clock:
-    """Return the clock ``begin`` later and within the clamps of a time."""
+    """Return the clock delayed by ``begin`` and limited to the clamps of ``time``."""
     clock = clock._replace(start=clock.start + begin, end=clock.end + begin)
     if time.low > clock.start:
         clock = clock._replace(start=time.low, at_once=1 - clock.later(time.low))
@@ -116,7 +116,10 @@ def _clamped(clock: Clock, begin: float, time: Continuous) -> Clock:
 
 
 def law_of_first(clocks: Sequence[Clock], *, first_of_ties: bool) -> Any:
-    """Return the probability of each clock to ring first; of several that ring at once it is the first of the row."""
+    """Return the probability of each clock to ring first.
+
+    Of several that ring at once the first of the row wins; if ``first_of_ties`` is False, such ties are refused.
+    """
     if sum(clock.offset != 0 for clock in clocks) > MOST_OFFSETS:
         raise NeedsValue(
             "not-a-race", "the largest of more random numbers is asked for than can be told where their tails are cut"
@@ -150,21 +153,21 @@ def law_of_first(clocks: Sequence[Clock], *, first_of_ties: bool) -> Any:
 
 
 def _running(clocks: Sequence[Clock], begin: float, end: float) -> dict[int, Clock]:
-    """Return the clocks that may ring between two moments."""
+    """Return the clocks that may ring between two times, by index."""
     return {
         place: clock for place, clock in enumerate(clocks) if clock.rate and clock.start <= begin < end <= clock.end
     }
 
 
 def _chance(clock: Clock, at: float) -> float:
-    """Return the probability that a clock that has not rung rings at a moment."""
+    """Return the probability that a clock rings exactly at time ``at``, if it has not rung before."""
     if clock.end <= at:
         return 1.0
     return clock.at_once if clock.start == at else 0.0
 
 
 def _shares(running: dict[int, Clock], begin: float, end: float) -> dict[int, float]:
-    """Return the probability of each clock to be the first, between two moments, if none has rung before."""
+    """Return the probability of each clock to ring first between two times, if none has rung before."""
     tails = {
         place: clock.offset / (1 - clock.at_once if clock.start == begin else clock.later(begin))
         if clock.offset
@@ -184,7 +187,7 @@ def _shares(running: dict[int, Clock], begin: float, end: float) -> dict[int, fl
 
 
 def _times_tail(terms: dict[float, float], rate: float, tail: float) -> dict[float, float]:
-    """Return a sum of exponentials, weights by their rates, times ``(1 - tail) exp(-rate t) + tail``."""
+    """Multiply a sum of exponentials (rate -> weight) by ``(1 - tail) exp(-rate t) + tail``."""
     result: dict[float, float] = {}
     for each, weight in terms.items():
         result[each + rate] = result.get(each + rate, 0.0) + weight * (1 - tail)
@@ -204,14 +207,14 @@ NO_RACE = "the largest of several random numbers is asked for, and they are not 
 
 
 class Race(NamedTuple):
-    """Scores as clocks: the largest score is that of the first to ring, or of the last."""
+    """Scores converted to clocks: the largest score belongs to the first clock to ring, or to the last."""
 
     clocks: Sequence[Clock]
     first: bool = True
 
 
 def race_of(scores: Sequence[Any]) -> Race:
-    """Return scores as clocks. Raises ``NeedsValue`` where they are no race."""
+    """Convert scores to clocks. Raises ``NeedsValue`` if the scores are not a race."""
     if any(not isinstance(score, Continuous) or score.uniform.cut for score in scores if isinstance(score, SYMBOLIC)):
         return _raced(scores)
     return _raced_before(tuple(score[1:] if isinstance(score, Continuous) else score for score in scores))
@@ -219,7 +222,7 @@ def race_of(scores: Sequence[Any]) -> Race:
 
 @lru_cache(maxsize=1 << 14)
 def _raced_before(shapes: tuple[Any, ...]) -> Race:
-    """Return fresh random numbers, by their steps and clamps, and numbers as clocks, as it was found before."""
+    """Return the cached race of scores without constraints, given by their steps and clamps, and of plain numbers."""
     return _raced([Continuous(FRESH, *shape) if isinstance(shape, tuple) else shape for shape in shapes])
 
 
@@ -247,7 +250,7 @@ def _raced(scores: Sequence[Any]) -> Race:
 
 
 def _in_reverse(scores: Sequence[Any]) -> list[Clock] | None:
-    """Return the clocks of scores that grow with a time: the last to ring is the largest. None if they are no such."""
+    """Return the clocks of scores that increase with a time, so that the last to ring is the largest; else None."""
     noise = [negative(score) for score in scores if isinstance(score, Continuous)]
     least = min(-score.ends()[1] for score in noise)
     if any(score > least for score in scores if not isinstance(score, Continuous)):
@@ -262,7 +265,7 @@ def _in_reverse(scores: Sequence[Any]) -> list[Clock] | None:
 
 
 def _alike(scores: Sequence[Any], *, flipped: bool) -> list[Clock] | None:
-    """Return clocks of one rate for random numbers that are one function of their uniforms."""
+    """Return clocks of rate 1 for symbolic scores that are the same function of unconstrained uniforms; else None."""
     known = [score.uniform.known for score in scores if isinstance(score, Continuous)]
     if any(each.low > 0 or each.high < 1 for each in known):
         return None
@@ -270,7 +273,7 @@ def _alike(scores: Sequence[Any], *, flipped: bool) -> list[Clock] | None:
 
 
 def _stripped(scores: Sequence[Any]) -> tuple[list[Any], list[Continuous]]:
-    """Return the scores, and the random ones among them, without the last steps that all have in common."""
+    """Return the scores, and the symbolic ones among them, without the increasing last steps common to all."""
     noise = [score for score in scores if isinstance(score, Continuous)]
     last = noise[0].steps[-1:]
     ended = not last or not last[0].increasing or last[0].name in STEPPED or noise[0].steps == MIRRORED
@@ -288,7 +291,7 @@ def _stripped(scores: Sequence[Any]) -> tuple[list[Any], list[Continuous]]:
 
 
 def _in_time(scores: Sequence[Any], to_time: Callable[[Any], Any]) -> list[Clock] | None:
-    """Return the clocks if ``to_time``, which is decreasing, makes times of the scores; None if it does not."""
+    """Return the clocks if ``to_time``, a decreasing map, converts the scores to times; else None."""
     try:
         with tried():
             result = [to_time(score) for score in scores]
@@ -304,26 +307,26 @@ def _in_time(scores: Sequence[Any], to_time: Callable[[Any], Any]) -> list[Clock
 
 
 def _of_ratio(score: Any) -> Any:
-    """``w / E`` is a time upside down, and more than 0."""
+    """Invert a score ``w / E``: the reciprocal is a time, and positive."""
     if isinstance(score, Continuous):
         return algebra.divided(1.0, score) if score.ends()[0] >= 0 else None
     return inf if score <= 0 else None
 
 
 def _of_multiple(score: Any) -> Any:
-    """``-E / w`` is a time below 0."""
+    """Invert a score ``-E / w``: the negative is a time."""
     return negative(score)
 
 
 def _of_power(score: Any) -> Any:
-    """``u ** (1 / w)`` is the exponential of ``-E / w``."""
+    """Invert a score ``u ** (1 / w)``, the exponential of ``-E / w``."""
     if isinstance(score, Continuous):
         return negative(algebra.logarithm(score))
     return inf if score <= 0 else None
 
 
 def _of_sum(score: Any, shift: float) -> Any:
-    """``a - log E``, with ``shift`` taken from every a so that the largest is an ordinary number."""
+    """Invert a score ``a - log E``; ``shift`` is subtracted from every a to avoid overflow."""
     summand = _summand(score) if isinstance(score, Continuous) else score
     if summand < shift - _FAR:
         return inf
@@ -341,11 +344,11 @@ def _summand(score: Continuous) -> float:
 
 
 def law_of_second(before: Sequence[float], after: Sequence[float], total: float, first: int | None) -> Any:
-    """Return the probability of each clock to ring first in a second race.
+    """Return the probability of each clock to ring first in a second race of the same noise.
 
-    ``before`` are rates of the first race, 0 where a clock took no part, ``after`` those of the second, all above 0.
-    ``total`` is the sum of the first ones, over clocks too that take no part in the second. ``first`` is the clock
-    that was first then; None if it takes no part now.
+    ``before`` are the rates in the first race (0 for a clock that took no part), ``after`` those in the second, all
+    positive. ``total`` is the sum of the rates of the first race, also over clocks that are not in the second.
+    ``first`` is the winner of the first race; None if it is not in the second.
     """
     starts = [rate / again for rate, again in zip(before, after, strict=True)]
     end = inf if first is None else starts[first]
@@ -366,7 +369,10 @@ def law_of_second(before: Sequence[float], after: Sequence[float], total: float,
 
 
 def star_of(runners: Sequence[Runner]) -> Runner | None:
-    """Return the clock that is known to have rung before others of these; None unless that is all that is known."""
+    """Return the clock known to have rung before others of ``runners``, if nothing else is known about them.
+
+    Else None.
+    """
     roots = {runner.root(): None for runner in runners if runner.after is not None or runner.behind}
     if len(roots) != 1:
         return None
@@ -418,7 +424,7 @@ def law_of_winner(entries: Sequence[Any], *, largest: bool = True, place: str = 
 
 
 def _is_known(uniform: Uniform) -> bool:
-    """Return whether anything has been asked of a uniform number."""
+    """Return whether a uniform has been compared before."""
     known = uniform.known
     return bool(known.asked or known.raced or known.runner or known.low > 0 or known.high < 1)
 
@@ -426,7 +432,7 @@ def _is_known(uniform: Uniform) -> bool:
 def ranked(
     entries: Sequence[Any], rank: int, *, largest: bool = True, first_of_ties: bool = False, place: str = ""
 ) -> int:
-    """Return the index of what comes at a place of the order, 0 the first, of the largest or of the smallest."""
+    """Return the index of the element at ``rank`` (0 is first) in the order from the largest or the smallest."""
     if any(not isinstance(entry, SYMBOLIC) and isnan(entry) for entry in entries):
         raise NeedsValue("equal-numbers", "the order of random numbers and NaN is asked for")
     if rank == 0:
@@ -438,7 +444,7 @@ def ranked(
 def ranked_from_either_end(
     entries: Sequence[Any], rank: int, *, largest: bool = True, first_of_ties: bool = False, place: str = ""
 ) -> int:
-    """Return the same; where it is no race from this end, as what comes at a place of the order from the other one."""
+    """Return the same as ``ranked``; if the scores are no race from this end, rank them from the other end."""
     numbers = [entry for entry in entries if not isinstance(entry, SYMBOLIC)]
     if len(set(numbers)) < len(numbers):
         return ranked(entries, rank, largest=largest, first_of_ties=first_of_ties, place=place)
@@ -454,7 +460,7 @@ def ranked_from_either_end(
 
 
 def _number_ahead(scores: Sequence[Any], *, first_of_ties: bool) -> int | None:
-    """Return the index of a number that no random one reaches, if there is one."""
+    """Return the index of a plain number that no symbolic score can exceed; None if there is none."""
     numbers = {at: score for at, score in enumerate(scores) if not isinstance(score, SYMBOLIC)}
     if not numbers:
         return None
@@ -482,7 +488,7 @@ def _all_parts(scores: Sequence[Any]) -> list[tuple[Any, int]]:
 
 
 def _parts(score: Any) -> tuple[Any, ...]:
-    """Return the numbers of which a score is the largest."""
+    """Return the numbers of which a score is the maximum."""
     if not isinstance(score, Extreme):
         return (score,)
     if not score.largest or score.rank:
@@ -497,7 +503,7 @@ def _without_twice(parts: list[tuple[Any, int]]) -> list[tuple[Any, int]]:
 
 
 class _Contest(NamedTuple):
-    """A race that can be run, given what is known of its numbers."""
+    """A race, conditioned on what is known about its numbers."""
 
     race: Race
     racing: list[tuple[int, Uniform, Clock]]
@@ -507,7 +513,7 @@ class _Contest(NamedTuple):
 
 
 def _contest(scores: Sequence[Any], number: int, place: str) -> _Contest:
-    """Return the race for the largest ``number`` of scores; raises ``NeedsValue`` if they are no race."""
+    """Return the race for the ``number`` largest scores; raises ``NeedsValue`` if the scores are not a race."""
     noise = [score.uniform for score in scores if isinstance(score, Continuous)]
     for uniform in noise:
         look(uniform.draw)
@@ -534,7 +540,7 @@ def _contest(scores: Sequence[Any], number: int, place: str) -> _Contest:
 
 
 def _order(scores: Sequence[Any], number: int, place: str, *, first_of_ties: bool) -> list[int]:
-    """Return the indices of the largest ``number`` of scores, in order."""
+    """Return the indices of the ``number`` largest scores, in order."""
     race, racing, plain = _contest(scores, number, place)
     drawn = _Contestants(racing)
     if plain:
@@ -552,7 +558,7 @@ class _Contestants(NamedTuple):
     racing: Sequence[tuple[int, Uniform, Clock]]
 
     def one(self, pmf: Any, among: Sequence[Any]) -> int:
-        """Return the place of the first of the clocks, or of the largest of the scores, ``among`` which it is."""
+        """Draw one of ``among`` by ``pmf`` and return its position there."""
         uniform, coupled = self.racing[0][1], mode().coupled
         uniform.known.asked += 1
         if coupled is not None:
@@ -562,7 +568,7 @@ class _Contestants(NamedTuple):
 
 
 def _by_order(drawn: _Contestants, race: Race, number: int, scores: Sequence[Any]) -> list[int]:
-    """Return the indices of the first ``number`` to ring, or of the last ones."""
+    """Return the indices of the ``number`` first clocks to ring, or of the last ones."""
     for _, uniform, clock in drawn.racing:
         if uniform.known.runner is None:
             uniform.known.runner = Runner(clock.rate, flipped=clock.flipped, known=uniform.known)
@@ -586,10 +592,10 @@ def _by_order(drawn: _Contestants, race: Race, number: int, scores: Sequence[Any
 def _reweighted(
     drawn: _Contestants, runners: list[Runner], rates: list[float], scores: Sequence[Any], *, once: bool
 ) -> int:
-    """Return the index of the first clock in a second race at other ``rates``, after which the noise is used up.
+    """Return the index of the first clock in a second race with other ``rates``; the noise cannot be used again.
 
-    Raises ``NeedsValue`` unless only the first clock is requested, ``once``, and the race before decided no more than
-    that.
+    Raises ``NeedsValue`` unless only the first clock is requested (``once``), and the earlier race decided nothing
+    else.
     """
     root = star_of(runners) if once else None
     if root is None:
@@ -608,7 +614,7 @@ def _reweighted(
 
 
 def _and_numbers(scores: Sequence[Any], found: list[int], number: int) -> list[int]:
-    """Return the order with the concrete numbers after the symbolic ones."""
+    """Return the order with plain numbers appended after the symbolic ones, ``number`` in all."""
     rest = [at for at in range(len(scores)) if at not in found]
     values = [-inf if isinstance(scores[at], Continuous) else scores[at] for at in rest]
     if len(set(values)) < len(values):

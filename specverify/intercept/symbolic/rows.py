@@ -44,7 +44,7 @@ Answer = TypeVar("Answer")
 
 
 class Ask(NamedTuple):
-    """Who asks a question that may be answered later."""
+    """The origin of a question that may be answered later: the operation and the line of the foreign code."""
 
     operation: str = ""
     """Of the author's library, for a refusal."""
@@ -54,7 +54,10 @@ class Ask(NamedTuple):
     """What NumPy computes in of numbers; None for its own choice."""
 
     def put(self, question: Callable[[], Answer]) -> Answer:
-        """Return an answer; a refusal names the operation and the line that asked, which is not the one that reads."""
+        """Return the answer to ``question``.
+
+        A refusal names the operation and line that asked, not the later line that reads the value.
+        """
         try:
             return question()
         except NeedsValue as refused:
@@ -65,7 +68,7 @@ class Ask(NamedTuple):
 
 
 def each(function: Callable[..., Any], *arrays: Elements) -> Elements:
-    """Return what a function gives of the elements of arrays, broadcast."""
+    """Apply ``function`` to the elements of the arrays, broadcast."""
     if not any(elements.ndim for elements in arrays):
         return single(function(*(elements.item() for elements in arrays)))
     alike = arrays if len({elements.shape for elements in arrays}) == 1 else broadcast_arrays(*arrays)
@@ -79,7 +82,7 @@ def each(function: Callable[..., Any], *arrays: Elements) -> Elements:
 def reduced(
     rule: Callable[[Row], Any], elements: Elements, axes: Sequence[int] | None = None, *, keepdims: bool = False
 ) -> Elements:
-    """Return what a rule gives of the elements along some axes, or of all."""
+    """Apply ``rule`` to the elements along ``axes``, or to all elements if ``axes`` is None."""
     along = {axis % elements.ndim for axis in axes} if axes is not None and elements.ndim else {*range(elements.ndim)}
     kept = [axis for axis in range(elements.ndim) if axis not in along]
     shape = tuple(elements.shape[axis] for axis in kept)
@@ -94,7 +97,7 @@ def reduced(
 
 
 def scanned(rule: Callable[[Row], Any], elements: Elements, axis: int, *, reverse: bool = False) -> Elements:
-    """Return what a rule gives of each element and all before it along an axis; all behind it, in ``reverse``."""
+    """Apply ``rule`` to every prefix along ``axis``; to every suffix if ``reverse``."""
     if not elements.ndim:
         return scanned(rule, elements.reshape(1), 0).reshape(())
     rows = moveaxis(elements, axis, -1) if elements.ndim > 1 else elements
@@ -106,7 +109,7 @@ def scanned(rule: Callable[[Row], Any], elements: Elements, axis: int, *, revers
 
 
 def along(rule: Callable[[Row], Sequence[Row]], elements: Elements, axis: int) -> list[Elements]:
-    """Return the rows that a rule gives of each row along an axis: one array for each of them."""
+    """Apply ``rule`` to each row along ``axis``; return one array for each row that it returns."""
     rows = moveaxis(elements, axis, -1)
     results: list[Elements] = []
     for index in np.ndindex(*rows.shape[:-1]):
@@ -118,12 +121,15 @@ def along(rule: Callable[[Row], Sequence[Row]], elements: Elements, axis: int) -
 
 
 def moved(move: Callable[..., Any], arrays: Sequence[Elements], fill: Any = None) -> Elements:
-    """Return elements as a library moves them: ``move`` is given their positions, from 1 on; ``fill`` is for 0."""
+    """Return the elements of ``arrays`` moved by ``move``, which receives their positions from 1 on.
+
+    0 stands for ``fill``.
+    """
     return moved_apart(lambda *places: [move(*places)], arrays, fill)[0]
 
 
 def moved_apart(move: Callable[..., Sequence[Any]], arrays: Sequence[Elements], fill: Any = None) -> list[Elements]:
-    """Return the same of a library's function that gives several arrays."""
+    """Return the moved elements as ``moved`` does, for a library function that returns several arrays."""
     pool, places, first = [single(fill).reshape(1)], [], 1
     for elements in arrays:
         places.append(np.arange(first, first + elements.size).reshape(elements.shape))
@@ -138,7 +144,7 @@ def moved_apart(move: Callable[..., Sequence[Any]], arrays: Sequence[Elements], 
 
 
 def choice(which: Any, *cases: Any) -> Any:
-    """Return the case at a place. The place is forced only if it selects a random number."""
+    """Return ``cases[which]``; the index is forced only if it may select a symbolic number."""
     if not is_open(which):
         return cases[int(known(which))]
     if all(_same(case, cases[0]) for case in cases):
@@ -159,22 +165,22 @@ def _same(left: Any, right: Any) -> bool:
 
 
 def both(left: Any, right: Any) -> Truth:
-    """Return whether both are true; the second is not forced if the first is False."""
+    """Return the logical and; ``right`` is not forced if ``left`` is False."""
     return Truth(lambda: int(bool(known(left)) and bool(known(right))))
 
 
 def either(left: Any, right: Any) -> Truth:
-    """Return whether one is true; the second is not forced if the first is True."""
+    """Return the logical or; ``right`` is not forced if ``left`` is True."""
     return Truth(lambda: int(bool(known(left)) or bool(known(right))))
 
 
 def one_of_two(left: Any, right: Any) -> Truth:
-    """Return whether one of them alone is true."""
+    """Return the exclusive or."""
     return Truth(lambda: int(bool(known(left)) != bool(known(right))))
 
 
 def turned(element: Any) -> Truth:
-    """Return whether it is not true."""
+    """Return the logical not."""
     return Truth(lambda: int(not known(element)))
 
 
@@ -192,7 +198,7 @@ def folded(
 ) -> Any:
     """Return the sum or the product of a row.
 
-    ``combine`` makes one of two if a random number is among them, ``of_numbers`` is the function of NumPy.
+    ``combine`` combines two elements if one is symbolic; ``of_numbers`` is the function of NumPy.
     """
     if any_symbolic(row):
         return reduce(combine, map(number, row))
@@ -210,17 +216,17 @@ def _of_numbers(function: Callable[..., Any], row: Row, dtype: Any) -> Any:
 
 
 def some(row: Row, ask: Ask) -> Any:
-    """Return whether one of a row is true, forced up to the first True."""
+    """Return whether any element is true; elements are forced up to the first True."""
     return Truth(lambda: int(any(bool(known(element)) for element in row)))
 
 
 def every(row: Row, ask: Ask) -> Any:
-    """Return whether all of a row are true, forced up to the first False."""
+    """Return whether all elements are true; elements are forced up to the first False."""
     return Truth(lambda: int(all(bool(known(element)) for element in row)))
 
 
 def extreme(row: Row, ask: Ask, *, largest: bool) -> Any:
-    """Return the largest or the smallest of a row."""
+    """Return the largest or smallest element of a row."""
     if any_symbolic(row):
         return largest_of(tuple(map(number, row)), largest=largest)
     if all(map(is_truth, row)):
@@ -229,7 +235,7 @@ def extreme(row: Row, ask: Ask, *, largest: bool) -> Any:
 
 
 def place_of_extreme(row: Row, ask: Ask, *, largest: bool) -> Any:
-    """Return the place of the largest or of the smallest of a row, drawn when it is read."""
+    """Return the index of the largest or smallest element, drawn when it is read."""
     compute = partial(ask.put, partial(_winner, row, ask.place, largest=largest))
     return ByOneDraw(compute, partial(ask.put, partial(_law_of_winner, row, ask.place, largest=largest)))
 
@@ -255,16 +261,16 @@ def _law_of_winner(row: Row, place: str, *, largest: bool) -> Law | None:
 
 
 class Ordered(Deferred):
-    """An entry of a row that was made of random numbers, all in one increasing way: of it the order is known."""
+    """An entry of a row whose order is known but whose values are not: an increasing function of symbolic numbers."""
 
     def __init__(self, score: Any, row: object) -> None:
-        """``row`` is the data shared by the entries of one row."""
+        """Store the ``score`` that determines the order; ``row`` identifies the entries of one row."""
         self.score, self.row = score, row
         super().__init__(_refusing("the value of a softmax of random numbers is needed, not only which is the largest"))
 
 
 def in_one_way(row: Row) -> list[Ordered]:
-    """Return a row of which the order is known, and no value: a softmax, or its logarithm."""
+    """Return a row of which only the order is known: a softmax, or its logarithm."""
     shared = object()
     return [Ordered(number(element), shared) for element in row]
 
@@ -277,9 +283,9 @@ def _scores(row: Row) -> Row:
 
 
 def ordered(row: Row, ask: Ask, ranks: range, *, largest: bool, stable: bool = False) -> tuple[list[Any], list[Any]]:
-    """Return the values that come at some ranks, and their places.
+    """Return the values at some ``ranks`` of a row, and their indices.
 
-    Of equal numbers the first comes first if the order is ``stable``; else their order is refused.
+    With ``stable``, equal numbers keep their order; otherwise ties are refused.
     """
     scores = _scores(row)
     if not any_symbolic(scores):
@@ -324,7 +330,7 @@ def _entry(order: Deferred, rank: int) -> int:
 
 
 def entry_at(row: Row, place: Any) -> Any:
-    """Return the element of a row at a place; forced together with the place, unless it has no value."""
+    """Return ``row[place]``; unless the element is a symbolic number, both are forced together."""
     if any_symbolic(row):
         return row[int(known(place))]
     return Deferred(lambda: known(row[int(known(place))]))
@@ -338,22 +344,22 @@ def _refusing(sentence: str) -> Callable[[], Any]:
 
 
 def all_ranks(length: int, _: int | None) -> range:
-    """Return the ranks of a whole row."""
+    """Return all ranks of a row."""
     return range(length)
 
 
 def first_ranks(_: int, count: int | None) -> range:
-    """Return the first ranks of a row."""
+    """Return the first ``count`` ranks of a row."""
     return range(count or 0)
 
 
 def one_rank(_: int, rank: int | None) -> range:
-    """Return one rank of a row, counted from 1."""
+    """Return the range with one rank, counted from 1."""
     return range((rank or 1) - 1, rank or 1)
 
 
 def middle_rank(length: int, _: int | None) -> range:
-    """Return the rank of the middle of a row; of two in the middle the smaller one."""
+    """Return the range with the median rank; the lower one of two."""
     return one_rank(length, (length + 1) // 2)
 
 
@@ -361,7 +367,7 @@ def middle_rank(length: int, _: int | None) -> range:
 
 
 def looked_up(bounds: Sequence[float], element: Any, ask: Ask, *, right: bool) -> Any:
-    """Return how many of the sorted ``bounds`` are below an element, or equal to it if ``right``."""
+    """Return the number of sorted ``bounds`` below an element (or equal to it, if ``right``)."""
     if isinstance(element, SYMBOLIC):
         return Deferred(partial(ask.put, partial(element.interval_of, bounds, ask.place, or_equal=right)))
     return Deferred(lambda: int(np.searchsorted(bounds, known(element), "right" if right else "left")))

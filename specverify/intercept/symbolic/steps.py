@@ -23,7 +23,7 @@ from specverify.laws.rounding import FLOAT64
 
 
 class Rule(NamedTuple):
-    """A strictly increasing and smooth function of every real number, in NumPy's functions of arrays."""
+    """A strictly increasing smooth function on the real numbers, in NumPy array functions."""
 
     of: Callable[[Any], Any]
     back: Callable[[Any], Any]
@@ -34,12 +34,12 @@ class Rule(NamedTuple):
     """``slopes(low, high)``: bounds of its derivative between two numbers, elementwise."""
 
     def image(self, value: float) -> float:
-        """Return the image of one number, or of an end."""
+        """Return the image of a number, also of an infinite one."""
         with np.errstate(all="ignore"):
             return float(self.of(value))
 
     def inverse(self, images: Any) -> Any:
-        """Return the numbers with these images; an infinite one beyond all images."""
+        """Return the preimages of ``images``: ``-inf`` or ``inf`` for an image below or above the range."""
         low, high = self.images
         inside = (images > low) & (images < high)
         with np.errstate(all="ignore"):
@@ -48,7 +48,10 @@ class Rule(NamedTuple):
 
 
 def _even(slope: Callable[[Any], Any], *, rises: bool = False) -> Callable[[Any, Any], tuple[Any, Any]]:
-    """Return the bounds of a slope that depends on the distance from 0 alone, and falls with it unless it rises."""
+    """Return bounds of a slope that depends only on the distance from 0.
+
+    It decreases with it, or increases if ``rises``.
+    """
 
     def slopes(low: Any, high: Any) -> tuple[Any, Any]:
         near = np.where((low <= 0) & (high >= 0), 0.0, np.minimum(np.abs(low), np.abs(high)))
@@ -61,7 +64,7 @@ def _even(slope: Callable[[Any], Any], *, rises: bool = False) -> Callable[[Any,
 
 
 def _each(function: Callable[[float], float]) -> Callable[[Any], Any]:
-    """Return an odd function of arrays that is ``function`` of each positive number."""
+    """Extend ``function``, given for positive numbers, to an odd function of arrays."""
     of_positive = np.vectorize(function, otypes=[float])
 
     def of(values: Any) -> Any:
@@ -77,7 +80,7 @@ _SMALLEST_TAIL = 1e-300
 
 
 def _tail(x: float) -> float:
-    """Return the probability that a logistic number is above a positive one."""
+    """Return the probability that a logistic number exceeds ``x`` (positive)."""
     return exp(-x) / (1 + exp(-x))
 
 
@@ -161,11 +164,11 @@ class MonotoneStep(NamedTuple):
 
     @property
     def increasing(self) -> bool:
-        """Whether it keeps the order of numbers."""
+        """Whether the step preserves the order of numbers."""
         return self.number > 0 or self.name not in SCALES
 
     def of(self, value: float) -> float:  # noqa: PLR0911 - one line a kind
-        """Return the image of a number, or of an end of the domain."""
+        """Return the image of a number, also of an end of the domain."""
         if self.name == "plus":
             return value + self.number
         if self.name == "times":
@@ -181,7 +184,7 @@ class MonotoneStep(NamedTuple):
         return _stepped(self, value) if isfinite(value) else value
 
     def back(self, bound: float) -> float:
-        """Return the number whose image is ``bound``; an infinite one beyond all images. ``STEPPED`` have none."""
+        """Return the preimage of ``bound``; ``-inf`` or ``inf`` outside the range. Not defined for ``STEPPED``."""
         if self.name == "plus":
             return bound - self.number
         if self.name == "times":
@@ -199,22 +202,22 @@ MIRRORED = (MonotoneStep("times", -1.0), MonotoneStep("plus", 1.0))
 
 
 def plus(number: float) -> MonotoneStep:
-    """The value plus a finite number."""
+    """Return the step that adds a finite number."""
     return MonotoneStep("plus", number)
 
 
 def times(number: float) -> MonotoneStep:
-    """The value times a finite number other than 0."""
+    """Return the step that multiplies by a finite number other than 0."""
     return MonotoneStep("times", number)
 
 
 def rounded(bits: int) -> MonotoneStep:
-    """Return the nearest float with this many bits."""
+    """Return the step that rounds to the nearest float with ``bits`` significant bits."""
     return MonotoneStep("rounded", float(bits))
 
 
 def _stepped(step: MonotoneStep, value: float) -> float:
-    """Return the whole part, or the nearest float, ignoring the limits of the dtype."""
+    """Return the floor or the rounded value, ignoring the range of the dtype."""
     if step.name == "floor":
         return float(floor(value))
     (fraction, exponent), bits = frexp(value), int(step.number)
@@ -236,7 +239,7 @@ def _edge_of_rounded(bound: float, bits: int, *, or_equal: bool) -> tuple[float,
 
 
 def power(exponent: float) -> MonotoneStep:
-    """A positive value to the power of a finite number other than 0."""
+    """Return the step that raises a positive number to a finite exponent other than 0."""
     return MonotoneStep("power", exponent)
 
 
@@ -250,10 +253,10 @@ def _power(value: float, exponent: float) -> float:
 
 
 def carried_back(steps: tuple[MonotoneStep, ...], bound: float, *, or_equal: bool = False) -> float:
-    """Return the argument at which the image passes ``bound``.
+    """Return the argument at which the image of the chain crosses ``bound``.
 
-    On one side of the returned number the image is below the bound, or equal to it with ``or_equal``, which matters for
-    ``STEPPED`` alone.
+    On one side of the returned number the image is below the bound (or equal to it, with ``or_equal``, which matters
+    only for ``STEPPED``).
     """
     for step in reversed(steps):
         if step.name not in STEPPED:
@@ -266,7 +269,7 @@ def carried_back(steps: tuple[MonotoneStep, ...], bound: float, *, or_equal: boo
 
 
 def pushed(steps: tuple[MonotoneStep, ...], step: MonotoneStep) -> tuple[MonotoneStep, ...]:
-    """Return the chain of ``steps`` and one more, in the form that all chains are kept in."""
+    """Return the chain ``steps`` followed by ``step``, in normal form."""
     if _nothing(step):
         return steps
     rest, last = steps[:-1], steps[-1] if steps else step
@@ -302,7 +305,7 @@ _RULES: dict[tuple[str, str], Callable[[float, MonotoneStep], tuple[MonotoneStep
 
 
 def _stays(rest: tuple[MonotoneStep, ...], last: MonotoneStep, step: MonotoneStep) -> bool:
-    """Return whether two steps stay as they are although there is a rule."""
+    """Return whether two steps are not simplified although a simplification exists."""
     if step.name == "rounded":
         return step.number < last.number
     if step == EXP:
@@ -311,5 +314,5 @@ def _stays(rest: tuple[MonotoneStep, ...], last: MonotoneStep, step: MonotoneSte
 
 
 def _nothing(step: MonotoneStep) -> bool:
-    """Return whether a step changes nothing; a product with its reciprocal may be a rounding away from 1."""
+    """Return whether a step is the identity; a product with a reciprocal may differ from 1 by rounding."""
     return step.number == 0 if step.name == "plus" else step.name in SCALES and abs(step.number - 1) <= FLOAT64

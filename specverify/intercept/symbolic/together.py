@@ -52,7 +52,7 @@ Ends: TypeAlias = tuple[Any, Any]
 
 
 class Formula(NamedTuple):
-    """``steps`` of what a name makes of its operands, and then clamped."""
+    """A quantity as an expression: ``steps`` and clamps applied to an operation ``name`` on its operands."""
 
     name: str
     """``uniform``, ``number``, ``add``, ``multiply`` or ``maximum``."""
@@ -64,7 +64,7 @@ class Formula(NamedTuple):
 
 
 class Fact(NamedTuple):
-    """That a quantity is below a bound, or is not."""
+    """The statement that a quantity is below a bound, or that it is not."""
 
     formula: Formula
     bound: float
@@ -82,7 +82,7 @@ class Enclosed(NamedTuple):
 
 
 def enclosed(formula: Formula, low: Any, high: Any) -> Enclosed:
-    """Return bounds on the boxes from ``low`` to ``high``, both ``[uniform numbers, boxes]``."""
+    """Return bounds of the value and slopes of a formula on boxes from ``low`` to ``high``, ``[uniforms, boxes]``."""
     with np.errstate(all="ignore"):
         return _enclosed(formula, low, high)
 
@@ -149,7 +149,7 @@ def _stepped(of: Enclosed, step: MonotoneStep) -> Enclosed:
 
 
 def _smooth(step: MonotoneStep, low: Any, high: Any) -> tuple[Ends, Ends]:
-    """Return the images of two numbers, the smaller one first, and the slopes between them."""
+    """Return the images of an interval under a step, in increasing order, and bounds of its slope there."""
     if step.name in RULES:
         rule = RULES[step.name]
         return (rule.of(low), rule.of(high)), rule.slopes(low, high)
@@ -180,13 +180,13 @@ def _added(one: Ends, other: Ends) -> Ends:
 
 
 def _multiplied(one: Ends, other: Ends) -> Ends:
-    """Return the bounds of products; 0 times an unbounded factor is 0."""
+    """Return bounds of the product of two intervals; 0 times an unbounded factor is 0."""
     products = [np.where((a == 0) | (b == 0), 0.0, a * b) for a in one for b in other]
     return _outwards(np.minimum.reduce(products), np.maximum.reduce(products))
 
 
 def _outwards(low: Any, high: Any) -> Ends:
-    """Return bounds that hold after rounding, infinite ones where there is no number."""
+    """Return bounds rounded outwards; infinite bounds in place of NaN."""
     least = np.where(np.isfinite(low), low - OUTWARDS * np.abs(low), low) + 0.0  # whose zero has no sign
     most = np.where(np.isfinite(high), high + OUTWARDS * np.abs(high), high) + 0.0
     return np.where(np.isnan(least), -inf, least), np.where(np.isnan(most), inf, most)
@@ -215,24 +215,24 @@ _ROUNDED = 1e-9
 
 
 class Share(NamedTuple):
-    """Bounds of the volume in which an answer is yes, and of that in which it is no; all facts are true in both."""
+    """Bounds of the volumes in which all facts are true and the question is answered yes, or no."""
 
     yes: tuple[float, float]
     no: tuple[float, float]
 
     @property
     def chance(self) -> tuple[float, float]:
-        """Bounds of the probability of yes."""
+        """Bounds of the probability of yes, given the facts."""
         return _ratio(self.yes[0], self.no[1]), _ratio(self.yes[1], self.no[0])
 
     @property
     def open(self) -> list[int]:
-        """Which answers, of yes and no, may be impossible and may as well have a probability that floats show."""
+        """The answers (yes, no) that may be impossible but may also have a probability above rounding."""
         return [answer for answer, (low, high) in enumerate(self) if low <= 0 and high > SLIGHT * self.whole]
 
     @property
     def whole(self) -> float:
-        """The volume of both, at most."""
+        """An upper bound of the volume in which the facts are true."""
         return self.yes[1] + self.no[1]
 
 
@@ -241,7 +241,7 @@ def _ratio(one: float, other: float) -> float:
 
 
 class _Boxes(NamedTuple):
-    """Boxes with the bounds on each."""
+    """Boxes with the bounds of each."""
 
     low: Any
     """``[uniform numbers, boxes]``"""
@@ -262,7 +262,7 @@ class _Boxes(NamedTuple):
 
 @lru_cache(maxsize=1 << 12)
 def share(ends: tuple[tuple[float, float], ...], facts: tuple[Fact, ...], asked: Fact, most: int = MOST_BOXES) -> Share:
-    """Return the volumes of the box between ``ends`` in which ``facts`` hold and ``asked`` is true, or false.
+    """Return the volumes of the box ``ends`` in which all ``facts`` hold and ``asked`` is true, or false.
 
     At most ``most`` boxes are evaluated.
     """
@@ -286,7 +286,7 @@ def share(ends: tuple[tuple[float, float], ...], facts: tuple[Fact, ...], asked:
 
 
 def _first_boxes(ends: tuple[tuple[float, float], ...], asked: Fact) -> tuple[Any, Any]:
-    """Return the box, cut in two where a uniform number itself is compared."""
+    """Return the initial box, cut in two if the question compares a single uniform."""
     low, high = np.array(ends).T[..., None]
     if not _is_plain(asked.formula):
         return low, high
@@ -308,7 +308,7 @@ def _halves(boxes: _Boxes) -> tuple[Any, Any]:
 
 
 def _looked_at(low: Any, high: Any, questions: Sequence[Fact]) -> _Boxes:
-    """Return the evaluated boxes; the last comparison is the question, the earlier ones are constraints."""
+    """Evaluate ``questions`` on boxes; the last one is the question, the others are constraints."""
     widths = high - low
     middle = low + widths / 2
     shares, pulls = [], np.zeros_like(low)
@@ -328,14 +328,17 @@ def _looked_at(low: Any, high: Any, questions: Sequence[Fact]) -> _Boxes:
 
 
 def _all_of(shares: Sequence[Any]) -> Any:
-    """Return bounds of the share in which all are true: at most that of any, at least what all leave of the whole."""
+    """Return bounds of the volume share in which all comparisons are true.
+
+    It is at most the smallest of ``shares``, and at least 1 minus the sum of their complements.
+    """
     most = np.minimum.reduce([each[1] for each in shares])
     least = np.maximum(0.0, 1 - sum(1 - each[0] for each in shares))
     return np.stack([np.where(most > 0, least, 0.0), most])
 
 
 def _under(question: Fact, low: Any, high: Any, middle: Any, widths: Any) -> tuple[Any, Any]:
-    """Return bounds of the share of each box in which a quantity is below its bound, and how much each side matters."""
+    """Return bounds of the share of each box in which the quantity is below its bound, and the weight of each side."""
     formula, bound = question.formula, question.bound
     (least, most), (down, up) = enclosed(formula, low, high)
     with np.errstate(all="ignore"):
@@ -361,12 +364,12 @@ def _under(question: Fact, low: Any, high: Any, middle: Any, widths: Any) -> tup
 
 
 def _is_plain(formula: Any) -> bool:
-    """Return whether a quantity is a uniform number itself: no value of it has a probability."""
+    """Return whether a quantity is a single uniform, so that no value has a positive probability."""
     return formula.name == "uniform" and not formula.steps and (formula.low, formula.high) == (-inf, inf)
 
 
 def _beneath(slopes: Any, distance: Any) -> Any:
-    """Return the share of a unit cube in which the sum of ``slopes`` times its coordinates is below ``distance``."""
+    """Return the share of the unit cube in which the dot product of ``slopes`` and x is below ``distance``."""
     total, number = slopes.sum(axis=0), len(slopes)
     turned = distance > total / 2
     within = np.clip(np.where(turned, total - distance, distance), 0.0, None)
@@ -390,7 +393,7 @@ Polynomial: TypeAlias = list[Decimal]
 
 
 class Window(NamedTuple):
-    """The interval of an arrival time."""
+    """The interval in which an arrival time lies."""
 
     number: int
     low: float
@@ -404,7 +407,7 @@ class _Segment(NamedTuple):
 
 
 class _Times(NamedTuple):
-    """``constant - rate * time`` of what has arrived, or the exponential of it."""
+    """A quantity ``constant - rate * time`` of an arrival time, or the exponential of it."""
 
     numbers: frozenset[tuple[int, bool]]
     """The places of the uniform numbers, and whether it is 1 - u that counts."""
@@ -417,7 +420,7 @@ class _Times(NamedTuple):
 
 
 def windows(ends: Sequence[tuple[float, float]], facts: Sequence[Fact]) -> tuple[Window, ...] | None:
-    """Return the windows of arrival times implied by all facts between ``ends``; None if a fact has another form.
+    """Return the windows of the arrival times implied by ``facts`` and ``ends``; None if a fact has another form.
 
     A window is empty if its end is not after its beginning.
     """
@@ -442,7 +445,7 @@ def windows(ends: Sequence[tuple[float, float]], facts: Sequence[Fact]) -> tuple
 
 
 def _between(of: _Times, fact: Fact) -> tuple[float, float]:
-    """Return the window that a fact leaves of a time."""
+    """Return the window of the arrival time that a fact allows."""
     level = fact.bound if not of.exponential else log(fact.bound) if fact.bound > 0 else -inf
     at = (of.constant - level) / of.rate
     after = fact.true == (of.rate > 0)
@@ -450,7 +453,7 @@ def _between(of: _Times, fact: Fact) -> tuple[float, float]:
 
 
 def _times(formula: Formula) -> _Times | None:
-    """Return a quantity by the times of which it is made; None for another one."""
+    """Return a quantity as a function of an arrival time; None if it has another form."""
     if (formula.low, formula.high) != (-inf, inf) and not _never_reached(formula):
         return None
     if formula.name == "uniform":
@@ -467,7 +470,7 @@ def _times(formula: Formula) -> _Times | None:
 
 
 def _never_reached(formula: Formula) -> bool:
-    """Return whether clamps lie outside the values: a positive quantity is often clamped at 0 by its own steps."""
+    """Return whether the clamps have no effect; for example, a positive quantity clamped at 0."""
     within = _times(formula._replace(low=-inf, high=inf))
     if within is None:
         return False
@@ -518,12 +521,12 @@ def probability(of: tuple[Window, ...]) -> Decimal:
 
 
 def _with_ends(pieces: list[_Segment]) -> list[tuple[_Segment, Decimal | None]]:
-    """Return pieces with the start of the next one, None after the last."""
+    """Return each piece with the start of the next one; None for the last."""
     return list(zip(pieces, [*(piece.start for piece in pieces[1:]), None], strict=True))
 
 
 def _integral(pieces: list[_Segment]) -> list[_Segment]:
-    """Return the integral up to every time."""
+    """Return the cumulative integral of a piecewise polynomial as pieces: t -> the integral up to t."""
     result, total = [], Decimal(0)
     for piece, end in _with_ends(pieces):
         result.append(_Segment(piece.start, [total, *(c / (k + 1) for k, c in enumerate(piece.polynomial))]))
@@ -533,7 +536,7 @@ def _integral(pieces: list[_Segment]) -> list[_Segment]:
 
 
 def _within(pieces: list[_Segment], window: Window) -> list[_Segment]:
-    """Return the part of pieces inside a window, 0 after it; none for an empty window."""
+    """Return the pieces restricted to a window and 0 after it; [] for an empty window."""
     if window.low >= window.high:
         return []
     low, high = Decimal(window.low), None if window.high == inf else Decimal(window.high)
@@ -546,7 +549,7 @@ def _within(pieces: list[_Segment], window: Window) -> list[_Segment]:
 
 
 def _mass(piece: _Segment, end: Decimal | None) -> Decimal:
-    """Return the integral of a piece times ``exp(-s)``, by the sum of all its derivatives."""
+    """Return the integral of a piece times ``exp(-s)``, by the sum of all derivatives of its polynomial."""
     derivatives = [piece.polynomial]
     while derivatives[-1]:
         derivatives.append([k * c for k, c in enumerate(derivatives[-1])][1:])
@@ -565,7 +568,7 @@ def _value(polynomial: Polynomial, at: Decimal) -> Decimal:
 
 
 def _moved(polynomial: Polynomial, by: Decimal) -> Polynomial:
-    """Return a polynomial shifted by ``by``: Horner's scheme, once for each coefficient."""
+    """Return the polynomial with its argument shifted by ``by``, by repeated Horner schemes."""
     result = list(polynomial)
     for first in range(len(result) - 1):
         for place in range(len(result) - 2, first - 1, -1):
@@ -581,7 +584,7 @@ NEVER = 2.0**-54
 
 
 class Constrained(Protocol):
-    """The constraints on a uniform number."""
+    """A uniform number with its known interval and joint constraints."""
 
     low: float
     high: float
@@ -589,14 +592,14 @@ class Constrained(Protocol):
 
 
 class Quantity(Protocol):
-    """A function of uniform numbers."""
+    """A function of several uniform numbers."""
 
     def formula(self, place_of: Callable[[Constrained], int]) -> Formula:
-        """Return it in terms of the places of its uniform numbers."""
+        """Return the quantity as a formula of its uniforms, by their indices ``place_of(uniform)``."""
 
 
 class JointAnswer(NamedTuple):
-    """What was found of a quantity: that it is below a bound, or is not."""
+    """An earlier answer about a quantity: it is below a bound, or it is not."""
 
     of: Quantity
     bound: float
@@ -604,21 +607,21 @@ class JointAnswer(NamedTuple):
     true: bool
 
     def implies(self, of: Quantity, bound: float, *, or_equal: bool) -> bool:
-        """Return whether the same answer follows about another bound of the same quantity."""
+        """Return whether this answer also determines the comparison of the quantity ``of`` with ``bound``."""
         if of != self.of or (bound == self.bound and or_equal not in {self.or_equal, self.true}):
             return False
         return bound >= self.bound if self.true else bound <= self.bound
 
 
 class Together:
-    """Uniform numbers, and the answers that they have given together. Their own answers are in their intervals."""
+    """Uniform numbers with their joint answers. Answers about a single uniform are in its interval."""
 
     def __init__(self, members: Sequence[Constrained], answers: Sequence[JointAnswer] = ()) -> None:
-        """``answers`` are of quantities made of ``members`` alone."""
+        """``answers`` concern quantities of ``members`` only."""
         self.members, self.answers = list(members), list(answers)
 
     def chance(self, of: Quantity, bound: float, *, or_equal: bool) -> Chance:
-        """Return the probability that a quantity of the members is below ``bound``, given all constraints."""
+        """Return the probability that a quantity of the members is below ``bound``, conditioned on all answers."""
         implied = [answer.true for answer in self.answers if answer.implies(of, bound, or_equal=or_equal)]
         if implied:
             return Chance(float(implied[0]))
@@ -632,14 +635,14 @@ class Together:
         return _chance(ends, tuple(map(fact, self.answers)), fact(JointAnswer(of, bound, or_equal, true=True)))
 
     def learn(self, answer: JointAnswer) -> None:
-        """Add an answer as a constraint; its members are constrained jointly from now on."""
+        """Add an answer as a constraint; its members are jointly constrained afterwards."""
         self.answers.append(answer)
         for known in self.members:
             known.together = self
 
 
 class Chance(NamedTuple):
-    """A probability that is known to lie ``within`` so much of a number, or why it is not known."""
+    """A probability known up to ``within``, or the reason why it is not known."""
 
     middle: float
     within: float = 0.0
@@ -647,7 +650,7 @@ class Chance(NamedTuple):
 
 
 def among(found: Sequence[Constrained]) -> Together:
-    """Return the uniform numbers, and all of which something is known together with them."""
+    """Return the given uniforms with all others that share a joint constraint with them."""
     groups = list(dict.fromkeys(known.together or Together([known]) for known in found))
     return Together(
         list(dict.fromkeys(known for group in groups for known in group.members)),
@@ -682,7 +685,7 @@ def _chance(ends: tuple[tuple[float, float], ...], facts: tuple[Fact, ...], aske
 
 
 def _of_one_quantity(ends: Any, facts: tuple[Fact, ...], asked: Fact) -> Share | None:
-    """Return the volumes of both answers if all facts concern the same quantity: differences of its own law."""
+    """Return the volumes of both answers if all facts concern one quantity, by its distribution function; else None."""
     levels = [_level(fact) for fact in (*facts, asked)]
     if not facts or None in levels or len({fact.formula[:2] for fact in (*facts, asked)}) > 1:
         return None
@@ -699,7 +702,10 @@ def _of_one_quantity(ends: Any, facts: tuple[Fact, ...], asked: Fact) -> Share |
 
 
 def _level(fact: Fact) -> tuple[float, bool] | None:
-    """Return what a quantity without its steps is compared with, and whether it is below; None for steps and clamps."""
+    """Map the bound of a fact back through the steps. Return it, and whether the remaining quantity is below it.
+
+    Returns None for clamps and for steps with jumps.
+    """
     formula = fact.formula
     if (formula.low, formula.high) != (-inf, inf) or any(step.name in STEPPED for step in formula.steps):
         return None
@@ -708,7 +714,7 @@ def _level(fact: Fact) -> tuple[float, bool] | None:
 
 
 def _in_closed_form(ends: Any, facts: tuple[Fact, ...], asked: Fact) -> float | None:
-    """Return the probability of the question given the facts, if all concern products that contain each other."""
+    """Return the probability of ``asked`` given ``facts`` if all concern nested products; else None."""
     result = windows(ends, (*facts, asked))
     if result is None:
         return None

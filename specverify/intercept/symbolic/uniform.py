@@ -45,12 +45,12 @@ ALIKE = 1e-6
 
 
 class Runner:
-    """A clock, and its place in the forest."""
+    """A clock: its rate, and its position in the forest of known orders."""
 
     __slots__ = ("after", "behind", "flipped", "known", "rate", "told")
 
     def __init__(self, rate: float, *, flipped: bool = False, known: Known | None = None) -> None:
-        """Create a clock without constraints; ``flipped``: the clock of 1 - u for the number ``known``."""
+        """Create a clock without constraints on its order; ``flipped``: the clock of 1 - u for the number ``known``."""
         self.rate, self.flipped, self.known = rate, flipped, known
         self.after: Runner | None = None
         """The clock that is known to ring before it."""
@@ -59,17 +59,17 @@ class Runner:
         """Whether more than the order is known of its tree: a uniform number of it was compared with a number."""
 
     def all_behind(self) -> Iterator[Runner]:
-        """Yield the clock and every clock known to ring after it."""
+        """Yield this clock and every clock known to ring after it."""
         yield self
         for runner in self.behind:
             yield from runner.all_behind()
 
     def root(self) -> Runner:
-        """Return the first clock of its tree."""
+        """Return the first clock of the tree that contains this clock."""
         return self if self.after is None else self.after.root()
 
     def put_behind(self, other: Runner) -> None:
-        """Record that ``other`` rings before it."""
+        """Record that ``other`` rings before this clock."""
         if self.after is not None:
             self.after.behind.remove(self)
         self.after = other
@@ -77,7 +77,7 @@ class Runner:
 
 
 def first_of(wanted: Sequence[Runner], draw: Callable[[Any, Sequence[Runner]], int]) -> Runner:
-    """Return the first of the wanted clocks; ``draw(pmf, clocks)`` decides what is open."""
+    """Return the clock of ``wanted`` that rings first; ``draw(pmf, clocks)`` draws what is not yet known."""
     front = list(dict.fromkeys(runner.root() for runner in wanted))
     while True:
         first = front[0]
@@ -93,7 +93,7 @@ def first_of(wanted: Sequence[Runner], draw: Callable[[Any, Sequence[Runner]], i
 
 
 def agreed(runners: Sequence[Runner], rates: Sequence[float]) -> bool:
-    """Give clocks these rates; False, and nothing is done, if that is more than another unit of time in some tree."""
+    """Rescale the known clocks to ``rates``; return False, without a change, if a tree has no common factor."""
     units: dict[Runner, float] = {}
     for runner, rate in zip(runners, rates, strict=True):
         unit = units.setdefault(runner.root(), rate / runner.rate)
@@ -109,7 +109,7 @@ def agreed(runners: Sequence[Runner], rates: Sequence[float]) -> bool:
 
 
 class Place(NamedTuple):
-    """The place of a uniform number among several that are ordered and of which nothing else is known."""
+    """The rank of a uniform among several, if nothing else is known about them."""
 
     smaller: int
     number: int
@@ -117,15 +117,15 @@ class Place(NamedTuple):
 
 
 def alike(runner: Runner) -> bool:
-    """Return whether all clocks of a tree have one rate, so that their order is that of their uniform numbers."""
+    """Return whether all clocks of a tree have the same rate, so that they ring in the order of their uniforms."""
     return all((each.rate, each.flipped) == (runner.rate, runner.flipped) for each in runner.root().all_behind())
 
 
 def place_of(runner: Runner) -> Place | None:
-    """Return the rank of a clock's uniform number; None if it is not known, or if the clocks are not identical.
+    """Return the rank of a clock's uniform; None if it is not known, or if the clocks have different rates.
 
-    The first clock has the largest of the remaining uniform numbers (of 1 - u the smallest). If all other clocks are
-    known to ring later, the order so far is known. It is independent of the order statistics themselves.
+    The first clock has the largest of the remaining uniforms (the smallest, if clocks belong to 1 - u). If all other
+    clocks are known to ring later, the order so far is known. It is independent of the order statistics themselves.
     """
     root = runner.root()
     number, later = len(list(root.all_behind())), len(list(runner.all_behind())) - 1
@@ -139,7 +139,7 @@ def place_of(runner: Runner) -> Place | None:
 
 @lru_cache(maxsize=1 << 12)
 def share_below(place: Place, bound: float) -> float:
-    """Return the probability that a uniform of given rank is below ``bound``: that at least that many of all are."""
+    """Return the probability that the uniform of rank ``place`` is below ``bound``, from the binomial law."""
     ways = range(place.smaller + 1, place.number + 1)
     return sum(math.comb(place.number, k) * bound**k * (1 - bound) ** (place.number - k) for k in ways)
 
@@ -158,14 +158,14 @@ _TRIES = 40
 
 @contextmanager
 def uniforms_made() -> Iterator[list[Uniform]]:
-    """Collect the uniform numbers that are drawn inside the block, in their order."""
+    """Yield a list to which the uniforms drawn in the ``with`` block are appended."""
     made: list[Uniform] = []
     with mode_with(made=made):
         yield made
 
 
 def note(uniform: Uniform) -> None:
-    """Record a drawn uniform number, if values are collected."""
+    """Record a drawn uniform, if uniforms are collected."""
     now = mode()
     if now.made is not None:
         now.made.append(uniform)
@@ -174,9 +174,9 @@ def note(uniform: Uniform) -> None:
 
 
 def values_of(made: Iterable[Uniform], rng: np.random.Generator) -> list[float] | None:
-    """Return a value for each uniform number that agrees with all answers; None if the constraints are not separate.
+    """Return a value for each uniform that satisfies all answers; None if that is not possible separately.
 
-    There are no values for numbers compared jointly, races of clamped noise, and intervals below the resolution of
+    It is not possible for uniforms compared jointly, races of clamped noise, and intervals below the resolution of
     floats.
     """
     known = [uniform.known for uniform in made]
@@ -206,7 +206,7 @@ def _value(known: Known, times: dict[Runner, float], rng: np.random.Generator) -
 
 
 def _rung(root: Runner, rng: np.random.Generator) -> dict[Runner, float] | None:
-    """Return when each clock of a tree rings, well apart; None if that is not found."""
+    """Return well separated ring times for all clocks of a tree; None if none are found."""
     for _ in range(_TRIES):
         times: dict[Runner, float] = {}
         _ring(root, 0.0, times, rng)
@@ -217,7 +217,7 @@ def _rung(root: Runner, rng: np.random.Generator) -> dict[Runner, float] | None:
 
 
 def _ring(root: Runner, after: float, times: dict[Runner, float], rng: np.random.Generator) -> None:
-    """Let the first clock of a tree ring, then its subtrees."""
+    """Sample the ring time of the first clock of a tree, then those of its subtrees."""
     rate = sum(runner.rate for runner in root.all_behind())
     times[root] = after + float(rng.exponential()) / rate
     for runner in root.behind:
@@ -235,7 +235,7 @@ class Known:
     """The known interval [low, high) of a uniform number, shared by all draws that returned it."""
 
     def __init__(self, site: Site) -> None:
-        """Create the number drawn at ``site``, without constraints."""
+        """Create the constraint-free state of the number drawn at ``site``."""
         self.site, self.asked = site, 0
         self.low, self.high = 0.0, 1.0
         self.raced: Raced | None = None
@@ -250,7 +250,7 @@ class Known:
         """For the audit."""
 
     def share_below(self, bound: float) -> float:
-        """Return the probability that it was below ``bound`` before it was compared with a number."""
+        """Return the probability of a number below ``bound``, given the known order but no comparison."""
         return bound if self.place is None else share_below(self.place, bound)
 
 
@@ -258,9 +258,9 @@ class Uniform:
     """A number drawn uniformly from [0, 1)."""
 
     def __init__(self, draws: Draws, site: Site, draw: Draw | None = None) -> None:
-        """Comparisons are drawn from ``draws`` at ``site`` and the number of the comparison.
+        """Draw comparisons from ``draws`` at ``site`` and the index of the comparison.
 
-        ``draw`` identifies the generator state it is drawn from, if known.
+        ``draw`` identifies the generator state, if it is known.
         """
         self.draws, self.draw, self._site = draws, draw or Draw(site), site
         self._known: Known | None = None
@@ -275,7 +275,7 @@ class Uniform:
 
     @property
     def cut(self) -> bool:
-        """Whether its interval was narrowed, by its own answers or those of another draw with the same number."""
+        """Whether the interval was narrowed, by answers of this draw or of another draw with the same number."""
         if self._known is None and not self.draw.made_before:
             return False
         return self.known.low > 0 or self.known.high < 1
@@ -283,7 +283,7 @@ class Uniform:
     def below(self, bound: float, place: str = "") -> bool:
         """Return whether the uniform is below ``bound``, conditioned on all earlier answers.
 
-        ``place`` is the line that compares, if it is not the one that is running.
+        ``place`` is the comparing line, by default the current one.
         """
         if isnan(bound) or not 0 < bound < 1:
             return bound >= 1
@@ -327,7 +327,7 @@ class Uniform:
         return result
 
     def _placed(self, place: str) -> None:
-        """Find out its place among those that it raced with, if it has; refuses one whose place is not known."""
+        """Determine the rank of the uniform in an earlier race, if there was one; refuse if it is not known."""
         known, runner = self.known, self.known.runner
         if not known.raced or known.place is not None:
             return
@@ -343,7 +343,7 @@ class Uniform:
             raise NeedsValue("second-race", refusal)
 
     def formula(self, place_of: Callable[[Known], int]) -> Formula:
-        """Return it as a quantity that is made of several uniform numbers."""
+        """Return the uniform as a formula, by its index ``place_of(uniform)``."""
         return Formula("uniform", (place_of(self.known),))
 
     def _below_together(self, together: Together, bound: float, place: str) -> bool:
@@ -356,11 +356,14 @@ class Uniform:
         return self.coin(chance.middle, lambda u: int(u >= bound)) if drawn else chance.middle == 1
 
     def coin(self, chance: float, lies: Callable[[float], int]) -> bool:
-        """Return the answer of a comparison, possibly with other numbers; ``lies(u)`` is 0 if it holds for u."""
+        """Draw the answer of a comparison that is true with probability ``chance``.
+
+        ``lies(u)`` is 0 if it is true for u.
+        """
         return self._ask(TOGETHER, array([chance, 1 - chance]), lies) == 0
 
     def _ask(self, question: str, pmf: Any, lies: Callable[[float], int]) -> int:
-        """Draw the cell that it lies in; ``lies(u)`` is the cell of a value."""
+        """Draw the interval that contains the uniform, by ``pmf``; ``lies(u)`` is the interval index of a value."""
         known, coupled = self.known, mode().coupled
         known.asked += 1
         rounding.asked(again=known.asked > 1)
@@ -370,12 +373,12 @@ class Uniform:
 
 
 def look(draw: Draw) -> None:
-    """Record that a draw is read; refuses one that depends on another draw in an unknown way."""
+    """Record that a draw is read; refuse a draw that depends on another one in an unknown way."""
     refusal = draw.look()
     if refusal:
         raise NeedsValue("one-state-twice", refusal)
 
 
 def refusal(code: str, reason: str, operation: str = "") -> NeedsValue:
-    """Return a refusal of the current operation of the foreign code, with its place."""
+    """Return a refusal that names the current operation of the foreign code and its line."""
     return NeedsValue(code, reason, operation).at(caller())

@@ -32,7 +32,7 @@ _UNSEEN = 2.0**-60
 
 
 class Steps(NamedTuple):
-    """A strictly monotone function for each element; see ``steps.MonotoneStep``."""
+    """A strictly monotone function for each element of a vector; see ``steps.MonotoneStep``."""
 
     name: str
     number: Any = 0.0
@@ -47,7 +47,7 @@ NEUTRAL = {"times": 1.0, "power": 1.0}
 
 
 def of(step: Steps, values: Any) -> Any:
-    """Return the images of numbers, or of ends of the domain; see ``MonotoneStep.of``."""
+    """Return the images of ``values``, also of ends of the domain; see ``MonotoneStep.of``."""
     values = np.asarray(values, dtype=np.float64)
     if step.name == "plus":
         return values + step.number
@@ -64,7 +64,7 @@ def of(step: Steps, values: Any) -> Any:
 
 
 def back(step: Steps, bounds: Any) -> Any:
-    """Return the numbers whose images are ``bounds``; see ``MonotoneStep.back``."""
+    """Return the preimages of ``bounds``; see ``MonotoneStep.back``."""
     if step.name == "plus":
         return bounds - step.number
     if step.name == "times":
@@ -79,7 +79,7 @@ def back(step: Steps, bounds: Any) -> Any:
 
 
 def grows(step: Steps) -> bool:
-    """Return whether a step keeps the order of numbers, of all in one way. Raises ``RuleDeclined`` if not."""
+    """Return whether a step preserves the order, in all elements. Raises ``RuleDeclined`` if elements differ."""
     if step.name not in NEUTRAL:
         return True
     positive = np.asarray(step.number) > 0
@@ -89,7 +89,7 @@ def grows(step: Steps) -> bool:
 
 
 def chained(steps: tuple[Steps, ...], step: Steps) -> tuple[Steps, ...]:
-    """Return the chain of ``steps`` and one more, in the form of ``steps``. Raises ``RuleDeclined`` for mixed signs."""
+    """Return the chain ``steps`` followed by ``step``, in normal form. Raises ``RuleDeclined`` for mixed signs."""
     if not steps and step.name == "plus" and np.all(np.abs(step.number) <= _UNSEEN):
         return steps
     if step.name in {"plus", *NEUTRAL}:
@@ -146,21 +146,21 @@ _FIRST = count()
 
 
 class NoiseBlock:
-    """The uniform numbers that one call draws."""
+    """The uniform numbers drawn by one call."""
 
     def __init__(self, draws: Draws, site: Site, draw: Draw, size: int) -> None:
-        """``draw`` identifies the generator state they are drawn from; ``size`` is their number."""
+        """``draw`` identifies the generator state; ``size`` is the number of uniforms."""
         self.draws, self.site, self.draw, self.size = draws, site, draw, size
         self.known: _KnownOfBlock = draw.shared(lambda: _KnownOfBlock(size))
 
     def uniform(self, place: int) -> Uniform:
-        """Return one of them."""
+        """Return the uniform with index ``place``."""
         site = (*self.site, place)
         return Uniform(self.draws, site, _DrawInBlock(site, self, place))
 
 
 class _KnownOfBlock:
-    """The known intervals of the numbers of a block, shared by all draws that returned it."""
+    """The known intervals of the uniforms of a block, shared by all draws that returned it."""
 
     def __init__(self, size: int) -> None:
         self.first = next(_FIRST) << 40
@@ -171,7 +171,7 @@ class _KnownOfBlock:
 
 
 class _DrawInBlock(Draw):
-    """The draw of one number of a block."""
+    """The draw of one uniform of a block."""
 
     __slots__ = ("block", "number")
 
@@ -195,7 +195,7 @@ class _DrawInBlock(Draw):
 
 
 class Many(NamedTuple):
-    """``steps`` of uniform numbers, applied in order, and then clamped; or numbers."""
+    """A noise vector: ``steps`` applied in order to uniforms, then clamped; some elements may be plain numbers."""
 
     blocks: tuple[NoiseBlock, ...]
     ids: Any
@@ -214,11 +214,11 @@ class Many(NamedTuple):
 
     @property
     def random(self) -> Any:
-        """Which elements are random numbers."""
+        """Mask of the symbolic elements."""
         return self.ids >= 0
 
     def then(self, step: Steps) -> Many:
-        """Return the array with one more step of its random numbers. The numbers are left as they are."""
+        """Apply one more step to the symbolic elements; plain numbers are unchanged."""
         steps = chained(self.steps, step)
         for each in steps:
             size = np.abs(each.number)
@@ -229,7 +229,7 @@ class Many(NamedTuple):
         return self._replace(steps=steps, low=ends[0] if grows(step) else ends[1], high=ends[1 if grows(step) else 0])
 
     def ends(self) -> tuple[Any, Any]:
-        """Return the infima and the suprema of the values that the random numbers can have."""
+        """Return the infimum and the supremum of every symbolic element."""
         low, high = np.float64(0.0), np.float64(1.0)
         with np.errstate(all="ignore"):
             for step in self.steps:
@@ -237,7 +237,7 @@ class Many(NamedTuple):
             return np.minimum(np.maximum(low, self.low), self.high), np.maximum(np.minimum(high, self.high), self.low)
 
     def taken(self, take: Callable[[Any], Any]) -> Many:
-        """Return what ``take`` selects of every array that it is made of."""
+        """Apply ``take``, an indexing function, to every array of the vector."""
 
         def of_number(number: Any) -> Any:
             return take(np.broadcast_to(number, self.shape)) if np.ndim(number) else number
@@ -247,14 +247,14 @@ class Many(NamedTuple):
         return Many(self.blocks, ids, numbers, steps, of_number(self.low), of_number(self.high))
 
     def few(self, places: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """Return a few of the elements as they are, counted in order."""
+        """Return the elements with the flat indices ``places``."""
         result = np.empty(places.shape, dtype=object)
         for index, place in np.ndenumerate(places):
             result[index] = self.element(int(place))
         return result
 
     def element(self, place: int) -> Any:
-        """Return one element, counted in order: a number or a ``Continuous``."""
+        """Return the element with the flat index ``place``: a number or a ``Continuous``."""
         result = int(self.ids.flat[place])
         if result < 0:
             return float(self.numbers.flat[place])
@@ -275,25 +275,25 @@ class Many(NamedTuple):
         return result.reshape(self.shape)
 
     def look(self) -> None:
-        """Record that all of them are read, and refuse those that depend on other draws."""
+        """Record that all elements are read, and refuse those that depend on other draws."""
         for block in self.blocks:
             look(block.draw)
 
 
 def uniforms(block: NoiseBlock, shape: tuple[int, ...]) -> Many:
-    """Return the numbers of a block as an array."""
+    """Return the uniforms of a block as a vector of the given shape."""
     ids = block.known.first + np.arange(block.size, dtype=np.int64).reshape(shape)
     return Many((block,), ids, np.zeros(shape))
 
 
 def as_many(values: Any) -> Many:
-    """Return an array of numbers."""
+    """Return plain numbers as a ``Many``."""
     result = np.asarray(values, dtype=np.float64)
     return Many((), np.full(result.shape, -1, dtype=np.int64), result)
 
 
 def numbers(values: Any, like: Many) -> Many:
-    """Return an array of numbers that goes together with ``like``: with the chain of its first random number."""
+    """Return plain numbers as a ``Many`` that combines with ``like``: with the chain of its first symbolic element."""
     first = int(like.random.argmax()) if like.ids.size else 0
 
     def of_first(number: Any) -> Any:
@@ -304,7 +304,7 @@ def numbers(values: Any, like: Many) -> Many:
 
 
 def joined(parts: Sequence[Any], join: Callable[[list[Any]], Any]) -> Many:
-    """Return what ``join`` makes of arrays, ``Many`` or numbers. Raises ``RuleDeclined`` for different chains."""
+    """Apply ``join`` to the arrays of ``parts``, ``Many`` or numbers. Raises ``RuleDeclined`` for different chains."""
     like = next((part for part in parts if isinstance(part, Many) and part.random.any()), as_many(0.0))
     names = [step.name for step in like.steps]
     whole = [
@@ -342,30 +342,33 @@ def _apart(left: Any, right: Any) -> tuple[Many, Any]:
 
 
 def _numbers(value: Many, where: Any, numbers: Any, function: Callable[[Any], Any]) -> Many:
-    """Return the array with ``numbers`` for its random ones ``where``, and its numbers as ``function`` makes them."""
+    """Return the vector with ``function`` applied to its plain numbers.
+
+    Its symbolic elements at the mask ``where`` become ``numbers``.
+    """
     result = np.where(value.random, numbers, function(value.numbers))
     return value._replace(ids=np.where(where, -1, value.ids), numbers=result)
 
 
 def _where(condition: Any, one: Any, other: Any) -> Any:
-    """Return ``np.where``, and a float where all elements are one."""
+    """Return ``np.where``; a float if all elements are equal."""
     return one if np.ndim(one) == 0 and np.all(condition) else np.where(condition, one, other)
 
 
 def add(left: Any, right: Any) -> Many:
-    """Return the sum with numbers."""
+    """Return the sum of a vector and plain numbers."""
     value, number = _apart(left, right)
     finite = np.isfinite(number)
     return _numbers(value, ~finite, number, lambda found: found + number).then(Steps("plus", _where(finite, number, 0)))
 
 
 def negative(value: Many) -> Many:
-    """Return minus the numbers."""
+    """Return the negative of the vector."""
     return value._replace(numbers=-value.numbers).then(Steps("times", -1.0))
 
 
 def _sign(value: Many) -> float:
-    """Return the sign of the random numbers. Raises ``RuleDeclined`` where it is not one for all of them."""
+    """Return the common sign of the symbolic elements. Raises ``RuleDeclined`` if there is none."""
     low, high = value.ends()
     if np.all(low >= 0):
         return 1.0
@@ -375,7 +378,7 @@ def _sign(value: Many) -> float:
 
 
 def multiply(left: Any, right: Any) -> Many:
-    """Return the product with numbers."""
+    """Return the product of a vector and plain numbers."""
     value, number = _apart(left, right)
     ordinary = (np.abs(number) > 0) & (np.abs(number) < np.inf)
     gone = number if ordinary.all() else number * _sign(value)
@@ -384,7 +387,7 @@ def multiply(left: Any, right: Any) -> Many:
 
 
 def divide(left: Any, right: Any) -> Many:
-    """Return the quotient with numbers."""
+    """Return the quotient of a vector and plain numbers."""
     if isinstance(right, Many):
         if isinstance(left, Many):
             raise RuleDeclined("two noise vectors are divided")
@@ -398,14 +401,14 @@ def divide(left: Any, right: Any) -> Many:
 
 
 def reciprocal(value: Many) -> Many:
-    """Return one over numbers of one sign."""
+    """Return 1 / value, for elements of one sign."""
     sign = _sign(value)
     turned = value._replace(numbers=sign / value.numbers).then(Steps("times", sign)).then(Steps("power", -1.0))
     return turned._replace(numbers=turned.numbers * sign).then(Steps("times", sign))
 
 
 def powered(base: Any, exponent: Any) -> Many:
-    """Return a power; the base or the exponent is random."""
+    """Return ``base ** exponent``; one of them is a vector, the other plain numbers."""
     if isinstance(base, Many):
         if isinstance(exponent, Many) or not np.all(np.isfinite(exponent) & np.not_equal(exponent, 0)):
             raise RuleDeclined("an exponent is random, 0 or infinite")
@@ -435,12 +438,12 @@ def exp(value: Many) -> Many:
 
 
 def by_rule(name: str, value: Many) -> Many:
-    """Return a function of ``steps.RULES``."""
+    """Apply the function ``name`` of ``steps.RULES``."""
     return value._replace(numbers=RULES[name].of(value.numbers)).then(Steps(name))
 
 
 def maximum(left: Any, right: Any) -> Many:
-    """Return the larger ones."""
+    """Return the element-wise maximum with plain numbers."""
     value, number = _apart(left, right)
     low, high = value.ends()
     over = np.asarray(number >= high)
@@ -451,22 +454,22 @@ def maximum(left: Any, right: Any) -> Many:
 
 
 def minimum(left: Any, right: Any) -> Many:
-    """Return the smaller ones."""
+    """Return the element-wise minimum with plain numbers."""
     value, number = _apart(left, right)
     return negative(maximum(negative(value), -number))
 
 
 def clip(value: Many, low: Any, high: Any) -> Many:
-    """Return the numbers between two ends."""
+    """Return the vector limited to ``[low, high]``."""
     return minimum(maximum(value, low), high)
 
 
 def subtract(left: Any, right: Any) -> Many:
-    """Return the difference."""
+    """Return the difference of a vector and plain numbers."""
     return add(left, negative(right) if isinstance(right, Many) else -right)
 
 
 def square(value: Many) -> Many:
-    """Return the square, of numbers of one sign."""
+    """Return the square, for elements of one sign."""
     sign = _sign(value)
     return multiply(value, sign)._replace(numbers=value.numbers**2).then(Steps("power", 2.0))

@@ -55,7 +55,7 @@ _REAL_VMAP = apis.vmap_impl
 
 @contextmanager
 def as_written() -> Iterator[None]:
-    """Run the functions that others were made of inside the block."""
+    """Run the Python functions behind compiled, scripted and mapped functions while the ``with`` block runs."""
     compiled = torch.compiler.set_stance("force_eager") if "torch._dynamo" in sys.modules else nullcontext()
     apis.vmap_impl, _SCRIPTED.__call__ = _rows, _original
     try:
@@ -72,7 +72,7 @@ def _original(scripted: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def refuse_if_none_allowed() -> None:
-    """Raise what torch does where a function is mapped that must not draw."""
+    """Raise torch's error for a draw in a function mapped with ``randomness="error"``."""
     if RUNS.mapped_without_draws:
         raise RuntimeError("vmap: called random operation while in randomness error mode")
 
@@ -86,7 +86,7 @@ def _rows(
     *args: Any,
     **kwargs: Any,
 ) -> Any:
-    """Return what ``vmap`` does, row by row."""
+    """Replace ``vmap`` by a loop over the rows."""
     number, dims, flat, spec = functorch._process_batched_inputs(in_dims, args, func)  # noqa: SLF001 - as vmap has it
     begin, result = torch.get_rng_state(), []
     for row in range(number):
@@ -133,7 +133,7 @@ _WRITES = {torch.Tensor.__setitem__, torch.Tensor.copy_}
 
 
 class _AnsweringMode(TorchFunctionMode):
-    """Answers random calls; everything else runs unchanged."""
+    """The torch function mode that answers random calls; all other calls run unchanged."""
 
     def __init__(self, run: TorchDraws) -> None:
         super().__init__()
@@ -160,7 +160,7 @@ class _AnsweringMode(TorchFunctionMode):
             raise refusal.during(full_name_of(func), caller()) from None
 
     def _apart(self, func: Any, args: tuple[Any, ...], named: dict[str, Any], *, lazy: bool) -> Any:
-        """Return the result of a call that is answered, writes, converts to numbers, or has ``lazy`` arguments."""
+        """Return the result of a call that draws, writes, converts to numbers, or has ``lazy`` (symbolic) arguments."""
         answer = ANSWERS.get(function_of(func))
         if answer is not None and not _on_meta(args, named):
             return self._answered(answer, func, args, named)
@@ -191,7 +191,7 @@ class _AnsweringMode(TorchFunctionMode):
         return self.run.filled.fill(out, answer(self.run, *args, **kwargs))
 
     def _looked_after(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """Run an operation that may draw, such as dropout, and refuse it if it did."""
+        """Run an operation that may draw, such as dropout, and refuse it if it drew."""
         if any(isinstance(value, torch.Generator) for value in (*args, *kwargs.values())):
             raise NeedsValue(
                 "unseen-draw", f"{name_of(func)} at {caller()} draws from a generator, and is not answered"
@@ -207,12 +207,12 @@ def _runs_as_it_is(func: Any, args: tuple[Any, ...] = ()) -> bool:
 
 @cache
 def _is_ordinary(func: Any) -> bool:
-    """Return whether a function neither draws nor writes nor converts, so that it runs unchanged on tensors."""
+    """Return whether a function neither draws nor writes nor converts: it runs unchanged on ordinary tensors."""
     return not (func in _ORDINARY or func in REWRITTEN or _writes_or_takes_out(func) or _is_random(func))
 
 
 def _is_of_plain(func: Any, args: tuple[Any, ...]) -> bool:
-    """Return whether a call writes, or takes numbers out, and is given nothing that may be random."""
+    """Return whether a call writes or converts to numbers, and has no argument that may be symbolic."""
     return _runs_on_plain(func) and _are_plain(args) and not torch.is_inference_mode_enabled()
 
 
@@ -230,7 +230,7 @@ def _is_random(func: Any) -> bool:
 
 
 def _are_plain(values: tuple[Any, ...]) -> bool:
-    """Return whether there are numbers, ordinary tensors and places alone."""
+    """Return whether ``values`` are only numbers, ordinary tensors and indices."""
     return all(type(value) in _PLAIN or (type(value) is tuple and _are_plain(value)) for value in values)
 
 
@@ -238,7 +238,7 @@ _PLAIN = frozenset({torch.Tensor, torch.nn.Parameter, int, float, bool, slice, t
 
 
 def _noted(found: Any) -> Any:
-    """Return what an operation gave, the dtype of a tensor of floats noted."""
+    """Return the result of an operation, after recording the dtype of a float tensor."""
     if isinstance(found, torch.Tensor) and found.dtype.is_floating_point:
         rounding.saw(found.dtype)
     return found
@@ -259,7 +259,7 @@ def _stored_if_it_is(tensor: Any) -> Any:
 
 
 def _on_meta(args: tuple[Any, ...], named: Mapping[str, Any]) -> bool:
-    """Return whether a call makes or fills a tensor that has a shape and no numbers, where nothing is drawn."""
+    """Return whether a call makes or fills a tensor on the meta device; nothing is drawn there."""
     place = named.get("device")
     if place is not None:
         return torch.device(place).type == "meta"
@@ -268,7 +268,7 @@ def _on_meta(args: tuple[Any, ...], named: Mapping[str, Any]) -> bool:
 
 
 def _of_tensors(given: Any, func: Any) -> Any:
-    """Return arguments with tensors of one number for floats that have no value, in the dtype of the other tensors."""
+    """Return arguments with 0-dimensional tensors in place of symbolic floats, in the dtype of the other tensors."""
     values = list(given.values()) if isinstance(given, dict) else given
     if SymbolicFloat not in map(type, values):
         return given
@@ -287,10 +287,11 @@ def _of_tensors(given: Any, func: Any) -> Any:
 
 @contextmanager
 def answered_by(draws: Draws, forced_uniform: Forced = None) -> Iterator[TorchFunctionMode]:
-    """Answer torch's random calls by ``draws`` inside the block.
+    """Answer torch's random calls by ``draws`` while the ``with`` block runs.
 
     ``forced_uniform`` gives every uniform that value instead (0, or 1 for the largest float below it): the boundary
-    draws at which a token of probability 0 gets out. Yields what another thread enters to be answered too.
+    draws at which a token of probability 0 is emitted. Yields the mode that another thread enters to be intercepted
+    too.
     """
     run = TorchDraws(draws, forced_uniform)
     mode = _AnsweringMode(run)
@@ -307,20 +308,20 @@ def answered_by(draws: Draws, forced_uniform: Forced = None) -> Iterator[TorchFu
 @once
 @contextmanager
 def arrays_taken() -> Iterator[None]:
-    """Let ``from_numpy`` take arrays that hold random numbers."""
+    """Let ``from_numpy`` accept arrays with symbolic numbers while the ``with`` block runs."""
     with replaced(torch, {"from_numpy": from_numpy}):
         yield
 
 
 @contextmanager
 def torch_replaced() -> Iterator[None]:
-    """Do once what every ``answered_by`` inside this block would do and what does nothing outside of those."""
+    """Install once the patches of every ``answered_by`` in the ``with`` block; they have no effect outside of those."""
     with arrays_taken(), settings_seen():
         yield
 
 
 def outcome_of(tokens: torch.Tensor) -> Any:
-    """Return the tokens of a 1-D tensor as the outcome of a run; unread tokens with their law."""
+    """Return the tokens of a 1-D tensor as the outcome of a run; unread tokens keep their law."""
     return final_outcome(list(elements_of(tokens)))
 
 

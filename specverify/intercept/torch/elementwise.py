@@ -54,7 +54,7 @@ _ROUNDED_ONCE = {
 
 
 def result_type(name: str, *operands: Any) -> torch.dtype:
-    """Return the dtype of what an operation of ``algebra`` gives, by its first two operands."""
+    """Return the dtype of the result of an operation, from its first two operands."""
     alike = [torch.empty((0,) * each.ndim, dtype=each.dtype) if isinstance(each, torch.Tensor) else each
              for each in operands[:2]]  # fmt: skip
     dtype: torch.dtype = alike[0].dtype if len(alike) == 1 else torch.result_type(*alike)
@@ -63,9 +63,9 @@ def result_type(name: str, *operands: Any) -> torch.dtype:
 
 
 def in_one_dtype(left: Any, right: Any) -> tuple[Any, Any]:
-    """Return two operands as torch takes them where it computes or compares in floats of 16 bits: rounded to them.
+    """Return two operands rounded as torch does before it computes or compares in 16-bit floats.
 
-    So is a single number, of Python or of another dtype, beside a row of 16 bits.
+    A single number, of Python or of another dtype, is rounded too if the other operand is a 16-bit tensor.
     """
     if not any(rounding.is_of_16_bits(getattr(each, "dtype", None)) for each in (left, right)):
         return left, right
@@ -77,7 +77,7 @@ def in_one_dtype(left: Any, right: Any) -> tuple[Any, Any]:
 
 
 def rounds_at_the_end(name: str) -> bool:
-    """Return whether a function of that name rounds what it gives, and no number that it is given."""
+    """Return whether the function ``name`` rounds its result but not its operands."""
     return name in _ROUNDED_ONCE or (name[:1] in "ri" and name[1:] in _ROUNDED_ONCE)
 
 
@@ -98,17 +98,17 @@ _NO_BOOLS = Declined("an operation on bools is given other numbers")
 
 
 def each(function: Callable[..., Any], *operands: Any) -> np.ndarray[Any, Any]:
-    """Return what a function gives of the elements of operands, broadcast."""
+    """Apply ``function`` to the elements of the operands, broadcast."""
     return rows.each(function, *map(elements_of, operands))
 
 
 def hang_on_draws(*operands: Any) -> bool:
-    """Return whether there are numbers that torch itself computed for every outcome, and no uniform beside them."""
+    """Return whether an operand has numbers that torch computed for every outcome of a draw, and none has uniforms."""
     return holds(Chosen, *operands) and not holds(SYMBOLIC, *operands)
 
 
 def template(*operands: Any) -> Any:
-    """Return the first lazy tensor."""
+    """Return the first symbolic tensor among the operands."""
     return next(operand for operand in operands if isinstance(operand, SymbolicTensor))
 
 
@@ -116,7 +116,7 @@ def template(*operands: Any) -> Any:
 
 
 def arithmetic(name: str) -> Handler:
-    """Return the handler of an operation of ``ALGEBRA`` that makes random numbers of random numbers."""
+    """Return the handler of an arithmetic operation on symbolic numbers."""
 
     def handler(*operands: Any, alpha: Any = 1, rounding_mode: str | None = None, **more: Any) -> Any:
         if not holds(SYMBOLIC, *operands) or (alpha != 1 and name not in {ADD, "subtract"}):
@@ -136,9 +136,9 @@ def arithmetic(name: str) -> Handler:
 
 
 def clamping(name: str) -> Handler:
-    """Return the handler of an operation that gives a number a positive probability.
+    """Return the handler of an operation that gives some value a positive probability.
 
-    In 16-bit floats too many values coincide with that number, so the operation is declined there.
+    In 16-bit floats too many values coincide with this value, so the operation is declined there.
     """
 
     def handler(tensor: Any, *bounds: Any, **named: Any) -> Any:
@@ -153,7 +153,7 @@ def clamping(name: str) -> Handler:
 
 
 def whole_parts(name: str) -> Handler:
-    """Return the handler of a whole part, or of a sign, which is drawn when it is read."""
+    """Return the handler of an integer part or a sign, which is drawn when it is read."""
 
     def handler(tensor: Any, *operands: Any, **more: Any) -> Any:
         if not holds(SYMBOLIC, tensor) or more.get("decimals"):
@@ -172,7 +172,7 @@ def whole_parts(name: str) -> Handler:
 
 
 def choosing(name: str) -> Handler:
-    """Return the handler of a choice by a condition."""
+    """Return the handler of a selection by a condition."""
     rule: Any = PRIMITIVES[name].scalar
 
     def handler(condition: Any, left: Any = None, right: Any = None) -> Any:
@@ -188,7 +188,7 @@ def choosing(name: str) -> Handler:
 
 
 def comparing(name: str) -> Handler:
-    """Return the handler of a comparison, which is answered when it is read."""
+    """Return the handler of a comparison, which is drawn when it is read."""
 
     def handler(left: Any, right: Any) -> Any:
         if hang_on_draws(left, right) and only_source((left, right)) is not None:
@@ -202,7 +202,7 @@ def comparing(name: str) -> Handler:
 
 
 def asked(name: str) -> Handler:
-    """Return the handler of a question to one number."""
+    """Return the handler of a unary test, such as ``isnan``."""
 
     def ask(place: str, element: Any) -> Any:
         return Truth(lambda: int(answered(name, number(element), place=place)))
@@ -216,7 +216,7 @@ def asked(name: str) -> Handler:
 
 
 def of_bools(name: str) -> Handler:
-    """Return the handler of an operation on bools."""
+    """Return the handler of a logical operation."""
     row: Any = PRIMITIVES[name]
 
     def one(*elements: Any) -> Any:
@@ -234,7 +234,10 @@ def of_bools(name: str) -> Handler:
 
 
 def _without_nan(tensor: Any, *given: Any, **named: Any) -> Any:
-    """Return a row with random numbers unchanged, as they are neither NaN nor infinite; a number beside them may be."""
+    """Handle ``nan_to_num``: symbolic numbers are neither NaN nor infinite and stay unchanged.
+
+    Plain ones are replaced.
+    """
 
     def made(element: Any) -> Any:
         if isinstance(element, SYMBOLIC):
@@ -253,7 +256,7 @@ def _threshold(tensor: Any, threshold: Any, value: Any) -> Any:
 
 
 def _softplus(tensor: Any, beta: Any = 1, threshold: Any = 20) -> Any:
-    """Where the exponential is large nothing is left of the logarithm, but for what float32 rounds."""
+    """Compute ``softplus``; above ``threshold`` it is the identity up to the rounding of float32."""
     return torch.log1p(torch.exp(tensor * beta)) / beta
 
 
@@ -288,7 +291,7 @@ _MADE_OF: dict[str, Handler] = {
 
 
 def composed(made_of: Handler) -> Handler:
-    """Return the handler of an operation that is made of others."""
+    """Return the handler of an operation composed of others."""
 
     def handler(*operands: Any, **more: Any) -> Any:
         return (
@@ -305,7 +308,7 @@ COMPOSED = {name: composed(made_of) for name, made_of in _MADE_OF.items() if has
 
 
 def _padded_together(tensors: Any, batch_first: Any = False, value: float = 0.0, side: str = "right") -> Any:
-    """Return tensors of any length, padded to that of the longest one and stacked."""
+    """Pad tensors to the length of the longest one and stack them (``pad_sequence``)."""
     longest = max(len(each) for each in tensors)
 
     def missing(tensor: Any) -> list[int]:
@@ -366,7 +369,7 @@ _ADDS, _MULTIPLIES = PRIMITIVES[ADD].torch, PRIMITIVES[MULTIPLY].torch
 
 
 def _element(name: str, function: Any, operands: Sequence[Any], elements: Sequence[Any], dtype: torch.dtype) -> Any:
-    """Return one element of the result: the outcome itself if the number beside it changes nothing."""
+    """Return one element of the result: the other operand itself if it is added to 0 or multiplied by 1."""
     if name in _ADDS + _MULTIPLIES:
         for place, one in enumerate(elements):
             beside = elements[1 - place]
@@ -389,13 +392,13 @@ def _computed(function: Any, operands: Sequence[Any], elements: Sequence[Any]) -
 
 
 def _single(operand: Any, number: Any) -> Any:
-    """Return a number as an operand of its kind: torch minds the dtype, and whether there are dimensions."""
+    """Return a number as an operand with the dtype and dimensions of ``operand``, which affect torch's promotion."""
     if not isinstance(operand, torch.Tensor):
         return number
     return torch.full((1,) * operand.ndim, number, dtype=operand.dtype)
 
 
 def _product(function: Any, operands: Sequence[Any], elements: Sequence[Any]) -> Any:
-    """Return a product; the factor of a zero is not forced, and a mask is forced first."""
+    """Return a product; if the first factor read is 0, the other is not forced. A bool mask is read first."""
     first = 1 if _dtype(operands[1]) is torch.bool else 0
     return _computed(function, operands, elements) if known(elements[first]) else 0

@@ -60,10 +60,10 @@ _CONTAINERS = frozenset({list, tuple})
 
 
 class Filled:
-    """The storages that were filled in one run."""
+    """The storages that were filled with symbolic numbers in one run."""
 
     def __init__(self) -> None:
-        """Nothing was filled."""
+        """Start without storages."""
         self._whole: dict[int, tuple[torch.Tensor, SymbolicTensor]] = {}
         """By storage: a tensor that keeps it, and the lazy tensor of all its elements."""
         self._standing: dict[int, tuple[torch.Tensor, SymbolicTensor]] = {}
@@ -74,9 +74,9 @@ class Filled:
         return bool(self._whole)
 
     def fill(self, tensor: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
-        """Make ``values`` the content of ``tensor``, which was filled in place, and return its symbolic representation.
+        """Make ``values`` the content of ``tensor``, which was filled in place; return its symbolic representation.
 
-        Raises ``NeedsValue`` for values of another shape, and for a tensor that has become an ordinary one since.
+        Raises ``NeedsValue`` for values of another shape, and for a tensor that has become ordinary since.
         """
         lazy = isinstance(tensor, SymbolicTensor)
         if not lazy and not isinstance(values, SymbolicTensor):
@@ -94,7 +94,7 @@ class Filled:
         return standing
 
     def put(self, tensor: torch.Tensor, index: Any, values: Any) -> torch.Tensor:
-        """Write symbolic outcomes, or the elements beside them, into a tensor at ``index``."""
+        """Write symbolic outcomes, with concrete elements among them, into a tensor at ``index``."""
         if not isinstance(tensor, SymbolicTensor):
             self._stand_for(tensor)
         standing: SymbolicTensor = self.standing_for(tensor)
@@ -104,7 +104,7 @@ class Filled:
         return standing
 
     def _stand_for(self, tensor: torch.Tensor) -> None:
-        """Make a symbolic tensor represent the storage of an ordinary one from now on."""
+        """Let a symbolic tensor represent the storage of an ordinary one from now on."""
         if (key := _storage(tensor)) not in self._whole:
             whole = tensor.detach().as_strided((tensor.untyped_storage().nbytes() // tensor.element_size(),), (1,), 0)
             together = large(whole.numel(), MANY) and whole.dtype.is_floating_point
@@ -112,14 +112,14 @@ class Filled:
             self._whole[key] = (whole, SymbolicTensor(content, whole.dtype, whole.device))
 
     def forget(self) -> None:
-        """Let go of them at the end of a run: arrays of random numbers hide from Python what holds whom in a ring."""
+        """Release all storages at the end of a run: Python does not collect object arrays in reference cycles."""
         self._whole.clear()
         self._standing.clear()
 
     def settle(self) -> None:
-        """Write forced values into the memory itself, which is read when interception has ended.
+        """Write forced values into the memory, which is read after interception has ended.
 
-        Later writes into it are visible to every tensor that shares it.
+        Later writes to the memory are visible to every tensor that shares it.
         """
         for whole, standing in self._whole.values():
             if standing.settled is not None:  # somebody wrote to what had been looked at
@@ -180,7 +180,7 @@ class Filled:
 
 
 def spread(elements: np.ndarray[Any, Any], shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
-    """Return elements in the shape that they are written to; torch leaves out leading dimensions of one."""
+    """Return elements broadcast to the shape that they are written to; leading dimensions of 1 are dropped."""
     while elements.ndim > len(shape) and elements.shape[0] == 1:
         elements = elements.reshape(elements.shape[1:])
     return broadcast_to(elements, shape)
@@ -225,7 +225,7 @@ RESHAPING = frozenset(getattr(torch.Tensor, name) for name in _RESHAPING)
 
 @cache
 def _without_writing(func: Any) -> Callable[..., Any] | None:
-    """Return what computes the numbers that a method of tensors writes into its own; None for another function."""
+    """Return the out-of-place function for an in-place tensor method; None for any other function."""
     name = _name(func)
     if getattr(torch.Tensor, name, None) is not func or func in RESHAPING:
         return None
@@ -249,7 +249,7 @@ def _name(func: Any) -> str:
 
 
 def written(filled: Filled, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """Return what a call gives that writes random numbers into a tensor; ``Declined`` for another call."""
+    """Return the result of a call that writes symbolic numbers into a tensor; ``Declined`` for any other call."""
     if func is torch.Tensor.__setitem__ and _keeps_open(*args):
         return _set(filled, *args)
     compute, out = _without_writing(func), kwargs.get("out")
@@ -277,7 +277,7 @@ def _keeps_open(tensor: Any, index: Any, value: Any) -> bool:
 
 
 def _may_be_drawn_into(tensor: Any) -> bool:
-    """Return whether a tensor holds drawn numbers and has not become an ordinary one."""
+    """Return whether a tensor holds symbolic numbers and has not become ordinary."""
     return isinstance(tensor, SymbolicTensor) and not is_stored(tensor)
 
 
@@ -320,7 +320,7 @@ _FULL = {torch.full, torch.full_like, torch.Tensor.new_full}
 
 
 def made(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """Return the tensor that a function makes of random numbers; ``Declined`` for another function."""
+    """Return the tensor that a constructor makes of symbolic numbers; ``Declined`` for any other function."""
     if func in _FULL:
         like = func(args[0], *(_zeros(value) for value in args[1:]), **{name: _zeros(kwargs[name]) for name in kwargs})
         value = next(value for value in (*args, *kwargs.values()) if holds_lazy(value))
@@ -337,7 +337,7 @@ def made(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
 
 
 def _of_dtype(elements: Any, like: torch.Tensor) -> Any:
-    """Return a tensor with the dtype of another one: of integers if that is requested."""
+    """Return a tensor with the dtype of ``like``; elements are rounded to it if it has 16 bits."""
     whole = like.dtype is not torch.bool and all(
         isinstance(each, int) or (isinstance(each, Continuous) and is_whole(each)) for each in elements.flat
     )
@@ -350,7 +350,7 @@ _OF_NUMBERS = {torch.tensor, torch.as_tensor, torch.asarray, torch.scalar_tensor
 
 
 def from_numpy(array: Any) -> Any:
-    """Return a tensor for an array of NumPy."""
+    """Return the tensor of a NumPy array, which may be symbolic."""
     array = contents_of(array)
     return made(torch.as_tensor, (array,), {}) if type(array) is SymbolicArray else _FROM_NUMPY(array)
 
@@ -365,7 +365,7 @@ def _flat(data: Any) -> list[Any]:
 
 
 def _zeros(value: Any) -> Any:
-    """Return numbers in the place of random ones, of their kind."""
+    """Return placeholder numbers of the same type in place of symbolic ones."""
     if type(value) is SymbolicArray:
         whole = all(type(each) is SymbolicInt or isinstance(each, int) for each in value.flat)
         return np.zeros(value.shape, dtype=np.int64 if whole else np.float64)
@@ -388,7 +388,7 @@ _OTHERS = (aten.as_strided_, aten.resize_, aten.resize_as_, aten.set_)
 
 
 def _reshaping(in_place: Any, function: Any) -> Callable[..., Any]:
-    """Return the handler of an operation that changes a shape in place; ``function`` returns a view of that shape."""
+    """Return the handler of an in-place change of shape; ``function`` returns a view with the new shape."""
 
     def handler(tensor: Any, *args: Any) -> Any:
         for result in tensor.views:

@@ -71,7 +71,7 @@ BITS = {torch.bfloat16: 8, torch.float16: 11, torch.float32: 24, torch.float64: 
 
 
 class Noise(NamedTuple):
-    """A continuous law that torch draws from."""
+    """A continuous law from which torch draws."""
 
     image: Callable[[Uniform], Continuous]
     """What a number is of a uniform one."""
@@ -90,15 +90,15 @@ EXPONENTIAL = Noise(exponential, torch.Tensor.exponential_)
 
 
 class TorchDraws:
-    """Answers the draws of one run."""
+    """Answer the torch draws of one run."""
 
     def __init__(self, draws: Draws, forced: Forced) -> None:
-        """``forced`` gives uniforms their values, if anything does."""
+        """Answer by ``draws``; ``forced`` gives uniforms fixed values, or is None."""
         self.draws, self.boundary = draws, boundary_of(forced)
         self.filled, self.streams = Filled(), TorchStreams()
 
     def noise(self, noise: Noise, like: torch.Tensor, call: str, generator: Any) -> Any:
-        """Return a lazy tensor of fresh random numbers; an ordinary one where a value is forced."""
+        """Return a symbolic tensor of new random numbers; an ordinary tensor if values are forced."""
         check_numbers(call, like.shape)
         if self.boundary is not None:
             return _forced(self.boundary, like, call, exponentials=noise.exponential)
@@ -122,7 +122,7 @@ class TorchDraws:
         return SymbolicTensor(elements, like.dtype, like.device)
 
     def _many(self, like: torch.Tensor, site: Site, noise: Noise, generator: Any) -> SymbolicTensor:
-        """Return very many random numbers of one call."""
+        """Return a noise vector with the random numbers of one call."""
         check_not_equal(str(like.dtype).removeprefix("torch."))
         drawn = torch.empty(like.shape, dtype=like.dtype, device=like.device)
         state = self.streams.state(generator, like.device, partial(noise.fill, drawn, generator=generator))
@@ -135,7 +135,7 @@ class TorchDraws:
     def whole_numbers(
         self, like: torch.Tensor, call: str, low: int, number: int, generator: Any, advance: Callable[[], Any]
     ) -> Any:
-        """Return a tensor of integers, each one of this many from ``low`` on: more than are enumerated."""
+        """Return a tensor of symbolic integers in ``[low, low + number)``, for too many values to enumerate."""
         check_numbers(call, like.shape)
         if self.boundary is not None:
             boundary = self.boundary
@@ -150,7 +150,10 @@ class TorchDraws:
         return SymbolicTensor(elements, like.dtype, like.device)
 
     def outcomes(self, call: str, generator: Any, device: torch.device, advance: Callable[[], Any]) -> Any:
-        """Return what makes the outcomes of one call, one after the other; ``advance`` makes them in fact."""
+        """Return a function that makes the outcomes of one call in order.
+
+        ``advance`` draws them from the real generator.
+        """
         site: Site = (call, draw_line(), *self.streams.name(generator))
         state, count = self.streams.state(generator, device, advance), iter(range(2**62))
 
@@ -166,7 +169,7 @@ class TorchDraws:
 
 
 def _values(noise: Noise, call: str, dtype: torch.dtype) -> Callable[[Uniform], Continuous]:
-    """Return the base of a uniform's image: in 16 bits one of few numbers, which may be equal.
+    """Return the map from a uniform to the number behind its image; in 16 bits it has few values, which may be equal.
 
     Noise counts as continuous in 16 bits too if the rows of a single call are 16-bit: the rule is evaluated in that
     precision.
@@ -183,7 +186,7 @@ def _values(noise: Noise, call: str, dtype: torch.dtype) -> Callable[[Uniform], 
 
 
 def _forced(boundary: Boundary, like: torch.Tensor, call: str, *, exponentials: bool) -> torch.Tensor:
-    """Return an ordinary tensor of uniforms, or of exponentials, that have the values ``boundary`` gives them."""
+    """Return an ordinary tensor of uniforms (or exponentials) with the values from ``boundary``."""
     if exponentials:
         least = max(SMALLEST, torch.finfo(like.dtype).smallest_normal * torch.finfo(like.dtype).eps)
         often = 2.0 ** -BITS[like.dtype]  # on a GPU; on a CPU some are rarer
@@ -200,7 +203,7 @@ def _forced(boundary: Boundary, like: torch.Tensor, call: str, *, exponentials: 
 def _multinomial(
     run: TorchDraws, input: Any, num_samples: int = 1, replacement: bool = False, *, generator: Any = None
 ) -> Any:
-    """Answer each row by categorical draws; without replacement the row is renormalised after each."""
+    """Draw each row by categorical draws; without replacement the row is renormalised after each draw."""
     weights = look_at(input)
     check_outcomes("torch.multinomial", weights.shape[-1])
     check_numbers("torch.multinomial", (*weights.shape[:-1], num_samples))
@@ -312,7 +315,7 @@ def _kaiming_uniform_(
     nonlinearity: Any = "leaky_relu",
     generator: Any = None,
 ) -> Any:
-    """Answer what a new linear layer holds, between the ends that torch gives it."""
+    """Fill the weights of a new linear layer with uniform numbers between torch's bounds."""
     if 0 in tensor.shape:
         return tensor
     fan = torch.nn.init._calculate_correct_fan(tensor, mode)  # noqa: SLF001 - nothing public tells it
@@ -336,7 +339,7 @@ def _law(
     generator: Any,
     given: Sequence[Any] = (),
 ) -> Any:
-    """Return numbers of one of ``DISTRIBUTIONS`` in the shape and dtype of a tensor; ``fill`` draws them in fact."""
+    """Return numbers of ``law`` in the shape and dtype of ``like``; ``fill`` draws them from the real generator."""
     floats = like.dtype.is_floating_point
     if floats and like.dtype.itemsize < 4:
         raise NeedsValue("few-bits", f"{call} at {caller()} draws numbers of {like.dtype}: draw them in float32")
@@ -373,7 +376,7 @@ _MOST_OF_LAW = 4096
 
 
 def _drawn_from(method: Any, law: Distribution, parameters: Parameters) -> Callable[..., Any]:
-    """Return the answer to a method that fills a tensor with numbers of one of ``DISTRIBUTIONS``."""
+    """Return the replacement of a method that fills a tensor from ``law``."""
 
     def answer(run: TorchDraws, tensor: Any, *args: Any, generator: Any = None, **named: Any) -> Any:
         given, _ = bound(parameters, args, named)
@@ -423,7 +426,7 @@ def _initial_normal_(run: TorchDraws, tensor: Any, mean: float = 0.0, std: float
 
 
 def _poisson(run: TorchDraws, input: Any, generator: Any = None) -> Any:
-    """Answer each number by its law, cut where float64 shows nothing more of it."""
+    """Draw Poisson numbers; the law is truncated where float64 cannot represent the remaining probability."""
     rates = look_at(input)
     check_numbers("torch.poisson", rates.shape)
     outcome = run.outcomes("torch.poisson", generator, rates.device, lambda: torch.poisson(rates, generator))
@@ -444,7 +447,7 @@ def _randint_like(run: TorchDraws, input: Any, *ends: Any, **named: Any) -> Any:
 
 
 def _ends(given: tuple[Any, ...], named: dict[str, Any]) -> tuple[int, int]:
-    """Return the first integer and the one after the last; the first may be omitted, as in torch."""
+    """Return the bounds ``(low, high)`` of integers from the arguments of a call; low may be omitted."""
     names = ("low", "high") if len(given) == 2 or "high" in named else ("high",)
     result = {"low": 0} | dict(zip(names, given, strict=False)) | named
     return int(result["low"]), int(result["high"])
@@ -460,7 +463,7 @@ def _whole(run: TorchDraws, call: str, ends: tuple[int, int], size: Any, named: 
 def _equally(
     run: TorchDraws, call: str, ends: tuple[int, int], like: Any, generator: Any, advance: Callable[[], Any]
 ) -> Any:
-    """Return whole numbers from the first of ``ends`` to below the last; of many outcomes without a value."""
+    """Return integers in ``[low, high)`` for ``ends``: drawn if they are few, else symbolic."""
     number = ends[1] - ends[0]
     check_numbers(call, like.shape)
     if number > FOLLOWED_AT_ONCE:
@@ -488,7 +491,7 @@ def _random_(run: TorchDraws, tensor: Any, *bounds: int, generator: Any = None, 
 def _gumbel_softmax(
     run: TorchDraws, logits: Any, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
 ) -> Any:
-    """Answer the row of a race: 1 at its winner, or numbers of which the order is known."""
+    """Return 1 at the winner of the race and 0 elsewhere if ``hard``, else numbers of which only the order is known."""
     noise = _exponential_(run, torch.empty_like(logits, memory_format=torch.legacy_contiguous_format))
     scores = (logits - noise.log()) / tau
     if not isinstance(scores, SymbolicTensor):  # a value is forced
@@ -516,7 +519,7 @@ def _randperm(
 
 
 def name_of(func: Any) -> str:
-    """Return what a function, or an operation of ``torch.ops``, is called."""
+    """Return the name of a function, or of an operation of ``torch.ops``."""
     return getattr(func, "__name__", str(func))
 
 

@@ -47,21 +47,21 @@ _SETS_STATE = ("manual_seed", "seed", "set_state", "set_offset", "graphsafe_set_
 
 @cache
 def _start(seed: int, device: torch.device) -> torch.Tensor:
-    """Return the state of a global generator at the start of a run: that of a seed unlikely in any program."""
+    """Return the state of a global generator at the start of a run, from a seed unlikely in any program."""
     return torch.Generator(device).manual_seed(seed << 16 | 0xF1ED).get_state()
 
 
 def own_generators() -> list[torch.Generator]:
-    """Return the generators that are drawn from when none is named, of the CPU and of the CUDA devices in use."""
+    """Return the default generators: of the CPU and of the CUDA devices in use."""
     used = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
     return [torch.default_generator, *(torch.cuda.default_generators if used else ())]
 
 
 class TorchStreams(Streams):
-    """The states that torch's generators were drawn from in one run."""
+    """The states of torch's generators from which one run has drawn."""
 
     def __init__(self) -> None:
-        """Nothing has been drawn."""
+        """Start without draws."""
         super().__init__()
         self._named: list[Any] = []
         self._before: dict[int, tuple[Any, torch.Tensor]] = {}
@@ -82,13 +82,13 @@ class TorchStreams(Streams):
         return (f"generator {self._named.index(generator)}",)
 
     def state(self, generator: Any, device: torch.device, advance: Callable[[], Any]) -> bytes | None:
-        """Return the state of ``generator``, or of the device's own, and move it on by what ``advance`` draws."""
+        """Return the state of ``generator``, or of the device's default one, and move the generator by ``advance``."""
         return next(self.states(generator, device, advance, 1))
 
     def states(
         self, generator: Any, device: torch.device, advance: Callable[[], Any], number: int
     ) -> Iterator[bytes | None]:
-        """Yield the states before this many consecutive draws."""
+        """Yield the states before ``number`` consecutive draws."""
         real = generator if generator is not None else _own(device)
         if real is None or not number:
             yield from [None] * number
@@ -109,7 +109,7 @@ class TorchStreams(Streams):
 
     @contextmanager
     def restored(self) -> Iterator[None]:
-        """Begin with one state, and leave every generator as it was."""
+        """Start the ``with`` block in a fixed state, and restore every generator afterwards."""
         seed = generator_states.start()
         for own in own_generators():
             self._before[id(own)] = (own, own.get_state())
@@ -129,7 +129,7 @@ class TorchStreams(Streams):
                 generator.set_state(state)
 
     def set_by_program(self, generator: Any, change: Callable[[], Any]) -> Any:
-        """Let the program seed a generator or restore a state; nothing is drawn."""
+        """Call ``change``, by which the program seeds a generator or restores a state; nothing is drawn."""
         self._before.setdefault(id(generator), (generator, generator.get_state()))
         result = change()
         self._left[id(generator)] = (generator, _bytes(generator.get_state()))
@@ -137,11 +137,11 @@ class TorchStreams(Streams):
         return result
 
     def told_apart(self, state: Any) -> Any:
-        """Return the state if the program set it: one that was made before begins every run where it stood."""
+        """Return the state if the program set it, else None: such a generator starts every run in the same state."""
         return state if state and state[0] in self._of_set else None
 
     def look(self, what: str = "an operation of torch that is not answered") -> None:
-        """Raise ``NeedsValue`` naming ``what`` has just run, if a generator was drawn from since it was last left."""
+        """Raise ``NeedsValue``, naming ``what``, if a generator has drawn since its last intercepted draw."""
         for real, _ in list(self._left.values()):
             self._found(real, _bytes(real.get_state()), what)
 
@@ -170,7 +170,7 @@ _SETTING = {name: _setting(name) for name in _SETS_STATE}
 @once
 @contextmanager
 def settings_seen() -> Iterator[None]:
-    """Let the methods that set a state tell the run that is going on, if there is one."""
+    """Let the methods that set a state report to the active run, if there is one."""
     with methods_replaced(torch.Generator, _SETTING):
         yield
 
@@ -189,12 +189,12 @@ class _Nobody:
 
 
 def nobody_answers() -> AbstractContextManager[None]:
-    """Let torch draw for itself inside the block: a generator is moved on by what was answered."""
+    """Suspend interception while the ``with`` block runs, so that a generator advances by real draws."""
     return _Nobody()
 
 
 def advancing() -> bool:
-    """Return whether a generator is just being moved on by what was answered."""
+    """Return whether a generator is being advanced by real draws."""
     return RUNS.thread.advancing > 0
 
 
@@ -203,7 +203,7 @@ def _bytes(state: torch.Tensor) -> bytes:
 
 
 def _own(device: torch.device) -> Any:
-    """Return the generator that a device draws from when none is named."""
+    """Return the default generator of a device."""
     if device.type == "cpu":
         return torch.default_generator
     if device.type == "cuda":
@@ -216,7 +216,7 @@ def _own(device: torch.device) -> Any:
 
 @cache
 def drawing_names() -> frozenset[str]:
-    """Return the names of the operations of torch itself that draw, without their overloads."""
+    """Return the names, without overloads, of the torch operations that draw."""
     result = set()
     for full in torch._C._dispatch_get_all_op_names():  # noqa: SLF001 - there is no public list
         library, _, name = full.partition("::")
@@ -232,7 +232,7 @@ def _operation(base: str, overload: str) -> Any:
 
 @cache
 def drawing_functions() -> frozenset[Any]:
-    """Return the Python functions of those names: of torch, its tensors and ``torch.nn.functional``."""
+    """Return the Python functions of the operations that draw: of torch, tensors and ``torch.nn.functional``."""
     places = (torch, torch.Tensor, torch.nn.functional, torch._VF, torch._C._nn)  # noqa: SLF001
     result = {getattr(place, name, None) for place in places for name in drawing_names()}
     return frozenset(function for function in result if callable(function))
@@ -241,7 +241,7 @@ def drawing_functions() -> frozenset[Any]:
 def draws(function: Any) -> bool:
     """Return whether a function may draw: a tagged function, or an operation such as ``torch.ops.aten.rand``.
 
-    Functions written in Python may draw as well; torch reports them by name, and not the functions that they call.
+    Functions written in Python may draw as well; torch reports their names, and not the functions that they call.
     """
     if isinstance(function, (OpOverload, OpOverloadPacket)):
         return _operation_draws(function)
@@ -271,7 +271,7 @@ class _DrawingOperations(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        """Nothing is compiled here: keeping the compiler away would begin with loading it, for seconds."""
+        """Return False: excluding the compiler would first load it, which takes seconds."""
         return False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -292,7 +292,7 @@ def _is_generator(value: Any) -> bool:
 
 @contextmanager
 def drawing_operations() -> Iterator[list[tuple[str, str]]]:
-    """Yield a list that grows by (operation, file and line) for every one that runs inside the block unanswered."""
+    """Yield a list of (operation, file and line) for drawing operations that run without interception in the block."""
     told = _DrawingOperations()
     with told:
         yield told.seen

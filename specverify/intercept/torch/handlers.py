@@ -60,7 +60,7 @@ _NO_ROW = Declined("there is no row of numbers to put in an order")
 
 
 def _ask(name: str, dtype: torch.dtype | None = None) -> Ask:
-    """Return who asks a question that may be answered later."""
+    """Return the origin (operation and line) of a question that may be answered later."""
     computed = None if dtype is None or dtype.is_floating_point else _OF_NUMPY.get(dtype)
     return Ask(f"torch.{name}", caller(), computed)
 
@@ -75,7 +75,7 @@ def _axes(tensor: Any, dim: Any) -> list[int] | None:
 
 
 def reducing(name: str) -> Handler:
-    """Return the handler of a sum, a product, or whether some or all bools are true."""
+    """Return the handler of a sum, a product, ``any`` or ``all``."""
     row: Any = OF_TORCH[name]
 
     def handler(tensor: Any, dim: Any = None, keepdim: bool = False, dtype: torch.dtype | None = None) -> Any:
@@ -90,7 +90,7 @@ def reducing(name: str) -> Handler:
 
 
 def scanning(name: str) -> Handler:
-    """Return the handler of a sum, a product or an extreme of all beginnings of a row."""
+    """Return the handler of a cumulative sum, product or extreme."""
     row: Any = OF_TORCH[name]
     pairs = gives_pairs(getattr(aten, name))
 
@@ -112,7 +112,7 @@ def scanning(name: str) -> Handler:
 
 
 def _summand(tensor: Any, row: Any, dtype: torch.dtype | None) -> Any:
-    """Return a tensor in the dtype in which it is added up; ``Declined`` for outcomes that torch itself adds up."""
+    """Return a tensor in the dtype of the sum; ``Declined`` for outcomes whose sum torch computes per outcome."""
     if row.result is Result.BOOLS:
         return tensor if tensor.dtype is torch.bool else Declined("an operation on bools is given other numbers")
     tensor = tensor if dtype is None else converted(tensor, dtype=dtype)
@@ -126,7 +126,7 @@ def _total_of(dtype: torch.dtype, wanted: torch.dtype | None) -> torch.dtype:
 
 
 def extremes(name: str) -> Handler:
-    """Return the handler of the largest or smallest numbers, of their places, or of both."""
+    """Return the handler of the largest or smallest elements, of their indices, or of both."""
     row: Any = OF_TORCH[name]
     of_places, pairs = row.result is Result.PLACES, gives_pairs(getattr(aten, name))
 
@@ -148,12 +148,12 @@ def extremes(name: str) -> Handler:
 
 
 def _place_of(row: Any) -> Any:
-    """Return the rule of the place of what a row of the table gives the value of."""
+    """Return the index rule (argmax, argmin) of the row of a maximum or minimum."""
     return partial(rows.place_of_extreme, **row.scalar.keywords)
 
 
 def order_alone(name: str) -> Handler:
-    """Return the handler of an operation on rows of random numbers that keeps their order."""
+    """Return the handler of an operation that preserves the order of a row of symbolic numbers, such as a softmax."""
     rule: Any = OF_TORCH[name].scalar
 
     def handler(tensor: Any, dim: int, half_to_float: bool = False) -> Any:
@@ -165,7 +165,7 @@ def order_alone(name: str) -> Handler:
 
 
 def joining(name: str) -> Handler:
-    """Return the handler of an operation that puts tensors behind each other."""
+    """Return the handler of an operation that concatenates tensors."""
     join: Any = OF_TORCH[name].scalar
     return joined(join)
 
@@ -174,7 +174,7 @@ def joining(name: str) -> Handler:
 
 
 def ordering(name: str) -> Handler:
-    """Return the handler of an operation that puts rows in order, or gives what comes at a place of the order."""
+    """Return the handler of a sort, or of an operation that selects elements by rank."""
     rule: Any = OF_TORCH[name].scalar
     packet = getattr(aten, name)
     pairs = gives_pairs(packet)
@@ -203,7 +203,7 @@ def ordering(name: str) -> Handler:
 
 
 def looking_up(name: str) -> Handler:
-    """Return the handler of a lookup of random numbers in bounds that are known."""
+    """Return the handler of ``searchsorted`` or ``bucketize`` for plain boundaries and symbolic values."""
     rule: Any = OF_TORCH[name].scalar
     packet = getattr(aten, name)
 

@@ -49,14 +49,14 @@ _MADE_OF_SEVERAL = Declined("a number among very many bounds is made of several 
 
 
 def content_of(operand: Any) -> Any:
-    """Return what an operand holds: elements, ``Many``, ``Crossing``, or an array or number."""
+    """Return the content of an operand: elements, ``Many``, ``Crossing``, or an array or number."""
     if isinstance(operand, SymbolicTensor):
         return elements_of(operand) if is_stored(operand) else operand.content
     return operand.detach().double().cpu().numpy() if isinstance(operand, torch.Tensor) else operand
 
 
 def _is_open(content: Any) -> bool:
-    """Return whether there is something in it, but very many random numbers, that has no value."""
+    """Return whether a content is a ``Crossing`` or an object array of elements."""
     return isinstance(content, Crossing) or (isinstance(content, np.ndarray) and content.dtype.kind == "O")
 
 
@@ -64,7 +64,7 @@ def _is_open(content: Any) -> bool:
 
 
 def _arithmetic(known: str) -> Handler:
-    """Return the handler of an operation of ``algebra``, by its name there."""
+    """Return the handler of the arithmetic operation ``known``."""
 
     def handler(function: Any, *operands: Any, **named: Any) -> Any:
         contents = [content_of(operand) for operand in operands]
@@ -104,7 +104,7 @@ def _copied(function: Any, tensor: Any, *_: Any, **kwargs: Any) -> Any:
 
 
 def _put_together(join: Callable[..., Any]) -> Handler:
-    """Return the handler of ``cat`` or ``stack``, as NumPy joins arrays."""
+    """Return the handler of ``cat`` or ``stack``; ``join`` is the function of NumPy."""
 
     def handler(function: Any, tensors: Any, dim: int = 0) -> Any:
         contents = [content_of(item) for item in tensors if item.numel()]
@@ -116,7 +116,7 @@ def _put_together(join: Callable[..., Any]) -> Handler:
 
 
 def _chosen(function: Any, condition: Any, left: Any = None, right: Any = None) -> Any:
-    """Answer ``where`` of three."""
+    """Handle ``where`` with three arguments."""
     given = [condition, *(each if isinstance(each, torch.Tensor) else torch.tensor(each) for each in (left, right))]
     contents = [content_of(each) for each in given]
     if not any(isinstance(each, Many) for each in contents[1:]) or any(map(_is_open, contents)):
@@ -155,7 +155,7 @@ def _is_all(dim: Any) -> bool:
 
 
 def _along(content: Any, dim: Any) -> Any:
-    """Return rows along the last axis, or all elements as one, as ``dim`` has it; ``Declined`` for other rows."""
+    """Return the content with ``dim`` as its last axis, or flattened; ``Declined`` for other dimensions."""
     dims = [] if _is_all(dim) else [dim] if isinstance(dim, int) else list(dim)
     if not isinstance(content, (Many, Crossing)):
         return _FEW
@@ -166,7 +166,7 @@ def _along(content: Any, dim: Any) -> Any:
 
 
 def _totals(row: Any) -> Handler:
-    """Return the handler of a sum of very many bools."""
+    """Return the handler of a sum of a ``Crossing``."""
 
     def handler(function: Any, tensor: Any, dim: Any = None, keepdim: bool = False, **_: Any) -> Any:
         content = _along(content_of(tensor), dim)
@@ -179,7 +179,7 @@ def _totals(row: Any) -> Handler:
 
 
 def _extremes(row: Any) -> Handler:
-    """Return the handler of the largest or smallest numbers of noise vectors, and of their places; these stay open."""
+    """Return the handler of the extremes of noise vectors and of their indices, which stay symbolic."""
 
     def handler(function: Any, tensor: Any, dim: int | None = None, keepdim: bool = False) -> Any:
         content = _along(content_of(tensor), dim)
@@ -217,7 +217,7 @@ def _first(row: Any) -> Handler:
 
 
 def _searched(row: Any) -> Handler:
-    """Return the handler of a lookup of random numbers among very many bounds."""
+    """Return the handler of a lookup of symbolic numbers among very many bounds."""
 
     def handler(function: Any, *args: Any, **more: Any) -> Any:
         bounds, values = bounds_and_values(function, *args, **more)
@@ -248,7 +248,7 @@ def _compared(row: Any) -> Handler:
 
 
 def _crossed(rule: Callable[..., Any], value: Any, bounds: Any) -> Any:
-    """Compare one random number, or one for each row, with rows of bounds."""
+    """Compare one symbolic number, or one per row, with rows of bounds."""
     if (
         not isinstance(value, SymbolicTensor)
         or not isinstance(bounds, torch.Tensor)
@@ -267,7 +267,7 @@ def _crossed(rule: Callable[..., Any], value: Any, bounds: Any) -> Any:
 
 
 def _turned(row: Any) -> Handler:
-    """Return the handler of ``~`` of very many bools."""
+    """Return the handler of ``~`` for a ``Crossing``."""
 
     def handler(function: Any, tensor: Any) -> Any:
         content = content_of(tensor)
@@ -313,7 +313,7 @@ def _tensors(operands: Any) -> list[Any]:
 
 
 def _is_few(tensor: Any) -> bool:
-    """Return whether it is a lazy tensor that holds its elements one by one."""
+    """Return whether ``tensor`` is a symbolic tensor that holds its elements one by one."""
     return isinstance(tensor, SymbolicTensor) and (is_stored(tensor) or isinstance(tensor.content, np.ndarray))
 
 
@@ -328,7 +328,7 @@ def _has_wide(tensors: list[Any]) -> bool:
 
 
 def _each(operands: Any, one: Callable[..., Any]) -> Any:
-    """Return what ``one`` makes of the elements of the tensors among the operands, broadcast, place by place."""
+    """Apply ``one`` to the elements of the tensor operands, broadcast, position by position."""
     tensors = _tensors(operands)
     if any(isinstance(each, SymbolicTensor) and not _is_few(each) for each in tensors):
         raise RuleDeclined("noise vectors meet outcomes")
@@ -343,7 +343,7 @@ def _each(operands: Any, one: Callable[..., Any]) -> Any:
 
 
 def _mapped(function: Any, *operands: Any, **named: Any) -> Any:
-    """Return what an operation makes of numbers, and of outcomes for all of their values."""
+    """Apply an operation to plain numbers, and to symbolic outcomes for all their values."""
     tensors = _tensors(operands)
     if not _has_wide(tensors):
         return _NO_OUTCOME
@@ -377,7 +377,7 @@ def _outcome_converted(function: Any, tensor: Any, *_: Any, **kwargs: Any) -> An
 
 
 def _asked(function: Any, left: Any, right: Any) -> Any:
-    """Compare outcomes with numbers; the answer stays symbolic."""
+    """Compare symbolic outcomes with numbers; the answer stays symbolic."""
     tensors = _tensors((left, right))
     if not _has_wide(tensors):
         return _NO_OUTCOME
@@ -400,7 +400,7 @@ def _asked(function: Any, left: Any, right: Any) -> Any:
 
 
 def _outcome_chosen(function: Any, condition: Any, left: Any = None, right: Any = None) -> Any:
-    """Answer ``where`` with three arguments without forcing the condition."""
+    """Handle ``where`` with three arguments without forcing the condition."""
     given = [condition, *(each if isinstance(each, torch.Tensor) else torch.tensor(each) for each in (left, right))]
     held = [element for each in given if _is_few(each) for element in elements_of(each).flat]
     if not any(isinstance(each, Deferred) for each in held) or any(isinstance(each, Symbolic) for each in held):
@@ -419,7 +419,7 @@ def _outcome_filled(function: Any, tensor: Any, mask: Any, value: Any) -> Any:
 
 
 def _taken(function: Any, table: Any, indices: Any, **_: Any) -> Any:
-    """Look outcomes up in a table: ``table[outcome]``, or ``table[row, outcome]``."""
+    """Look up symbolic outcomes in a table: ``table[outcome]``, or ``table[row, outcome]``."""
     whole = len(indices) == getattr(table, "ndim", -1) and all(index is not None for index in indices)
     if isinstance(table, SymbolicTensor) or not whole or not _has_wide([indices[-1]]):
         return _NO_OUTCOME

@@ -60,7 +60,7 @@ _READ = {object, dict, list, tuple, set, frozenset, OrderedDict}
 
 
 class NoContent(TypeError):  # noqa: N818 - reads as the sentence it is
-    """A value holds something whose content cannot be read; the message names its type."""
+    """A value contains an object whose content cannot be read; the message names its type."""
 
 
 def digest(value: Any) -> bytes:
@@ -141,12 +141,12 @@ def _feed_parts(found: Any, kind: str, value: Any, inside: tuple[Any, ...]) -> N
 
 @lru_cache(maxsize=4096)
 def _holds_more(kind: type) -> bool:
-    """Return whether objects have a state beside attributes and items: of a type that is written in C, or slots."""
+    """Return whether objects of a type have state besides attributes and items: a C type, or a type with slots."""
     return any(vars(base).get("__slots__") or not _in_python(base) for base in set(kind.__mro__) - _READ)
 
 
 def _in_python(kind: type) -> bool:
-    """Return whether a type was made by a class statement: a heap type, without methods that are written in C."""
+    """Return whether a type was made by a class statement: a heap type without methods written in C."""
     names = vars(kind).items()
     return bool(kind.__flags__ & (1 << 9)) and not any(
         isinstance(item, _IN_C) and name not in {"__dict__", "__weakref__"} for name, item in names
@@ -197,7 +197,7 @@ class Passes(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """What was remembered, and how often it served."""
+    """The cached passes, and the number of times that they were used."""
 
     passes: dict[bytes, _Pass]
     used: list[int]
@@ -206,7 +206,10 @@ class Memory(NamedTuple):
 
 @contextmanager
 def remembered(model: Any, memory: Memory, passes: Passes) -> Iterator[None]:
-    """Answer ``model``'s forward passes, which depend on ``passes``, from ``memory`` inside the block."""
+    """Return forward passes of ``model`` from ``memory`` while the ``with`` block runs.
+
+    ``passes`` declares what a pass depends on.
+    """
     forward = model.forward
     signature = inspect.signature(forward)
 
@@ -237,7 +240,7 @@ def remembered(model: Any, memory: Memory, passes: Passes) -> Iterator[None]:
 def _by_name(
     signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return the arguments with all that have a name under it: a cache is found however it was passed."""
+    """Return the arguments with as many as possible by name, so that the cache is found however it was passed."""
     kinds = takewhile(lambda one: one.kind is one.POSITIONAL_OR_KEYWORD, signature.parameters.values())
     named = dict(zip((one.name for one in kinds), args, strict=False))
     return (args, kwargs) if named.keys() & kwargs.keys() else (args[len(named) :], {**named, **kwargs})
@@ -251,7 +254,7 @@ def _passed(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> Any:
-    """Return the output of a forward pass, and leave the cache, handed in under ``name``, as it does."""
+    """Return the output of a forward pass, from memory if possible; the cache ``name`` is updated as by the pass."""
     cache = kwargs.get(name)
     try:
         key = digest((args, kwargs, beside))
@@ -277,7 +280,7 @@ def _passed(
 def _passed_for_each(
     source: Categorical, passed: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
-    """Return the output of a forward pass, and leave the cache, undecided where they depend on ``source``."""
+    """Return the output of a forward pass for every outcome of ``source``; the cache is updated likewise."""
     cache = kwargs.get(name)
 
     def one(*args: Any, **kwargs: Any) -> Any:
@@ -299,7 +302,7 @@ def _passed_for_each(
 
 
 def _elsewhere(output: Any, name: str, cache: Any) -> bool:
-    """Return whether a pass got one cache and returned another, so that the next one to be used is unknown."""
+    """Return whether a pass received one cache and returned another, so that the next cache is unknown."""
     return cache is not None and output.get(name, cache) is not cache
 
 
@@ -308,7 +311,7 @@ def _state(cache: Any) -> dict[str, Any]:
 
 
 def _several_positions(given: Sequence[Any]) -> bool:
-    """Return whether a lazy argument has several elements: a lone token decides whatever comes out."""
+    """Return whether a symbolic argument has several elements; a single token determines the whole output."""
     return any(isinstance(value, SymbolicTensor) and value.numel() > 1 for value in given)
 
 

@@ -1,4 +1,4 @@
-"""The draws of torch in a plain run, recorded at its dispatcher."""
+"""Record the draws of torch in a plain run, at its dispatcher."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from specverify.intercept.recorder import Record, Recorder
 
 
 class Recording(TorchDispatchMode):  # type: ignore[no-untyped-call]  # as torch has it
-    """Runs every operation unchanged and records those that draw."""
+    """A dispatch mode that runs every operation unchanged and records those that draw."""
 
     def __init__(self, recorder: Recorder) -> None:
-        """``recorder`` keeps the records."""
+        """Store the records in ``recorder``."""
         super().__init__()  # type: ignore[no-untyped-call]  # likewise
         self._recorder = recorder
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        """Keep the compiler out of it: torch would load it at the first operation, and pass each one through it."""
+        """Return False: torch would otherwise load the compiler at the first operation."""
         return False
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        """Return what the operation returns."""
+        """Return the result of the operation, after recording it if it draws."""
         named = dict(kwargs or {})
         if torch.Tag.nondeterministic_seeded not in func.tags:
             return func(*args, **named)

@@ -84,7 +84,7 @@ def names_of_arguments(packet: Any) -> list[list[str]]:
 
 
 def arguments_of(packet: Any, *args: Any, **named: Any) -> dict[str, Any]:
-    """Return the arguments of a call by the names in the schema of its overload; None for those that are not given."""
+    """Return the arguments of a call by the names in its schema; None for arguments that are not given."""
     names = next(
         each for each in names_of_arguments(packet) if len(args) <= len(each) and {*named} <= {*each[len(args) :]}
     )
@@ -92,14 +92,14 @@ def arguments_of(packet: Any, *args: Any, **named: Any) -> dict[str, Any]:
 
 
 def bounds_and_values(packet: Any, *args: Any, **named: Any) -> tuple[Any, Any]:
-    """Return the arguments of ``searchsorted``, or of ``bucketize``, which takes them the other way round."""
+    """Return (bounds, values) of ``searchsorted``, or of ``bucketize``, which takes them in the other order."""
     given = arguments_of(packet, *args, **named)
     return given.get("sorted_sequence", given.get("boundaries")), given["self"]
 
 
 @cache
 def gives_pairs(packet: Any) -> bool:
-    """Return whether a reduction along a dimension gives values and places."""
+    """Return whether a reduction along a dimension returns values and indices."""
     return max(len(getattr(packet, name)._schema.returns) for name in packet.overloads()) == 2  # noqa: SLF001
 
 
@@ -112,7 +112,7 @@ _NOTHING = nullcontext()
 
 
 def outliving_inference() -> AbstractContextManager[Any]:
-    """Return a block in which tensors are made as outside of inference mode: views of them may be made anywhere."""
+    """Return a context manager that leaves inference mode, so that views of new tensors can be made anywhere."""
     return torch.inference_mode(False) if torch.is_inference_mode_enabled() else _NOTHING
 
 
@@ -130,7 +130,10 @@ class View(NamedTuple):
 
 
 class SymbolicTensor(torch.Tensor):
-    """``elements`` is an object array of numbers, ``Symbolic`` and ``Deferred``, in the shape of the tensor."""
+    """A tensor with symbolic elements.
+
+    ``elements`` is an object array of numbers, ``Symbolic`` and ``Deferred``, in the shape of the tensor.
+    """
 
     viewed: View | None
     views: list[ReferenceType[SymbolicTensor]]
@@ -146,7 +149,7 @@ class SymbolicTensor(torch.Tensor):
     _seen: int
 
     def __new__(cls, elements: np.ndarray[Any, Any] | Many | Crossing, dtype: torch.dtype, device: Any) -> Self:
-        """Return the tensor; it has no storage, and outlives the inference mode that it may be made in."""
+        """Return a tensor without storage, which may outlive the inference mode in which it is made."""
         wrapper: Any = torch.Tensor._make_wrapper_subclass  # noqa: SLF001
         with outliving_inference():
             made: Self = wrapper(cls, elements.shape, dtype=dtype, device=device)
@@ -155,11 +158,11 @@ class SymbolicTensor(torch.Tensor):
         return made
 
     def __init__(self, *_: Any) -> None:
-        """See ``__new__``."""
+        """Do nothing; see ``__new__``."""
 
     @property
     def elements(self) -> np.ndarray[Any, Any]:
-        """The elements; those of a view are taken anew after the base was overwritten."""
+        """The elements; those of a view are computed again after its base was overwritten."""
         content = self.content
         if not isinstance(content, np.ndarray):
             self._elements = content = content.elements()
@@ -167,7 +170,7 @@ class SymbolicTensor(torch.Tensor):
 
     @property
     def content(self) -> np.ndarray[Any, Any] | Many | Crossing:
-        """The elements, or the vector that represents very many of them."""
+        """The elements, or the noise vector or ``Crossing`` that represents them."""
         if self._seen != self.changes[0]:
             self._seen, self.read = self.changes[0], None
             if self.viewed is not None:
@@ -175,15 +178,15 @@ class SymbolicTensor(torch.Tensor):
         return self._elements
 
     def put_in_shape(self, elements: Any) -> None:
-        """Hold the elements in another order or shape."""
+        """Replace the elements by ``elements``, which are in another order or shape."""
         self._elements, self.read = elements, None
 
     def held(self) -> np.ndarray[Any, Any]:
-        """Return the elements, also of the ordinary tensor that it has become."""
+        """Return the elements; also after the tensor has become an ordinary one."""
         return elements_of(self)
 
     def item(self) -> Any:
-        """Return the only element; a random number as a float that has no value."""
+        """Return the only element, forced; a symbolic number as a symbolic float."""
         if self.numel() != 1 or is_stored(self):
             return super().item()
         element = self.elements.item()
@@ -193,7 +196,7 @@ class SymbolicTensor(torch.Tensor):
         return super().item() if self.dtype.is_floating_point else cast(known(element))
 
     def tolist(self) -> Any:
-        """Return the elements, forced; random numbers as symbolic floats."""
+        """Return the elements as nested lists, forced; symbolic numbers as symbolic floats."""
         return self._lazily().tolist() if self._open() else look_at(self).tolist()
 
     def _open(self) -> bool:
@@ -206,7 +209,7 @@ class SymbolicTensor(torch.Tensor):
         return result
 
     def numpy(self, *args: Any, **kwargs: Any) -> Any:
-        """Force every element; random numbers are returned as an array of symbolic floats."""
+        """Return an array with every element forced; symbolic numbers as symbolic floats."""
         return self._lazily().view(SymbolicArray) if self._open() else stored(self).numpy(*args, **kwargs)
 
     def __dlpack__(self, *args: Any, **kwargs: Any) -> Any:
@@ -220,7 +223,7 @@ class SymbolicTensor(torch.Tensor):
     def __torch_dispatch__(  # type: ignore[override]  # torch leaves ``args`` and ``kwargs`` out at times
         cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[Any, Any] | None = None
     ) -> Any:
-        """Apply the rule of an operation if it has one, else force every element and run it."""
+        """Apply the rule of an operation; without a rule, force every element and run the operation."""
         kwargs = kwargs or {}
         _, handler, shares, writes, reshapes = known_operation(func)
         reshapes = reshapes and isinstance(args[0], SymbolicTensor)
@@ -250,7 +253,7 @@ def _no_rule(func: Any, *, writes: bool) -> Declined:
 
 
 def look_at(tensor: Any) -> Any:
-    """Return an ordinary, readable tensor with every element forced; raises ``NeedsValue`` for a continuous one."""
+    """Return an ordinary tensor with every element forced; raises ``NeedsValue`` for a continuous element."""
     if not isinstance(tensor, SymbolicTensor):
         return tensor
     return stored(tensor) if is_stored(tensor) else _read(tensor)
@@ -264,7 +267,10 @@ def _read(tensor: SymbolicTensor) -> torch.Tensor:
 
 
 def stored(tensor: Any) -> Any:
-    """Return the ordinary tensor that a symbolic one becomes for good: a view becomes a view of its forced base."""
+    """Return the ordinary tensor that a symbolic tensor becomes permanently.
+
+    A view becomes a view of its forced base.
+    """
     if not isinstance(tensor, SymbolicTensor):
         return tensor
     if tensor.settled is None:
@@ -273,9 +279,9 @@ def stored(tensor: Any) -> Any:
 
 
 def overwrite(tensor: SymbolicTensor, values: np.ndarray[Any, Any] | Many) -> None:
-    """Replace elements in a tensor, in its base, and in all views of that.
+    """Replace elements in a tensor, in its base, and in all views of the base.
 
-    Raises ``NeedsValue`` for a tensor that has become an ordinary one, whose holders would not see the change.
+    Raises ``NeedsValue`` for a tensor that has become ordinary, because its holders would not see the change.
     """
     if is_stored(tensor):
         raise NeedsValue(
@@ -291,7 +297,7 @@ def overwrite(tensor: SymbolicTensor, values: np.ndarray[Any, Any] | Many) -> No
 
 
 def _written(viewed: View, values: np.ndarray[Any, Any] | Many) -> Any:
-    """Return what the base of a view holds when ``values`` are written to the view."""
+    """Return the content of the base of a view after ``values`` are written to the view."""
     base, _, places = viewed
 
     def put(arrays: list[Any]) -> Any:
@@ -307,20 +313,21 @@ def _written(viewed: View, values: np.ndarray[Any, Any] | Many) -> Any:
 
 
 def of_numbers(tensor: SymbolicTensor, numbers: list[Any]) -> torch.Tensor:
-    """Return the ordinary tensor that a lazy one is when its elements are these numbers."""
+    """Return the ordinary tensor with ``numbers`` as its elements, otherwise like ``tensor``."""
     with outliving_inference():
         return torch.tensor(numbers, dtype=tensor.dtype, device=tensor.device).reshape(tensor.shape)
 
 
 def is_stored(tensor: SymbolicTensor) -> bool:
-    """Return whether it, or its base, has become an ordinary tensor."""
+    """Return whether the tensor, or its base, has become an ordinary tensor."""
     return tensor.settled is not None or (tensor.viewed is not None and is_stored(tensor.viewed.base))
 
 
 def is_settled(value: Any, shares: bool) -> bool:
-    """Return whether an argument has no symbolic element left.
+    """Return whether an argument has no symbolic element.
 
-    For an operation that ``shares`` storage it must be an ordinary tensor: its result may be drawn into.
+    For an operation that ``shares`` storage it must be an ordinary tensor, because symbolic numbers may be written to
+    the result.
     """
     if isinstance(value, (list, tuple)):
         return all(is_settled(item, shares) for item in value)
@@ -350,12 +357,12 @@ def elements_of(value: Any) -> np.ndarray[Any, Any]:
 
 
 def holds(kind: Any, *operands: Any) -> bool:
-    """Return whether an element of some lazy operand is of this kind."""
+    """Return whether an element of some symbolic operand is an instance of ``kind``."""
     return any(_holds(kind, operand) for operand in operands if isinstance(operand, SymbolicTensor))
 
 
 def _holds(kind: Any, tensor: SymbolicTensor) -> bool:
-    """Return whether a tensor holds a kind of element, as it was found before if nothing was overwritten since."""
+    """Return whether a tensor holds elements of this kind; cached until the tensor is overwritten."""
     if tensor.kinds[0] != tensor.changes[0]:
         tensor.kinds = tensor.changes[0], frozenset(map(type, _samples(tensor.content)))
     return _are_among(kind, tensor.kinds[1])
@@ -367,20 +374,23 @@ def _are_among(kind: Any, types: frozenset[type]) -> bool:
 
 
 def _samples(content: Any) -> Any:
-    """Return the elements, one of each kind where there are very many."""
+    """Return the elements; of a noise vector, one element of each kind."""
     if isinstance(content, np.ndarray):
         return content.flat
     return [content.element(int(content.random.argmax()))] if isinstance(content, Many) else []
 
 
 def lazy_like(tensor: Any, elements: Any, dtype: torch.dtype | None = None) -> SymbolicTensor:
-    """Return a lazy tensor of these elements, in the dtype given or that of ``tensor``, on its device."""
+    """Return a symbolic tensor of ``elements`` on the device of ``tensor``.
+
+    ``dtype`` is by default that of ``tensor``.
+    """
     given = elements if isinstance(elements, (Many, Crossing)) else asarray(elements, dtype=object)
     return SymbolicTensor(given, dtype or tensor.dtype, tensor.device)
 
 
 def view_of(viewed: View) -> SymbolicTensor:
-    """Return the lazy tensor that is a view."""
+    """Return the symbolic tensor of a view."""
     made = lazy_like(viewed.base, picked(viewed.base, viewed.places))
     made.viewed, made.changes, made._seen = viewed, viewed.base.changes, viewed.base.changes[0]  # noqa: SLF001
     viewed.base.views.append(ref(made))
@@ -388,7 +398,7 @@ def view_of(viewed: View) -> SymbolicTensor:
 
 
 def picked(tensor: SymbolicTensor, places: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | Many | Crossing:
-    """Return the elements at some places, in the shape of those."""
+    """Return the elements at the flat indices ``places``, in the shape of ``places``."""
 
     def take(array: Any) -> Any:
         return array.ravel()[places.ravel()].reshape(places.shape)
@@ -410,7 +420,7 @@ _BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 def only_source(values: Any) -> Categorical | None:
-    """Return the draw on which everything undecided in the arguments depends, if it is one of few outcomes."""
+    """Return the single draw, with few outcomes, on which all symbolic elements of the arguments depend; else None."""
     sources = list(_sources(values))
     if not sources or any(source is not sources[0] for source in sources):
         return None
@@ -431,10 +441,10 @@ def _sources(value: Any) -> Iterator[Any]:
 def for_each_outcome(
     source: Categorical, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> Any:
-    """Return what ``function`` gives, which writes to none of its arguments, undecided where it depends on ``source``.
+    """Evaluate ``function`` for every outcome of ``source``; results that differ stay symbolic.
 
-    Raises ``RuleDeclined`` where the outcomes do not give the same shapes, dtypes, containers and plain values, or one
-    of them raises an error.
+    ``function`` must not write to its arguments. Raises ``RuleDeclined`` if the outcomes give different shapes, dtypes,
+    containers or plain values, or if one of them raises an error.
     """
     result = {}
     for outcome, _ in source.outcomes():
@@ -467,7 +477,7 @@ def _at(value: Any, source: Categorical, outcome: int) -> Any:
 
 
 def merged_outcomes(source: Categorical, found: Mapping[int, Any]) -> Any:
-    """Return what was found for each outcome as one value, with lazy tensors where they differ."""
+    """Merge the results for all outcomes into one value, with symbolic tensors where they differ."""
     values = list(found.values())
     first = values[0]
     if any(type(value) is not type(first) for value in values):
@@ -515,7 +525,7 @@ def _merged_tensors(source: Categorical, found: Mapping[int, torch.Tensor]) -> t
 
 
 def on_alternatives(function: Any, handler: Callable[..., Any] | None) -> Callable[..., Any]:
-    """Return ``handler``, and where that has no answer ``function`` for every outcome of the one undecided draw."""
+    """Return ``handler``; if it declines, ``function`` is evaluated for every outcome of the only unread draw."""
     no_rule = Declined(f"there is no rule for {function} of random numbers")
 
     def answer(*args: Any, **kwargs: Any) -> Any:

@@ -1,6 +1,6 @@
-"""Views, selections and copies of lazy tensors: the same elements in another shape.
+"""Views, selections and copies of symbolic tensors: the same elements in another shape.
 
-The shape is worked out by torch on an index tensor.
+torch computes the shape on a tensor of indices.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from specverify.intercept.torch.tensors import (
 
 
 def taking(function: Any, *, view: bool) -> Callable[..., Any]:
-    """Return the handler of an operation that takes elements: as a view of the tensor, or as a copy."""
+    """Return the handler of an operation that selects elements, as a view of the tensor or as a copy."""
 
     def handler(tensor: Any, *args: Any, **kwargs: Any) -> Any:
         if not isinstance(tensor, SymbolicTensor) or not all(is_settled(value, shares=False) for value in args):
@@ -54,7 +54,7 @@ def taking(function: Any, *, view: bool) -> Callable[..., Any]:
 
 
 def _where(function: Any, shape: tuple[int, ...], args: Any, kwargs: Any) -> Any:
-    """Return where elements are taken from: an array, or several of them."""
+    """Return the flat indices of the selected elements: an array, or several."""
     few = math.prod(shape) <= MOST_REMEMBERED
     if kwargs or not few or not all(type(value) in _PLACES or _are_places(value) for value in args):
         return _worked_out(function, shape, args, kwargs)
@@ -71,7 +71,7 @@ def _are_places(value: Any) -> bool:
 
 
 def places_at(shape: tuple[int, ...], index: Any) -> Any:
-    """Return where the elements are that an index takes out of a tensor of a shape."""
+    """Return the flat indices of the elements that ``index`` selects from a tensor of this shape."""
     if type(index) is tuple and all(type(value) is int for value in index) and math.prod(shape) <= MOST_REMEMBERED:
         return _places_before(shape, index)
     return _worked_out(operator.getitem, shape, (index,), {})
@@ -121,7 +121,7 @@ def shaped(function: Any) -> Callable[..., Any]:
 
 
 def same(tensor: Any, *_: Any, **kwargs: Any) -> Any:
-    """Answer an operation that copies."""
+    """Return a copy of the tensor."""
     return SymbolicTensor(tensor.elements.copy(), tensor.dtype, kwargs.get("device") or tensor.device)
 
 
@@ -134,7 +134,7 @@ SymbolicTensor.__reduce_ex__ = _pickled  # type: ignore[assignment, method-assig
 
 
 def converted(tensor: Any, *_: Any, **kwargs: Any) -> Any:
-    """Answer a conversion to another dtype or device; of random numbers the whole part, or whether they are 0."""
+    """Convert to another dtype or device; a symbolic number becomes its integer part, or a bool (not 0)."""
     dtype, device = kwargs.get("dtype") or tensor.dtype, kwargs.get("device") or tensor.device
     whole = not tensor.dtype.is_floating_point
     if dtype == tensor.dtype:
@@ -156,7 +156,7 @@ _MANY_BITS = 32
 
 @cache
 def _ends(dtype: torch.dtype) -> tuple[int, int, int]:
-    """Return the least number of a dtype, the largest, and its bits."""
+    """Return the smallest and largest number of an integer dtype, and its number of bits."""
     result = torch.iinfo(dtype)
     return result.min, result.max, result.bits
 
@@ -200,7 +200,7 @@ _PUT = {"self", "src", "source", "values"}
 
 
 def moving(function: Any) -> Callable[..., Any]:
-    """Return the handler of an operation that puts elements of one tensor among those of another."""
+    """Return the handler of an operation that writes elements of one tensor among those of another."""
     names = next(each for each in names_of_arguments(function) if len(_PUT & {*each}) == 2)
     data = [place for place, name in enumerate(names) if name in _PUT]
 
@@ -224,7 +224,7 @@ def moving(function: Any) -> Callable[..., Any]:
 
 
 def padded(tensor: Any, pad: Any, value: float = 0.0) -> Any:
-    """Answer ``constant_pad_nd``."""
+    """Handle ``constant_pad_nd``."""
 
     def move(places: Any) -> Any:
         return torch.nn.functional.pad(torch.from_numpy(places), pad).numpy()
@@ -234,7 +234,7 @@ def padded(tensor: Any, pad: Any, value: float = 0.0) -> Any:
 
 
 def joined(join: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the handler of ``cat`` or ``stack``, as NumPy joins elements."""
+    """Return the handler of ``cat`` or ``stack``; ``join`` is the function of NumPy."""
 
     def handler(tensors: Any, dim: int = 0) -> Any:
         template = next(item for item in tensors if isinstance(item, SymbolicTensor))
@@ -245,7 +245,7 @@ def joined(join: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def scalar(tensor: Any) -> Any:
-    """Answer what takes the number out of a tensor."""
+    """Return the number in a tensor of one element."""
     element = tensor.elements.item()
     if isinstance(element, SYMBOLIC):
         patches.met()

@@ -1,1 +1,1 @@
-"""A small, whole and correct serving engine for speculative decoding, made of parts that planted bugs replace."""
+"""A small, complete and correct serving engine for speculative decoding. Planted bugs replace its parts."""

@@ -1,4 +1,4 @@
-"""The paged cache of the target: slots, pages, what a pass writes, and what is kept after the drafts are judged."""
+"""The paged cache of the target: slots, pages, what a pass writes, and what is kept after verification."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ def pages_for(entries: int, page_size: int) -> int:
 
 
 def grown(pages: tuple[int, ...], free: tuple[int, ...], needed: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the pages of a request that needs ``needed`` of them, and the free ones. Raises ``Aborted`` if none is."""
+    """Return the pages of a request that needs ``needed`` pages, and the free pages.
+
+    Raise ``Aborted`` if none is free.
+    """
     more = max(needed - len(pages), 0)
     if more > len(free):
         raise Aborted("out of pages")
@@ -35,12 +38,12 @@ def trimmed(pages: tuple[int, ...], free: tuple[int, ...], needed: int) -> tuple
 
 
 def slots(pages: tuple[int, ...], page_size: int, first: int, count: int) -> tuple[int, ...]:
-    """Return the places in memory of ``count`` entries from the ``first`` on: page by page, wherever the pages are."""
+    """Return the memory slots of ``count`` entries from entry ``first`` on, according to the request's pages."""
     return tuple(pages[index // page_size] * page_size + index % page_size for index in range(first, first + count))
 
 
 def positions(held: Sequence[int], fed: Sequence[int]) -> tuple[int, ...]:
-    """Return the position at which each row's pass begins, of caches that hold ``held`` and are fed ``fed`` tokens."""
+    """Return the first position of each row's pass; the caches hold ``held`` entries and are fed ``fed`` tokens."""
     return tuple(held)
 
 
@@ -53,54 +56,60 @@ def written(memory: CacheMemory, places: Sequence[int], entries: Sequence[Entry]
 
 
 def fed_next(tokens: Tokens, held: int) -> Tokens:
-    """Return what is fed before the drafts: every committed token that the cache does not hold."""
+    """Return the tokens to feed before the drafts: every committed token that is not in the cache."""
     return tokens[held:]
 
 
 def fed_last(tokens: Tokens, held: int) -> Tokens:
-    """Return the last committed token, once the prompt was fed: the same, as long as every rollback is right."""
+    """Return the last committed token as the token to feed, or the prompt at first.
+
+    It equals ``fed_next`` as long as every rollback is right.
+    """
     return tokens[-1:] if held else tokens
 
 
 def written_count(fed: int, drafts: int) -> int:
-    """Return how many of the fed tokens leave an entry: every one."""
+    """Return the number of fed tokens that leave a cache entry: all of them."""
     return fed
 
 
 def read(memory: CacheMemory, pages: tuple[int, ...], page_size: int, count: int) -> list[Entry]:
-    """Return the first ``count`` entries of a request; those never written are left out."""
+    """Return the first ``count`` cache entries of a request, without entries that were never written."""
     result = [memory[place] for place in slots(pages, page_size, 0, count)]
     return [entry for entry in result if entry is not None]
 
 
 def kept(known: int, accepted: int, written: int, batch: int) -> int:
-    """Return how many entries stay after ``accepted`` drafts behind ``known`` tokens, of ``written`` in all."""
+    """Return the number of entries to keep, if ``accepted`` drafts after ``known`` tokens were accepted.
+
+    ``written`` is the number of all entries.
+    """
     return known + accepted
 
 
 def at_end(held: int, block: int) -> int:
-    """Return how many entries a finished text leaves, ``block`` being those of the accepted block before its cut."""
+    """Return the number of entries that a finished text leaves; ``block`` counts those of the uncut accepted block."""
     return held
 
 
 def after_drafting(memory: CacheMemory, places: Sequence[int], drafted: Sequence[Entry]) -> CacheMemory:
-    """Return the target's memory after the draft model ran: it has a cache of its own, so nothing changed."""
+    """Return the target's memory after drafting, unchanged: the draft model has its own cache."""
     return memory
 
 
 def visible(entries: Sequence[Entry], window: int, spare: int) -> Sequence[Entry]:
-    """Return what the newest of ``entries`` attends to: the last ``window`` ones, all if 0.
+    """Return the entries to which the newest of ``entries`` attends: the last ``window``, or all if ``window`` is 0.
 
-    ``spare`` entries older than the window are held while drafts wait for their judgement, and must not be seen.
+    ``spare`` entries older than the window are held until the drafts are verified, and must not be visible.
     """
     return entries[-window:] if window else entries
 
 
 def checkpoint(before: Tokens, states: tuple[Tokens, ...], drafts: int, accepted: int) -> Tokens:
-    """Return the recurrent state to go on from: the one after the last accepted draft.
+    """Return the recurrent state after the last accepted draft.
 
-    ``states`` are those after each token of the pass, the last ``drafts`` of which were drafts; ``before`` is the state
-    before it.
+    ``states`` has the state after each token of the pass, whose last ``drafts`` tokens are drafts. ``before`` is the
+    state before the pass.
     """
     return states[len(states) - 1 - drafts + accepted]
 
@@ -111,18 +120,18 @@ def recorded(states: tuple[Tokens, ...], drafts: int) -> tuple[Tokens, ...]:
 
 
 def state_slot(drafts: int) -> int:
-    """Return where the live state is after a round of ``drafts``: always in the first slot."""
+    """Return the slot of the current state after a round of ``drafts``: always the first slot."""
     return 0
 
 
 def fresh_state(before: Tokens, rejected: int) -> Tokens:
-    """Return the state a request begins with where another ended that had ``rejected`` drafts in its last round."""
+    """Return the initial state of a request in a slot whose last request had ``rejected`` drafts in its last round."""
     return ()
 
 
 def reused(held: int, boundary: int, recurrent: bool) -> int:
-    """Return how many entries of the conversation so far go on being used: whole pages, up to ``boundary``.
+    """Return the number of entries of the previous conversation that are reused: whole pages, up to ``boundary``.
 
-    A recurrent state stands for ``held`` tokens and no fewer.
+    A recurrent state can only be reused for all of its ``held`` tokens.
     """
     return boundary if not recurrent else held if held == boundary else 0

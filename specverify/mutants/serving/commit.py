@@ -1,4 +1,4 @@
-"""The second half of a step: one request's rows are processed, its drafts judged, what stays is committed."""
+"""The second half of a step: process the rows of one request, verify its drafts, commit tokens."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def settled(
     passed: Passed,
     shown: list[list[Tokens]] | None,
 ) -> EngineState:
-    """Return the engine once row ``row`` of the batch is judged and committed."""
+    """Return the engine after row ``row`` of the batch is verified and committed."""
     work = works[row]
     running = engine.of(work.number)
     if running.finished:
@@ -79,7 +79,7 @@ def _prefilled(parts: EngineParts, running: Running, work: Work, passed: Passed)
 def _row_pmfs(
     parts: EngineParts, setup: Setup, running: Running, work: Work, passed: Passed, shown: list[list[Tokens]] | None
 ) -> tuple[list[ExactPmf], Running]:
-    """Return the processed pmfs, before each draft and behind the last, and the request with its matcher gone back."""
+    """Return the processed pmfs before each draft and after the last, and the request with its matcher rolled back."""
     request, matcher, result = running.request, running.matcher, []
     raw = passed.rows[-1 - len(work.drafts) :]
     new = len(running.tokens) - running.start
@@ -178,13 +178,13 @@ def _sent(parts: EngineParts, setup: Setup, running: Running, work: Work, keep: 
 
 
 def _rewound(parts: EngineParts, setup: Setup, engine: EngineState, running: Running) -> EngineState:
-    """Return the engine with the pages that a request no longer needs given back."""
+    """Return the engine after freeing the pages that a request no longer needs."""
     pages, free = parts.trimmed(running.pages, engine.free, pages_for(running.held, setup.page_size))
     return engine.replaced(running._replace(pages=pages))._replace(free=free)
 
 
 def _ended(parts: EngineParts, setup: Setup, engine: EngineState, running: Running) -> EngineState:
-    """Return the engine after a request's last round: its slot keeps what the next one may use."""
+    """Return the engine after a request's last round; the slot keeps the data that the next request may reuse."""
     engine = _rewound(parts, setup, engine, running._replace(finished=True))
     free = engine.free + (engine.kept.pages if engine.kept else ())
     last = engine.of(running.number)

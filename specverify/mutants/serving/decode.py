@@ -1,6 +1,6 @@
-"""Whole decodes of the engine and plain decoding beside them, run by run.
+"""Whole decodes of the engine, and plain decoding to compare them with.
 
-Nothing here is taken from the engine's parts: only requests, tables and the detokeniser are the same.
+Plain decoding uses none of the engine's parts; it shares only requests, tables and the detokeniser.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from specverify.subjects.subject import Forward, Observed
 
 
 def plain_law(setup: Setup, models: Models) -> dict[Any, Fraction]:
-    """Return the joint law of what all requests end with, as the subject's outcome has it."""
+    """Return the joint law of the results of all requests under plain decoding, in the subject's form."""
     joint: dict[tuple[Tokens, ...], tuple[tuple[Any, ...], Fraction]] = {(): ((), Fraction(1))}
     for number, body in enumerate(setup.bodies):
         request, longer = Request(**body), {}
@@ -58,7 +58,7 @@ def _shown(setup: Setup, models: Models, request: Request, prompt: Tokens, new: 
 
 
 def texts_after(setup: Setup, models: Models, request: Request, prompt: Tokens) -> Iterator[tuple[Tokens, Fraction]]:
-    """Yield every text of a request and its probability."""
+    """Yield every text of a request under plain decoding, with its probability."""
     waiting: list[tuple[Tokens, Fraction]] = [((), Fraction(1))]
     while waiting:
         new, weight = waiting.pop()
@@ -84,7 +84,7 @@ def is_over(setup: Setup, request: Request, prompt: Tokens, new: Tokens) -> bool
 
 
 def plain_row(setup: Setup, models: Models, request: Request, prompt: Tokens, new: Tokens) -> ExactPmf:
-    """Return the pmf of the next token. Raises ``ValueError`` where the parameters leave nothing."""
+    """Return the pmf of the next token. Raise ``ValueError`` if the parameters exclude every token."""
     tokens, chosen = prompt + new, request.parameters
     if setup.flavour == "recurrent":
         row = models.by_tokens(tokens)
@@ -132,7 +132,7 @@ def _is_banned(request: Request, tokens: Tokens, new: Tokens, token: int) -> boo
 
 
 def follows_grammar(grammar: Grammar | None, new: Tokens) -> bool:
-    """Return whether a text can still become one of the grammar's."""
+    """Return whether a text can be extended to a text of the grammar."""
     if grammar is None:
         return True
     begin = 0
@@ -159,7 +159,7 @@ _CRASHES = (Aborted, IndexError, TypeError)
 
 
 def outcome(parts: EngineParts, setup: Setup, models: Models, draws: Draws) -> Any:
-    """Return what all requests end with; with several ranks, what they do on each."""
+    """Return the results of all requests; with several ranks, those of each rank."""
     drawn: dict[Any, int] = {}
     if setup.ranks == 1:
         return _on_one_rank(parts, setup, models, draws)
@@ -197,7 +197,7 @@ def _end(setup: Setup, running: Running) -> tuple[Any, ...]:
 
 
 def observed(parts: EngineParts, setup: Setup, models: Models, draws: Draws) -> Observed:
-    """Return what is seen of the only request of a run."""
+    """Return what the run's only request showed: passes, tokens, and the values returned beside them."""
     seen, sent = SeenPasses([], []), setup._replace(bodies=deepcopy(setup.bodies))
     try:
         (running,) = _decoded(parts, sent, models, draws, seen)
@@ -215,7 +215,7 @@ def observed(parts: EngineParts, setup: Setup, models: Models, draws: Draws) -> 
 
 
 def plainly_observed(setup: Setup, models: Models, draws: Draws) -> Observed:
-    """Return what should be seen of it: one pass for each token, rows of the plain decoder."""
+    """Return the observation expected for the run's only request: one pass per token, with rows of plain decoding."""
     request = Request(**setup.bodies[0])
     new: Tokens = ()
     forwards, rows = [], []

@@ -1,4 +1,4 @@
-"""One step of the engine: who takes part, drafts, one pass over a flat batch, judgement, commit, rewind."""
+"""One step of the engine: schedule, draft, run one pass over a flat batch, verify, commit, rewind."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class SeenPasses(NamedTuple):
 
 
 def started_engine(parts: EngineParts, setup: Setup, kept: Kept | None = None) -> EngineState:
-    """Return the engine before its first step, with what an earlier request left in its slot."""
+    """Return the engine before its first step; its slot may hold data of an earlier request."""
     free = fragmented(setup.pages)
     memory: CacheMemory = (None,) * (setup.pages * setup.page_size)
     if kept is not None:
@@ -45,7 +45,7 @@ def started_engine(parts: EngineParts, setup: Setup, kept: Kept | None = None) -
 def step(
     parts: EngineParts, setup: Setup, models: Models, draws: Draws, engine: EngineState, seen: SeenPasses | None = None
 ) -> EngineState:
-    """Return the engine after one more step. Raises ``Aborted`` for a state it cannot go on from."""
+    """Return the engine after one more step. Raise ``Aborted`` if the state is invalid."""
     engine = _preempted(parts, setup, _admitted(parts, setup, engine))
     works = _planned(parts, setup, models, draws, engine)
     if works:
@@ -56,7 +56,7 @@ def step(
 
 
 def finished(engine: EngineState) -> bool:
-    """Return whether every request has its answer. Raises ``Aborted`` if that takes too long."""
+    """Return whether every request has finished. Raise ``Aborted`` after too many steps."""
     if engine.steps > MOST_STEPS:
         raise Aborted("no progress")
     return not engine.waiting and all(running.finished for running in engine.running)
@@ -82,7 +82,7 @@ def _admitted(parts: EngineParts, setup: Setup, engine: EngineState) -> EngineSt
 def _continued(
     parts: EngineParts, setup: Setup, engine: EngineState, kept: Kept, running: Running
 ) -> tuple[Running, tuple[int, ...]]:
-    """Return the request with what it can use of the one before it in its slot, and the free pages."""
+    """Return the request with the cache entries reused from the previous request of its slot, and the free pages."""
     tokens, size, recurrent = running.tokens, setup.page_size, setup.flavour == "recurrent"
     common = kept.held if running.request.continues else _common(kept.tokens[: kept.held], tokens[:-1])
     count = parts.reused(kept.held, common // size * size, recurrent)
@@ -114,7 +114,7 @@ def _preempted(parts: EngineParts, setup: Setup, engine: EngineState) -> EngineS
 
 
 def _planned(parts: EngineParts, setup: Setup, models: Models, draws: Draws, engine: EngineState) -> tuple[Work, ...]:
-    """Return what each request of the batch is fed in this step."""
+    """Return the tokens that each request of the batch is fed in this step."""
     ready = [index for index, running in enumerate(engine.running) if not running.finished]
     works = []
     for index in parts.schedule(ready, engine.steps, setup.rotates):
@@ -143,7 +143,7 @@ def _passed(
     works: tuple[Work, ...],
     seen: SeenPasses | None,
 ) -> tuple[EngineState, list[Passed]]:
-    """Return the engine after one pass of the target, and each request's rows: one after every token it was fed."""
+    """Return the engine after one pass of the target, and each request's rows, one after every token it was fed."""
     memory, size = engine.memory, setup.page_size
     first = parts.positions([work.held for work in works], [len(work.fed) for work in works])
     for work, begin in zip(works, first, strict=True):
@@ -186,7 +186,7 @@ def _rows(parts: EngineParts, setup: Setup, models: Models, engine: EngineState,
 
 
 def _unpacked(parts: EngineParts, setup: Setup, works: tuple[Work, ...], results: list[Passed]) -> list[Passed]:
-    """Lay the rows out in one flat array, as a pass returns them, and take each request's from it again."""
+    """Flatten the rows of all requests into one array, as a pass returns them, and split it again by request."""
     lengths, prefilling = [len(work.fed) for work in works], [work.prefill for work in works]
     begins = starts(lengths, setup.rectangular, prefilling)
     size = len(works) * max(lengths) if setup.rectangular else sum(lengths)

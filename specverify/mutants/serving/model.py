@@ -1,8 +1,8 @@
-"""Models whose next row is read off the cache: whatever is visible there, in the order of positions, is the context.
+"""Models that compute the next row from the visible cache entries, in the order of their positions.
 
-A target and a draft are full-context tables of ``Fraction``. An entry of a cache is (token, position, writer). A row
-depends on all visible entries; entries that do not stand at 0, 1, 2, ... or were written by the other model give the
-row of another context. So no mistake with a cache, a position or a mask goes without a wrong law.
+A target and a draft are full-context tables of ``Fraction``. A cache entry is (token, position, writer). A row depends
+on all visible entries. Entries with positions other than 0, 1, 2, ... or written by the other model give the row of
+another context. Every mistake with a cache, a position or a mask therefore changes the law.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ class Models(NamedTuple):
 
 @cache
 def table_sides(shape: str, vocabulary: int, seed: int) -> Models:
-    """Return the two sides of a table of ``specverify.laws.tables``."""
+    """Return target and draft of a table of ``specverify.laws.tables``."""
     return models_of(*table_pair(shape, vocabulary, seed))
 
 
 def models_of(target: LanguageModel, draft: LanguageModel) -> Models:
-    """Return two language models over tokens as models that read a cache."""
+    """Return models that read a cache, made from two language models over tokens."""
     sides = [cache(lambda tokens, model=model: tuple(model(tokens).tolist())) for model in (target, draft)]
 
     def read(side: int) -> Callable[[Sequence[Entry]], ExactPmf]:
@@ -54,7 +54,7 @@ def models_of(target: LanguageModel, draft: LanguageModel) -> Models:
 
 
 def context(entries: Sequence[Entry], reader: int, first: int = 0) -> Tokens:
-    """Return the context that ``entries`` contain: their tokens in order of position, and what is wrong with them."""
+    """Return the context that ``entries`` stand for: their tokens by position, and markers for invalid entries."""
     ordered = sorted(entries, key=lambda entry: entry.position)
     tokens = tuple(entry.token for entry in ordered)
     places = tuple(entry.position for entry in ordered)
@@ -64,5 +64,5 @@ def context(entries: Sequence[Entry], reader: int, first: int = 0) -> Tokens:
 
 
 def scan(state: Tokens, fed: Tokens) -> tuple[Tokens, ...]:
-    """Return the states of a recurrent model after each token of ``fed``. A state can only be taken whole."""
+    """Return the recurrent state after each token of ``fed``. A state can only be copied as a whole."""
     return tuple(state + fed[: count + 1] for count in range(len(fed)))

@@ -15,7 +15,7 @@ Pieces = tuple[bytes, ...]
 
 
 def text_of(tokens: Tokens, pieces: Pieces) -> str:
-    """Return the text of tokens; a character that is not complete shows as a replacement character."""
+    """Return the text of tokens; an incomplete character becomes a replacement character."""
     return b"".join(pieces[token] for token in tokens).decode(errors="replace")
 
 
@@ -25,25 +25,25 @@ def is_eos(token: int, eos: Tokens) -> bool:
 
 
 def has_stop_string(strings: Sequence[str], tokens: Tokens, fresh: int, pieces: Pieces) -> bool:
-    """Return whether the text of ``tokens``, the last ``fresh`` of them new in this round, holds a stop string."""
+    """Return whether the text of ``tokens`` contains a stop string; the last ``fresh`` tokens are new in this round."""
     return bool(strings) and any(string in text_of(tokens, pieces) for string in strings)
 
 
 def stop_strings_of(request: Request, batch: Sequence[Request]) -> tuple[str, ...]:
-    """Return the stop strings that count for a request: its own, whatever else is in the batch."""
+    """Return the stop strings of a request, without those of other requests of the batch."""
     return request.stop_strings
 
 
 def left(request: Request, new: int) -> int:
-    """Return how many more new tokens there may be."""
+    """Return the number of new tokens that may still be emitted."""
     return min(request.max_new - new, request.max_context - len(request.prompt) - new)
 
 
 def cut(ends: Callable[[int], bool], new: Tokens, accepted: int, most: int) -> tuple[int, bool]:
-    """Return how many of a round's ``new`` tokens stay, and whether the text is finished.
+    """Return how many of a round's ``new`` tokens are kept, and whether the text is finished.
 
-    ``ends(count)`` is whether the first ``count`` tokens end the text; ``most`` more may come, ``accepted`` were
-    drafts.
+    ``ends(count)`` returns whether the first ``count`` tokens end the text. At most ``most`` tokens may follow;
+    ``accepted`` of the new tokens were drafts.
     """
     for count in range(1, min(len(new), most) + 1):
         if ends(count):
@@ -52,7 +52,7 @@ def cut(ends: Callable[[int], bool], new: Tokens, accepted: int, most: int) -> t
 
 
 def draft_budget(gamma: int, left: int) -> int:
-    """Return how many tokens to draft where ``left`` more may come: the pass adds one of its own."""
+    """Return the number of tokens to draft if ``left`` more may be emitted; the target adds one token itself."""
     return max(min(gamma, left - 1), 0)
 
 
@@ -62,9 +62,9 @@ Top = tuple[tuple[int, Fraction], ...]
 
 
 def probability(rows: Sequence[ExactPmf], index: int, token: int, accepted: int, chunks: int) -> Fraction:
-    """Return the probability of new token ``index`` of a round: its own row's, whether accepted or drawn.
+    """Return the probability of new token ``index`` of a round by its own row, whether accepted or drawn.
 
-    ``chunks`` passes went before that fed parts of the prompt and sampled nothing.
+    ``chunks`` is the number of earlier passes that fed parts of the prompt and sampled nothing.
     """
     return rows[index][token]
 
@@ -77,22 +77,22 @@ def most_probable(rows: Sequence[ExactPmf], index: int, count: int) -> Top:
 
 
 def of_prompt(rows: Sequence[ExactPmf], prompt: Tokens, drafts: int) -> tuple[Fraction, ...]:
-    """Return the probability of each prompt token after those before it, 1 for the first; ``rows`` follow each token.
+    """Return the probability of each prompt token given those before it (1 for the first).
 
-    ``drafts`` of the rows, at the end, belong to drafts.
+    ``rows`` has one row after each token; the last ``drafts`` rows belong to drafts.
     """
     return (ONE, *(rows[index][token] for index, token in enumerate(prompt[1:])))
 
 
 def listed(probabilities: tuple[Fraction, ...], waits: bool) -> tuple[Fraction, ...]:
-    """Return the probabilities as the answer holds them; ``waits`` if each step waits for its results."""
+    """Return the probabilities in the form of the answer; ``waits`` if each step waits for its results."""
     return tuple(probabilities)
 
 
 def streamed(sent: str, new: Tokens, fresh: Tokens, drafts: Tokens, pieces: Pieces, last: bool) -> str:
-    """Return what to send after ``sent``: the text of all ``new`` tokens, up to the last complete character.
+    """Return the text to send after ``sent``: that of all ``new`` tokens, up to the last complete character.
 
-    ``fresh`` are this round's and ``drafts`` what was drafted for it; the ``last`` message holds everything.
+    ``fresh`` are the new tokens of this round and ``drafts`` the drafts for it. The ``last`` message has all the text.
     """
     text = text_of(new, pieces)
     return text[len(sent) :] if last else text.rstrip("\ufffd")[len(sent) :]

@@ -1,4 +1,4 @@
-"""The engine's parts: one function each, with the correct one for its default. A planted bug replaces one of them."""
+"""The parts of the engine, one function each. Planted bugs replace one of them."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ Spread = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 class EngineParts(NamedTuple):
-    """Every decision of the engine. The default of a part describes it, in the module with the name of its group.
+    """The replaceable functions of the engine. Each default is correct and is documented in the module of its group.
 
-    They are not nested: a planted bug then names the part that it replaces by one word, in any group.
+    The fields are not nested, so a planted bug names the part that it replaces by one word.
     """
 
     admit: Callable[[Mapping[str, Any]], Request] = request.admit

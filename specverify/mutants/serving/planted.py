@@ -1,4 +1,4 @@
-"""The engine as a subject in one of its situations, right or with one part replaced, and as the text of a vector."""
+"""The engine as a subject in a situation, correct or with one part replaced, and as the program of a test vector."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from specverify.subjects.subject import EngineProgram, Subject, Watched
 def text_asked(
     parts: EngineParts, setup: Setup, target: LanguageModel, draft: LanguageModel, inputs: Mapping[str, Any]
 ) -> Callable[[Draws], Tokens] | None:
-    """Return the program whose outcome is the text of the first request; None where the situation has other models.
+    """Return the program whose outcome is the text of the first request; None if the situation has other models.
 
     ``inputs`` are those of a vector: ``vocabulary``, ``prompt``, ``horizon``, ``eos``, ``stop`` and ``parameters``.
     """
@@ -52,7 +52,7 @@ def text_asked(
 
 
 def _prescribed(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters and the grammar of a body, from those of a vector."""
+    """Return the parameters and the grammar of a request body, from those of a test vector."""
     temperature = Fraction(given.get("temperature", 1))
     parameters = Parameters(
         temperature=int(1 / temperature) if temperature else 0,
@@ -80,10 +80,10 @@ LOSSLESS = frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED})
 
 
 def serving_subject(parts: EngineParts, setup: Setup, name: str) -> Subject:
-    """Return the engine made of ``parts`` in a situation, as one program; it claims to be lossless.
+    """Return the engine made of ``parts`` in a situation, as one program that claims to be lossless.
 
-    It can be looked into if the situation has one request on one rank, fed its prompt once and at once, and ends with
-    tokens.
+    Its passes can be observed if the situation has one request on one rank, whose prompt is fed once and in one piece,
+    and whose outcome is tokens.
     """
     alone = len(setup.bodies) == setup.ranks == 1 and not setup.chunk and not setup.preempted
     alone = alone and setup.outcome == "tokens"
@@ -104,10 +104,10 @@ def serving_subject(parts: EngineParts, setup: Setup, name: str) -> Subject:
 def drafting_subject(
     parts: EngineParts, name: str, drafting: str = "argmax", *, warm: bool = False, penalised: bool = False
 ) -> Subject:
-    """Return the engine made of ``parts`` as a decoder of one text, so that its acceptance can be judged.
+    """Return the engine made of ``parts`` as a decoder of one text, whose acceptance can be checked.
 
-    The expected drafts are computed from clean tokens. ``warm``: an earlier text, the same but for its end, is in the
-    slot. ``penalised``: target and draft are under a repetition penalty.
+    The expected drafts are computed from the tokens without any cache. ``warm``: the slot holds an earlier text that
+    differs only in its end. ``penalised``: target and draft have a repetition penalty.
     """
     return Subject(
         name=name,
@@ -118,7 +118,7 @@ def drafting_subject(
 
 
 def promised(setup: Setup) -> Mapping[Tokens, Any]:
-    """Return the law of what comes out when nothing is drafted."""
+    """Return the law of the output without drafts."""
     return plain_law(setup, table_sides(setup.shape, setup.vocabulary, setup.seed))
 
 
@@ -146,7 +146,7 @@ def _watched(parts: EngineParts, setup: Setup) -> Iterator[Watched]:
 
 
 class _Forced:
-    """Coins of acceptance fall as with a uniform of exactly 0, or of the largest float below 1."""
+    """Draws whose acceptance tests use a uniform of exactly 0, or of the largest float below 1."""
 
     def __init__(self, inner: Draws, uniform: float) -> None:
         self._inner, self._uniform = inner, uniform
@@ -186,12 +186,12 @@ def in_situation(
 
 
 def engine_part(part: str, situation: str, name: str, summary: str, **how: Any) -> Callable[[Any], Mutant]:
-    """Decorate the function that replaces one part of the engine; the rest is that of ``in_situation``."""
+    """Decorate a function that replaces one part of the engine; other arguments are those of ``in_situation``."""
     return lambda function: in_situation(situation, name, summary, **{part: function}, **how)
 
 
 def drafting_part(part: str, name: str, summary: str, **how: Any) -> Callable[[Any], Mutant]:
-    """Decorate the function that replaces one part of the engine; the rest is that of ``in_drafting``."""
+    """Decorate a function that replaces one part of the engine; other arguments are those of ``in_drafting``."""
     return lambda function: in_drafting(name, summary, **{part: function}, **how)
 
 
@@ -206,7 +206,7 @@ def in_drafting(
     penalised: bool = False,
     **parts: Callable[..., Any],
 ) -> Mutant:
-    """Return the mutant of an engine whose output stays right: the acceptance alone gives it away."""
+    """Return the mutant of an engine whose law is right and whose acceptance is too low."""
     return _mutant(
         name,
         summary,

@@ -27,7 +27,7 @@ DEAD = -2
 
 
 class Matcher(NamedTuple):
-    """Where a text stands in its grammar, and where it stood after each token before, so that it can go back."""
+    """The grammar state of a text after each of its tokens, so that it can be rolled back."""
 
     states: tuple[int, ...] = (0,)
     active: tuple[bool, ...] = (True,)
@@ -53,29 +53,29 @@ def rollback(matcher: Matcher, count: int) -> Matcher:
 
 
 def finished(grammar: Grammar, matcher: Matcher) -> bool:
-    """Return whether nothing is prescribed any more: the text is complete, or can no longer become so."""
+    """Return whether the grammar has ended: the text is complete, or can no longer become complete."""
     return matcher.active[-1] and matcher.states[-1] in {grammar.last, DEAD}
 
 
 def mask(grammar: Grammar, matcher: Matcher) -> frozenset[int]:
-    """Return the tokens that may follow. Raises ``Aborted`` for a matcher that has finished: it has no answer."""
+    """Return the tokens that may follow. Raise ``Aborted`` for a matcher that has finished."""
     if finished(grammar, matcher):
         raise Aborted("a mask was asked of a matcher that has finished")
     return frozenset(label for before, label, _ in grammar.edges if before == matcher.states[-1])
 
 
 def needs_mask(grammar: Grammar, matcher: Matcher) -> bool:
-    """Return whether the matcher has a mask."""
+    """Return whether the matcher constrains the next token."""
     return matcher.active[-1] and not finished(grammar, matcher)
 
 
 def forked(grammar: Grammar, matcher: Matcher, draft: int, row: ExactPmf) -> Matcher:
-    """Return the matcher of the next verify row: advanced by the draft, whatever the ``row`` before it favours."""
+    """Return the matcher of the next verify row, advanced by the draft, whatever the argmax of ``row``."""
     return advance(grammar, matcher, draft)
 
 
 def draft_matcher(grammar: Grammar, matcher: Matcher, drafted: Tokens) -> Matcher:
-    """Return the drafter's matcher after what it drafted so far."""
+    """Return the drafter's matcher after the drafts of this round."""
     for token in drafted:
         matcher = advance(grammar, matcher, token)
     return matcher
@@ -92,40 +92,40 @@ def committed(grammar: Grammar, matcher: Matcher, new: Tokens, first: bool) -> M
 
 
 def row_prefix(history: Tokens, drafts: Tokens, row: int) -> Tokens:
-    """Return the tokens that processors are shown at a row: the history and the drafts before the row."""
+    """Return the tokens passed to the processors of a row: the history and the drafts before the row."""
     return history + drafts[:row]
 
 
 def row_parameters(parameters: Parameters, row: int, drafts: int) -> Parameters:
-    """Return the parameters of row ``row`` of ``drafts`` + 1: those of the request."""
+    """Return the sampling parameters of row ``row`` of ``drafts`` + 1 rows: those of the request."""
     return parameters
 
 
 def occurrences(prefix: Tokens, row: int) -> Mapping[int, int]:
-    """Return how often each token occurred in the prefix of a row."""
+    """Return the count of each token in the prefix of a row."""
     return Counter(prefix)
 
 
 def blocked(words: tuple[Tokens, ...], prefix: Tokens, drafts: Tokens, row: int) -> frozenset[int]:
-    """Return the tokens that would complete one of ``words`` behind ``prefix``, which ends with ``drafts[:row]``."""
+    """Return the tokens that would complete one of ``words`` after ``prefix``, which ends with ``drafts[:row]``."""
     return frozenset(word[-1] for word in words if prefix[len(prefix) - len(word) + 1 :] == word[:-1])
 
 
 def new_before(new: int, row: int, rounds: int) -> int:
-    """Return how many new tokens stand before a row: ``new`` committed ones and a draft for each row before it."""
+    """Return the number of new tokens before a row: ``new`` committed ones and one draft per earlier row."""
     return new + row
 
 
 def permitted(parameters: Parameters, size: int) -> frozenset[int]:
-    """Return the tokens that the parameters allow at all."""
+    """Return the tokens that the parameters allow, such as those of a list of allowed tokens."""
     return frozenset(parameters.allowed or range(size))
 
 
 def truncated(row: ExactPmf, parameters: Parameters) -> ExactPmf:
-    """Return ``row`` cut by top-k, top-p and min-p, each decided on the whole row, and renormalised.
+    """Return ``row`` cut by top-k, top-p and min-p, each applied to the whole row, and renormalised.
 
-    top-p keeps the most probable tokens until their mass reaches it, ties going to lower ids; min-p keeps those of at
-    least that share of the largest.
+    top-p keeps the most probable tokens until their mass reaches ``top_p``; ties go to lower ids. min-p keeps tokens
+    with at least the share ``min_p`` of the largest probability.
     """
     if (parameters.top_k, parameters.top_p, parameters.min_p) == (0, ONE, ZERO):
         return row
@@ -136,7 +136,7 @@ def truncated(row: ExactPmf, parameters: Parameters) -> ExactPmf:
 
 
 def nucleus(row: ExactPmf, ranked: list[int], share: Fraction) -> list[int]:
-    """Return the shortest run of ``ranked`` tokens with at least ``share`` of the mass."""
+    """Return the shortest prefix of the ``ranked`` tokens with mass at least ``share``."""
     total = ZERO
     for count, token in enumerate(ranked):
         total += row[token]
@@ -146,7 +146,7 @@ def nucleus(row: ExactPmf, ranked: list[int], share: Fraction) -> list[int]:
 
 
 def penalised(row: ExactPmf, parameters: Parameters, counts: Mapping[int, int]) -> ExactPmf:
-    """Return masses after bias and penalties, not normalised."""
+    """Return the masses after logit bias and penalties, not normalised."""
     if not parameters.bias and parameters.repetition is ONE and parameters.frequency is ONE:
         return row
     masses = list(row)
@@ -159,7 +159,7 @@ def penalised(row: ExactPmf, parameters: Parameters, counts: Mapping[int, int]) 
 
 
 def warped(masses: ExactPmf, parameters: Parameters) -> ExactPmf | None:
-    """Return masses raised to the temperature's power and normalised; None if nothing has mass."""
+    """Return the masses at the temperature, normalised; None if all are 0."""
     if not any(masses):
         return None
     if parameters.temperature == 0:
@@ -168,5 +168,5 @@ def warped(masses: ExactPmf, parameters: Parameters) -> ExactPmf | None:
 
 
 def without(masses: ExactPmf, banned: frozenset[int]) -> ExactPmf:
-    """Return masses with some tokens impossible."""
+    """Return the masses with those of some tokens set to 0."""
     return tuple(ZERO if token in banned else mass for token, mass in enumerate(masses)) if banned else masses

@@ -1,4 +1,4 @@
-"""The drafting half of a round, and the processing that target rows and draft rows share."""
+"""The drafting half of a round, and the row processing that target and draft share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Proposed = tuple[Tokens, tuple[ExactPmf, ...], DraftCache]
 
 
 def proposed(parts: EngineParts, setup: Setup, models: Models, draws: Draws, running: Running, count: int) -> Proposed:
-    """Return at most ``count`` drafts, the pmfs they were drawn from, and the draft model's cache afterwards."""
+    """Return at most ``count`` drafts, the pmfs from which they were drawn, and the draft model's cache afterwards."""
     if setup.drafting == "lookup":
         result = parts.lookup(running.corpus, running.tokens, count) if count else ()
         return result, tuple(one_hot(token, setup.vocabulary) for token in result), running.draft
@@ -39,7 +39,7 @@ def proposed(parts: EngineParts, setup: Setup, models: Models, draws: Draws, run
 
 
 def _draft_row(parts: EngineParts, running: Running, row: ExactPmf, drafts: Tokens) -> ExactPmf:
-    """Return a draft row under the request's parameters and grammar, as the target's will be."""
+    """Return a draft row after the request's parameters and grammar, processed like the target's row."""
     allowed = None
     grammar = running.request.grammar
     if grammar is not None and running.matcher is not None:
@@ -51,7 +51,7 @@ def _draft_row(parts: EngineParts, running: Running, row: ExactPmf, drafts: Toke
 
 
 def mask_of(parts: EngineParts, request: Request, matcher: Matcher) -> frozenset[int] | None:
-    """Return the mask of a matcher, or None where nothing is prescribed."""
+    """Return the mask of a matcher, or None without a constraint."""
     assert request.grammar is not None
     return mask(request.grammar, matcher) if parts.needs_mask(request.grammar, matcher) else None
 
@@ -67,10 +67,10 @@ def processed(
     new: int,
     allowed: frozenset[int] | None,
 ) -> ExactPmf:
-    """Return ``row`` under sampling parameters: penalties, masks, temperature, truncation, in this order.
+    """Return ``row`` after penalties, masks, temperature and truncation, in this order.
 
-    ``prefix`` is what stands before the row, ``place`` of it drafts, ``new`` of it new tokens. A row that nothing is
-    left of stays as it was: it follows a draft that cannot be accepted.
+    ``prefix`` has the tokens before the row; ``place`` of them are drafts and ``new`` of them new tokens. A row whose
+    mass would be 0 stays unchanged: it follows a draft that cannot be accepted.
     """
     everything = frozenset(range(len(row)))
     banned = parts.blocked(parameters.bad_words, prefix, drafts, place)

@@ -15,11 +15,11 @@ ZERO, ONE = Fraction(0), Fraction(1)
 
 
 class Aborted(Exception):  # noqa: N818 - reads as what becomes of the requests
-    """The engine found itself in a state it cannot go on from; every request in it is answered with an error."""
+    """The engine reached an invalid state; all its requests end with an error."""
 
 
 class Parameters(NamedTuple):
-    """Sampling parameters, all of them exact in rationals."""
+    """The sampling parameters, as exact rationals."""
 
     temperature: int = 1
     """The power to which masses are raised, so 1 over what is usually called temperature; 0 is greedy decoding."""
@@ -51,7 +51,7 @@ class Grammar(NamedTuple):
 
 
 class Request(NamedTuple):
-    """One text to be decoded."""
+    """One text to decode, and its sampling parameters."""
 
     prompt: Tokens
     max_new: int
@@ -68,7 +68,7 @@ class Request(NamedTuple):
 
 
 def admit(body: Mapping[str, Any]) -> Request:
-    """Return the request of a caller's ``body``, which stays as it is: it may be sent again."""
+    """Return the request of a caller's ``body``, which is not changed: the caller may send it again."""
     return Request(**body)
 
 

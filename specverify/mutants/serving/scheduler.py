@@ -1,4 +1,4 @@
-"""The schedule: which rows are decoded in which step, on one rank and on several, which must commit the same tokens."""
+"""The schedule: which rows are decoded in each step, on one rank or on several that must commit equal tokens."""
 
 from __future__ import annotations
 
@@ -12,51 +12,51 @@ from specverify.reference import Draws, Pmf, Site, Tokens
 
 
 def schedule(ready: Sequence[int], step: int, rotates: bool) -> tuple[int, ...]:
-    """Return the order in which the requests that are ``ready`` make up the batch: another one every other step."""
+    """Return the order of the ``ready`` requests in the batch, which alternates from step to step."""
     return tuple(reversed(ready)) if rotates and step % 2 else tuple(ready)
 
 
 def chunk(tokens: Tokens, held: int, size: int, pending: Tokens) -> Tokens:
-    """Return the next part of a prompt to be fed: not its last token, and nothing of ``pending`` drafts."""
+    """Return the next chunk of a prompt to feed, without its last token and without ``pending`` drafts."""
     return tokens[held : min(held + size, len(tokens) - 1)]
 
 
 def starts(lengths: Sequence[int], rectangular: bool, prefilling: Sequence[bool]) -> tuple[int, ...]:
-    """Return where each row of the batch begins in the flat array of one pass.
+    """Return the offset of each row of the batch in the flat array of one pass.
 
-    Rows follow one another; ``rectangular`` passes pad each to the longest.
+    Rows follow one another; in ``rectangular`` passes each is padded to the longest.
     """
     widths = [max(lengths)] * len(lengths) if rectangular else list(lengths)
     return tuple(sum(widths[:row]) for row in range(len(lengths)))
 
 
 def padding_slot(row: int) -> int | None:
-    """Return where a padding row of the pass is written: nowhere."""
+    """Return the memory slots into which a padding row is written: none."""
     return None
 
 
 def parameters_at(batch: Sequence[Parameters], row: int, start: int) -> Parameters:
-    """Return the parameters of a row whose tokens begin at ``start`` of the flat array: one set for each request."""
+    """Return the parameters of the row at offset ``start`` of the flat array; there is one set per request."""
     return batch[row]
 
 
 def resumed(tokens: Tokens, pending: Tokens) -> Tokens:
-    """Return the text of a request that was preempted and comes back: what was committed, not its old drafts."""
+    """Return the text with which a preempted request is resumed: the committed tokens, without its old drafts."""
     return tokens
 
 
 def resolved(history: Tokens, reserved: int, new: Tokens, drafts: Tokens) -> Tokens:
-    """Return the history once a round is judged: the ``reserved`` placeholders at its end give way to ``new``."""
+    """Return the history after a round: ``new`` replaces the ``reserved`` placeholders at its end."""
     return history[: len(history) - reserved] + new
 
 
 def fed_when_full(pending: Tokens) -> Tokens:
-    """Return what is fed where the drafter has no room: nothing, and no drafts ``pending`` from the last round."""
+    """Return the drafts fed when the drafter has no room left: none, also not those ``pending`` from the last round."""
     return ()
 
 
 def accepted_count(new: Tokens, accepted: int) -> int:
-    """Return how many drafts a round accepted, for the statistics."""
+    """Return the number of accepted drafts of a round, for the statistics."""
     return min(accepted, len(new))
 
 
@@ -64,10 +64,10 @@ def accepted_count(new: Tokens, accepted: int) -> int:
 
 
 class Broadcast:
-    """The draws of one rank: what the first rank drew at a site is what every other rank gets there."""
+    """The draws of one rank, which all ranks share: the first rank draws at a site, the others get its outcome."""
 
     def __init__(self, inner: Draws, drawn: dict[Any, int]) -> None:
-        """``drawn`` is common to the ranks of one run."""
+        """Initialise with ``drawn``, the outcomes shared by the ranks of one run."""
         self._inner, self._drawn = inner, drawn
         self._asked: dict[Hashable, int] = {}
 
@@ -80,10 +80,10 @@ class Broadcast:
 
 
 def rank_draws(draws: Draws, drawn: dict[Any, int], rank: int) -> Draws:
-    """Return the draws of a rank: those of the first one, broadcast."""
+    """Return the draws of a rank: the broadcast draws of the first rank."""
     return Broadcast(draws, drawn)
 
 
 def rank_lookup(rank: int) -> Callable[[Tokens, Tokens, int], Tokens] | None:
-    """Return what a rank drafts with instead of the engine's lookup: nothing else."""
+    """Return the lookup that a rank uses instead of the engine's: None, so that it uses the engine's."""
     return None

@@ -1,4 +1,4 @@
-"""The situations of the engine, as plain data: requests, models, drafter, batch, and what comes out."""
+"""The situations of the engine, as plain data: requests, models, drafter, batch, and the form of the outcome."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HALVES: Pieces = (b"a", b"\xc3", b"\xa9", b"d")
 
 
 class Setup(NamedTuple):
-    """Everything but the parts."""
+    """The complete situation of an engine, except for its parts."""
 
     bodies: tuple[Mapping[str, Any], ...]
     """What the callers send; see ``request.Request``."""

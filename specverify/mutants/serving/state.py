@@ -23,7 +23,7 @@ class Report(NamedTuple):
 
 
 class Running(NamedTuple):
-    """One request and everything known of it."""
+    """One request and its current state."""
 
     number: int
     request: Request
@@ -78,7 +78,7 @@ class EngineState(NamedTuple):
     steps: int = 0
 
     def of(self, number: int) -> Running:
-        """Return the request of a number."""
+        """Return the request with a given number."""
         return next(running for running in self.running if running.number == number)
 
     def replaced(self, changed: Running) -> EngineState:

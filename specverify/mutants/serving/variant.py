@@ -1,4 +1,4 @@
-"""The engine as a decoder of one text: its rounds are steps, and what it should draft is known without its caches."""
+"""The engine as a decoder of one text, whose rounds are steps. Its expected drafts are known without its caches."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PENALTY = Parameters(repetition=Fraction(1, 2))
 def decoder_variant(
     parts: EngineParts, drafting: str = "argmax", *, warm: bool = False, penalised: bool = False
 ) -> Variant:
-    """Return the engine made of ``parts`` as an enumerable decoder; see ``subject.drafting_subject``."""
+    """Return the engine made of ``parts`` as an enumerable decoder; see ``planted.drafting_subject``."""
     label = f"gamma={GAMMA}{' warm' if warm else ''}{' penalised' if penalised else ''}"
     build = partial(_decoder, parts, drafting, warm, penalised)
     return Variant(label, build, process=_penalised if penalised else None)
@@ -47,7 +47,7 @@ def _under_penalty(model: LanguageModel) -> Processed:
 
 
 def _decoder(parts: EngineParts, drafting: str, warm: bool, penalised: bool, task: Task) -> Decoder:
-    """Return the decoder of a task, optionally with penalties: the engine runs the bare models and penalises them."""
+    """Return the decoder of a task; with penalties, the engine runs the bare models and penalises their rows."""
     assert task.draft is not None
     draft = task.draft
     models = models_of(bare(task.target), bare(draft)) if penalised else models_of(task.target, draft)
@@ -90,7 +90,7 @@ def _decoder(parts: EngineParts, drafting: str, warm: bool, penalised: bool, tas
 
 
 def _without_traces(setup: Setup, engine: EngineState) -> EngineState:
-    """Return the engine with what no later step can see set back, so that equal futures are equal states."""
+    """Return the engine with invisible state reset, so that states with equal futures are equal."""
     running, size = engine.running[0], setup.page_size
     entries = read(engine.memory, running.pages, size, running.held)
     pages, free = grown((), fragmented(setup.pages), pages_for(running.held, size))
@@ -100,6 +100,6 @@ def _without_traces(setup: Setup, engine: EngineState) -> EngineState:
 
 
 def _earlier(prompt: Tokens) -> Kept:
-    """Return what a text that was the same but for its end left behind, in both caches."""
+    """Return the contents of both caches after an earlier text that differs only in its end."""
     tokens = (*prompt[:-1], 1 - min(prompt[-1], 1), 0, 1)
     return Kept(tokens, len(tokens) - 1, draft=draft_write(DraftCache(), tokens[:-1]))

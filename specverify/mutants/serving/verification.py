@@ -1,4 +1,4 @@
-"""Judging drafts: speculative sampling token by token (arXiv 2211.17192), greedy matching at temperature 0."""
+"""Verification: speculative sampling token by token (arXiv 2211.17192), greedy matching at temperature 0."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ PLACEHOLDER = -1
 
 
 def usable(drafts: Tokens) -> int:
-    """Return how many of the padded ``drafts`` are drafts: those before the first placeholder."""
+    """Return the number of ``drafts`` before the first placeholder."""
     return drafts.index(PLACEHOLDER) if PLACEHOLDER in drafts else len(drafts)
 
 
 def ratio(p: ExactPmf, q: ExactPmf, token: int) -> Fraction:
-    """Return the probability of accepting ``token`` ~ q: min(1, p/q)."""
+    """Return the acceptance probability min(1, p/q) of ``token``, which was drawn from q."""
     if p[token] >= q[token]:
         return ONE if p[token] else ZERO
     return p[token] / q[token]
 
 
 def residual(p: ExactPmf, q: ExactPmf) -> ExactPmf:
-    """Return norm((p - q)+), the law of what replaces a rejected draft."""
+    """Return norm((p - q)+), the law of the replacement of a rejected draft."""
     return normalised(tuple(max(a - b, ZERO) for a, b in zip(p, q, strict=True))) or p
 
 
 def greedy(row: ExactPmf, mixed: bool) -> int:
-    """Return the token of a greedy row; ``mixed`` if others of the batch are sampled."""
+    """Return the argmax of a row at temperature 0; ``mixed`` if other rows of the batch are sampled."""
     return argmax(row)
 
 
 def choose(draws: Draws, row: ExactPmf, site: Site) -> int:
-    """Draw from ``row``; no draw is spent where there is nothing to choose."""
+    """Draw from ``row``; a row with a single possible token uses no draw."""
     return row.index(ONE) if ONE in row else draws.categorical(row, site)
 
 

@@ -23,7 +23,7 @@ TOLD_AT_ONCE = 40
 
 
 def page(run: RunSaid) -> str:
-    """Return the whole HTML file."""
+    """Return the HTML file that reports a run."""
     title = f"{TITLES[run.kind]}: {_in_short(run)}"
     sections = [part for part in (_summary(run), _failures(run), _undecided(run), _matrix(run), _subjects(run)) if part]
     sections += [_again(run), _made(run)]
@@ -48,7 +48,7 @@ def page(run: RunSaid) -> str:
 
 
 def style() -> str:
-    """Return the style sheet."""
+    """Return the style sheet of the page."""
     return files("specverify.report.page").joinpath("style.css").read_text("utf-8")
 
 

@@ -20,7 +20,7 @@ VOID = frozenset({"meta", "col", "br"})
 
 
 def element(tag: str, /, *content: Content, **attributes: str | float | None) -> Markup:
-    """Return an element.
+    """Return the HTML element ``tag`` with content and attributes.
 
     ``class_`` is the attribute class, other underscores become dashes; None omits an attribute.
     """

@@ -16,7 +16,7 @@ LEGEND = (
 
 
 def matrix(found: Matrix) -> Markup:
-    """Return the matrix; the expected killer of each bug is framed."""
+    """Return the kill matrix as a table; the expected killer of each bug is framed."""
     heads = [element("th", word, scope="col") for word in ("planted bug", "class")]
     heads += [_turned(check) for check in found.checks]
     bodies = [

@@ -33,7 +33,7 @@ class Level(NamedTuple):
 
 
 class Levels(NamedTuple):
-    """A panel of numbers between 0 and 1."""
+    """A panel with lines of observed and expected numbers between 0 and 1."""
 
     title: str
     said: str
@@ -57,7 +57,7 @@ class EvidencePanel(NamedTuple):
 
 
 class Partings(NamedTuple):
-    """A panel of the first differences between greedy speculation and the target alone."""
+    """A panel of the first differences between greedy texts with speculation and without it."""
 
     title: str
     said: str

@@ -1,8 +1,8 @@
-"""``boundary``: one verification at the ends of what floats and uniforms can be. Rows are sparse: token -> probability.
+"""``boundary``: one verification at the limits of floats and uniforms. Rows are sparse: token -> probability.
 
-All numbers are dyadic and float32 holds them, and the products and sums that decide, exactly: a correct program in
-float32 gives these answers. Where a row is of equal parts (``of-3-equal``), sums are rounded: the last token is meant.
-Conventions are ``inverse-cdf``'s of ``verify_chain``.
+All numbers are dyadic, and float32 holds them and the deciding products and sums exactly: a correct program in float32
+gives these answers. Where a row is of equal parts (``of-3-equal``), sums are rounded: the last token is meant.
+Conventions are those of ``inverse-cdf`` of ``verify_chain``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SIZES = (8191, 8192, 8193, 32770)
 
 
 def answer_of(inputs: Mapping[str, Any]) -> Answer:
-    """Return what ``reference`` says to the inputs."""
+    """Return the answer of ``reference`` to the inputs."""
     p, q = ([sparse_pmf_of(row, inputs["vocabulary"]) for row in inputs[name]] for name in ("p", "q"))
     draft = chain(tuple(inputs["draft"]), tuple(q))
     verified = speculative_sampling(GivenUniforms(uniform_of(inputs)), by_position(p), (), draft)
@@ -37,7 +37,7 @@ def answer_of(inputs: Mapping[str, Any]) -> Answer:
 
 
 def vectors() -> tuple[Vector, ...]:
-    """Return all of them."""
+    """Return all vectors of this kind."""
     return (*_zero_coins(), *_largest(), *_equalities(), *_points(), *_underflow(), *_large(), *_broken())
 
 
@@ -59,7 +59,7 @@ EVEN: Row = {0: "1/4", 1: "1/4", 2: "1/4", 3: "1/4"}
 
 
 def _zero_coins() -> Iterator[Vector]:
-    """Yield u = 0: a token of probability 0 is not accepted, and not drawn."""
+    """Yield vectors with u = 0: a token of probability 0 must be neither accepted nor drawn."""
     for place in (0, 1):
         p = [EVEN] * place + [HALVES] * (3 - place)
         inputs = _given(p, [EVEN, EVEN], [3] * 2, [ZERO, ZERO], ZERO)
@@ -70,7 +70,7 @@ def _zero_coins() -> Iterator[Vector]:
 
 
 def _largest() -> Iterator[Vector]:
-    """Yield u = 1 - 2^-24: the last token of positive mass, and no further."""
+    """Yield vectors with u = 1 - 2^-24: the last token of positive mass must be drawn, and none after it."""
     bonus = _given([EVEN, {0: "1/2", 2: "1/2"}], [EVEN], [1], [ZERO], LARGEST)
     yield _vector("largest-final-bonus", bonus, "largest-uniform", "padded-vocabulary")
     residual = _given([HALVES, EVEN], [{1: "1/4", 3: "3/4"}], [3], ["1/2"], LARGEST)
@@ -85,7 +85,7 @@ def _largest() -> Iterator[Vector]:
 
 
 def _equalities() -> Iterator[Vector]:
-    """Yield uniforms that hit a ratio or a cumulative mass exactly, which is convention, and their neighbours."""
+    """Yield uniforms equal to a ratio or a cumulative mass, where a convention decides, and their neighbours."""
     ulp = Fraction(1, 2**24)
     p, q = [{0: "1/4", 1: "3/4"}, EVEN], [{0: "1/2", 1: "1/2"}]
     for name, uniform in (("below", Fraction(1, 2) - ulp), ("above", Fraction(1, 2) + ulp)):
@@ -106,7 +106,7 @@ def _equalities() -> Iterator[Vector]:
 
 
 def _points() -> Iterator[Vector]:
-    """Yield one-hot rows: temperature 0, which need no uniform to be right."""
+    """Yield vectors of one-hot pmfs, as at temperature 0, whose answers do not depend on the uniforms."""
     for coin in (ZERO, "1/2", LARGEST):
         word = {ZERO: "zero", LARGEST: "largest"}.get(coin, "half")
         same = _given([{2: "1"}, {0: "1"}], [{2: "1"}], [2], [coin], coin)
@@ -118,7 +118,7 @@ def _points() -> Iterator[Vector]:
 
 
 def _underflow() -> Iterator[Vector]:
-    """Yield masses that float16 does not hold, or does not tell apart."""
+    """Yield vectors with masses that float16 cannot represent or distinguish."""
     tiny = Fraction(1, 2**26)
     p, q = ({3: n * tiny, 2: n * tiny, 1: 2 * n * tiny, 0: 1 - 4 * n * tiny} for n in (2, 1))
     yield _vector(
@@ -135,9 +135,9 @@ def _row(masses: Mapping[int, Fraction]) -> Row:
 
 
 def _large() -> Iterator[Vector]:
-    """Yield vocabularies around a block of lanes: mass in the last one, and none in the padding behind it.
+    """Yield vectors of vocabularies near a block size: mass in the last lane, none in the padding after it.
 
-    Every coin can fall either way. The last size is one that ids of 16 bits do not hold.
+    Every coin can fall either way. The last size is one that 16-bit ids cannot hold.
     """
     for size in SIZES:
         last = size - 1
@@ -161,7 +161,7 @@ def _large() -> Iterator[Vector]:
 
 
 def _broken() -> Iterator[Vector]:
-    """Yield what no correct caller sends: refused, or at least not answered so."""
+    """Yield inputs that no correct caller sends: they must be refused, or at least not get a forbidden answer."""
     never = {"accepted": 1}
     impossible = _given([HALVES, EVEN], [{0: "1/2", 1: "1/2"}], [3], [ZERO], "1/8")
     yield invalid(

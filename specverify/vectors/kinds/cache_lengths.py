@@ -1,7 +1,7 @@
-"""``cache_lengths``: after a round, how many entries each cache keeps, and which known tokens it has not been fed.
+"""``cache_lengths``: the entries that each cache keeps after a round, and the known tokens that it has not been fed.
 
 A round starts with ``known`` tokens; the target's cache lacks the last of them, and is fed it and the drafts. The
-drafter has been fed all but its own last draft, or holds ``held`` entries where the round was not an ordinary one.
+drafter has been fed all but its own last draft, or holds ``held`` entries if the round was not an ordinary one.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ NOTES = {TARGET: ("rollback", "cache-length"), DRAFT: ("draft-cache",)}
 
 
 def answer_of(flag: str, inputs: Mapping[str, Any]) -> Answer:
-    """Return what ``reference`` says to the inputs."""
+    """Return the answer of ``reference`` to the inputs."""
     known, accepted = inputs["known"], inputs["accepted"]
     keep: int = getattr(keep_lengths(known, inputs["gamma"], accepted, inputs.get("held")), flag)
     return {"keep": keep, "unfed": list(tokens_to_feed(tuple(range(known + accepted + 1)), keep))}
 
 
 def vectors() -> tuple[Vector, ...]:
-    """Return all of them."""
+    """Return all vectors of this kind."""
     return tuple(vector for flag in (TARGET, DRAFT) for vector in _of_cache(flag))
 
 
@@ -42,7 +42,7 @@ def _of_cache(flag: str) -> Iterator[Vector]:
 
 
 def _held(flag: str, known: int, gamma: int) -> list[dict[str, int]]:
-    """Return what the drafter's cache may hold: after an ordinary round, and where it fell behind."""
+    """Return the possible lengths of the drafter's cache: after an ordinary round, and after it fell behind."""
     if flag == TARGET:
         return [{}]
     return [{"held": held} for held in sorted({max(known + gamma - 1, 0), max(known - 2, 0)})]

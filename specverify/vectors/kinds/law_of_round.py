@@ -28,7 +28,7 @@ ROUND, TEXT = "round", "text"
 
 
 class RoundCase(NamedTuple):
-    """Models and limits."""
+    """The models and limits of a case."""
 
     shape: str
     vocabulary: int
@@ -39,7 +39,7 @@ class RoundCase(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The case in one word."""
+        """The name of the case, one word."""
         end = f"-e{''.join(map(str, self.eos))}" if self.eos else ""
         far = "" if self.context == "last token" else "-all"
         return f"{self.shape}-v{self.vocabulary}-p{''.join(map(str, self.prompt))}-h{self.horizon}{end}{far}"
@@ -103,12 +103,12 @@ NOTES_OF = {"min_new": "least-length", "grammar": "grammar"}
 
 
 def vectors() -> tuple[Vector, ...]:
-    """Return all of them."""
+    """Return all vectors of this kind."""
     return (*map(_of_text, TEXTS), *_of_parameters(), *(vector for row in ALGORITHMS for vector in _of_algorithm(row)))
 
 
 def task_of(inputs: Mapping[str, Any]) -> Task:
-    """Return what is decoded, in rationals."""
+    """Return the decoding task of the inputs, in rationals."""
     target, draft = (CONTEXTS[inputs["context"]](inputs[name]) for name in ("target", "draft"))
     return Task(target, draft, eos=tuple(inputs["eos"]), horizon=inputs["horizon"])
 
@@ -121,7 +121,7 @@ def law_data(law: Mapping[Tokens, Any]) -> Answer:
 
 
 def options_data(value: Any) -> Any:
-    """Return an option of an algorithm as JSON: rationals are strings, tuples lists."""
+    """Return an option of an algorithm as JSON data: rationals become strings, tuples lists."""
     if isinstance(value, Fraction):
         return text(value)
     if isinstance(value, Mapping):
@@ -150,7 +150,7 @@ def _of_text(case: RoundCase) -> Vector:
 
 
 def _of_parameters() -> Iterator[Vector]:
-    """Yield texts under sampling parameters, of rows without ties and thresholds that nothing hits."""
+    """Yield vectors of texts under sampling parameters; no row has ties, and no threshold is hit exactly."""
     for name, parameters in PARAMETERS.items():
         for case in (UNTIED, UNTIED._replace(horizon=4, prompt=(0,))):
             case = case._replace(eos=(1,)) if "min_new" in parameters else case  # noqa: PLW2901 - the same, ended
@@ -193,7 +193,7 @@ LAWS = {ROUND: _round_law, TEXT: _text_law}
 
 
 def judge(vector: Vector, answer: Answer) -> Judged:
-    """Judge a law, or counts of samples of it."""
+    """Grade a law, or counts of samples of it."""
     return judged_by(_same, vector, answer)
 
 

@@ -1,7 +1,7 @@
-"""``stop``: where a text ends, wherever its rounds are cut.
+"""``stop``: where a text ends, independent of the boundaries of its rounds.
 
-``rounds`` are what the verifier would emit, round by round. The output is what plain decoding would have put out, token
-by token: cut at the first end token or stop sequence, and at ``max_new``.
+``rounds`` are the tokens that the verifier emits, round by round. The output must be that of plain decoding, token by
+token: cut at the first end token or stop sequence, and at ``max_new``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ENDS, SEQUENCES = "end tokens", "stop sequences"
 
 
 def committed(inputs: Mapping[str, Any]) -> Answer:
-    """Return what ``reference`` commits, round by round: end tokens and the length alone."""
+    """Return the tokens that ``reference`` commits, round by round, under end tokens and a length limit."""
     remaining: int = inputs["max_new"]
     new: Tokens = ()
     for tokens in inputs["rounds"]:
@@ -30,7 +30,7 @@ def committed(inputs: Mapping[str, Any]) -> Answer:
 
 
 def token_by_token(inputs: Mapping[str, Any], *, kept: bool) -> Answer:
-    """Return the output of plain decoding: one token a round; ``kept`` says whether what ends it stays in it."""
+    """Return the output of plain decoding, one token a round; ``kept`` states whether the ending stays in the text."""
     text: Tokens = ()
     for token in [token for tokens in inputs["rounds"] for token in tokens]:
         if len(text) == inputs["max_new"]:
@@ -45,12 +45,12 @@ def token_by_token(inputs: Mapping[str, Any], *, kept: bool) -> Answer:
 
 
 def vectors() -> tuple[Vector, ...]:
-    """Return all of them."""
+    """Return all vectors of this kind."""
     return (*_ends(), *_no_end(), *_least(), *_sequences())
 
 
 def _ends() -> Iterator[Vector]:
-    """Yield end tokens at every place of every round, with room behind them or none."""
+    """Yield end tokens at every position of every round, with and without further tokens allowed after them."""
     text = (3, 1, 4, 1, 5, 2, 6)
     for cuts in ((3, 6), (2, 4, 6), (1, 5), (7,)):
         rounds = _cut(text, cuts)
@@ -66,7 +66,7 @@ def _ends() -> Iterator[Vector]:
 
 
 def _no_end() -> Iterator[Vector]:
-    """Yield texts that only their length ends: no end token is known, or token 0 is an ordinary one."""
+    """Yield texts that only the length limit ends: no end token is known, or token 0 is an ordinary one."""
     for cuts in ((3, 6), (1, 2, 6)):
         for most in (1, 4, 6):
             inputs = {"rounds": _cut((0, 0, 1, 0, 2, 0), cuts), "eos": [], "stop": [], "max_new": most}
@@ -76,7 +76,7 @@ def _no_end() -> Iterator[Vector]:
 
 
 def _least() -> Iterator[Vector]:
-    """Yield end tokens before the least length, which counts tokens and not rounds."""
+    """Yield end tokens before the minimum length, which counts tokens and not rounds."""
     for cuts in ((3, 6), (1, 2, 6)):
         for least in (2, 3, 4):
             inputs = {"rounds": _cut((1, 2, 0, 1, 0, 1), cuts), "eos": [2], "stop": [], "max_new": 6, "min_new": least}
@@ -87,7 +87,7 @@ def _least() -> Iterator[Vector]:
 
 
 def _sequences() -> Iterator[Vector]:
-    """Yield stop sequences at every offset of the rounds, over their edges too, and beside a length."""
+    """Yield stop sequences at every offset in the rounds, also across their boundaries and near the length limit."""
     text = (1, 2, 1, 2, 3, 1, 3)
     for cuts in ((3, 6), (2, 4, 6), (1, 4), (7,)):
         for stop in (((2, 3),), ((1, 2, 3),), ((3, 1), (3,)), ((2, 1, 2, 3, 1),), ((4,),)):
@@ -109,7 +109,7 @@ def _sequences() -> Iterator[Vector]:
 
 
 def _cut(text: Tokens, cuts: Sequence[int]) -> list[list[int]]:
-    """Return the text in rounds that end at ``cuts``, and what is left behind the last of them."""
+    """Split the text into rounds that end at ``cuts``, and the rest after the last cut."""
     edges = [0, *cuts, *([len(text)] if cuts[-1] < len(text) else [])]
     return [list(text[low:high]) for low, high in pairwise(edges)]
 

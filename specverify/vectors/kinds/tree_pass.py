@@ -1,7 +1,7 @@
-"""``tree``: who sees what in the one pass over a tree of drafts, and which path of it is accepted.
+"""``tree``: the attention mask of the one pass over a tree of drafts, and the accepted path.
 
-Nodes hang from ``parents`` (-1: the last known token), which is fed in front of them. Rows of p: the root's first, then
-one a node. Siblings are tried in node order.
+Nodes hang from ``parents`` (-1: the last known token), which is fed before them. Rows of p: the root's first, then one
+for each node. Siblings are tried in node order.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ UNASKED_COIN = Fraction(1, 64)
 
 
 def layout_of(inputs: Inputs) -> Answer:
-    """Return mask, positions and paths of a tree behind ``known`` tokens."""
+    """Return the mask, positions and paths of a tree after ``known`` tokens."""
     parents, known = tuple(inputs["parents"]), inputs["known"]
     mask = np.asarray(tree_mask(parents, known), dtype=int)
     return {
@@ -53,19 +53,19 @@ def layout_of(inputs: Inputs) -> Answer:
 
 
 def accepted_of(inputs: Inputs, draws: Draws) -> Answer:
-    """Return what recursive rejection emits, and the nodes of the accepted path, whose cache entries are kept."""
+    """Return the tokens that recursive rejection emits, and the nodes of the accepted path, whose entries are kept."""
     verified = verified_by(inputs, draws)
     kept = verified.tokens[: verified.accepted]
     return {"accepted": verified.accepted, "tokens": list(verified.tokens), "path": list(_path(inputs, kept))}
 
 
 def verified_by(inputs: Inputs, draws: Draws) -> Verified:
-    """Return what recursive rejection emits."""
+    """Return the result of recursive rejection on the inputs."""
     return recursive_rejection(draws, _target(inputs), (), draft_of(inputs))
 
 
 def draft_of(inputs: Inputs) -> Draft:
-    """Return the tree of the inputs; without q every node is a point mass."""
+    """Return the tree of the inputs; without q every node is drawn from a one-hot pmf."""
     rows = inputs.get("q") or [None] * len(inputs["tokens"])
     return Draft(
         tuple(inputs["tokens"]), tuple(inputs["parents"]), tuple(None if row is None else pmf_of(row) for row in rows)
@@ -88,7 +88,7 @@ def _path(inputs: Inputs, kept: Tokens) -> Tokens:
 
 
 def draws_of(inputs: Inputs) -> Draws:
-    """Return the draws that the coins and the final uniform of the inputs make."""
+    """Return the interpreter of draws that uses the coins and the final uniform of the inputs."""
 
     def uniform(site: Site) -> Fraction:
         if site[0] == "accept":
@@ -99,7 +99,7 @@ def draws_of(inputs: Inputs) -> Draws:
 
 
 def vectors() -> tuple[Vector, ...]:
-    """Return all of them."""
+    """Return all vectors of this kind."""
     return (*_layouts(), *_greedy(), *_recursive())
 
 
@@ -112,7 +112,7 @@ def _layouts() -> Iterator[Vector]:
 
 
 def _greedy() -> Iterator[Vector]:
-    """Yield every path of every tree as the one that the target's argmax follows, up to each of its nodes."""
+    """Yield, for each node of each tree, the vector in which the target's argmax follows the path to that node."""
     for number, parents in enumerate(TREES[1:], start=1):
         tokens = _sibling_tokens(parents)
         for last in range(-1, len(parents)):
@@ -125,7 +125,7 @@ def _greedy() -> Iterator[Vector]:
 
 
 def _row_to(parents: Sequence[int], tokens: Tokens, node: int, path: set[int]) -> Pmf:
-    """Return the point mass on the child of ``node`` that is on the path, or on a token that no child has."""
+    """Return the one-hot pmf on the child of ``node`` on the path, or on a token that no child has."""
     below = [child for child in children(parents, (node,)) if child in path]
     like = pmf_of(["1"] + ["0"] * 4)
     return one_hot(tokens[below[0]] if below else 4, like)
@@ -140,12 +140,12 @@ def _ancestors(parents: Sequence[int], node: int) -> set[int]:
 
 
 def _sibling_tokens(parents: Sequence[int]) -> Tokens:
-    """Return tokens 0 to 3 that differ between siblings, and repeat elsewhere."""
+    """Return tokens 0 to 3 for the nodes, different among siblings and repeated elsewhere."""
     return tuple((1 + parent + list(parents[:node]).count(parent)) % 4 for node, parent in enumerate(parents))
 
 
 def _recursive() -> Iterator[Vector]:
-    """Yield every path of recursive rejection through small trees of drafts that were drawn with replacement."""
+    """Yield every path of recursive rejection through small trees whose drafts are drawn with replacement."""
     for number, parents in ((3, TREES[3]), (4, TREES[4]), (8, TREES[8])):
         for shape in ("generic", "zeros", "disjoint"):
             p, q = row_pairs(shape, 4, 1 + len(parents), KIND)
@@ -163,7 +163,7 @@ def _recursive() -> Iterator[Vector]:
 
 
 def _drawn(parents: Sequence[int], rows: Sequence[Pmf]) -> Tokens | None:
-    """Return a token for every node that its row can have drawn, different among siblings; None if there is none."""
+    """Return a token for each node that its row can draw, different among siblings; None if there is none."""
     tokens: Tokens = ()
     for node, row in enumerate(rows):
         taken = {tokens[other] for other in children(parents[:node], (parents[node],))}
@@ -175,7 +175,7 @@ def _drawn(parents: Sequence[int], rows: Sequence[Pmf]) -> Tokens | None:
 
 
 def _numbers(parents: Sequence[int], decisions: Any) -> dict[str, Any]:
-    """Return coins ``[depth][sibling]`` and a final uniform that lead along the decisions."""
+    """Return coins ``[depth][sibling]`` and a final uniform that lead to these decisions."""
     result = {step.site: uniform_for(step.weights, step.outcome) for step in decisions}
     widest = max(len(children(parents, (node,))) for node in range(-1, len(parents)))
     levels = 1 + max(len(_ancestors(parents, node)) - 1 for node in range(len(parents)))

@@ -1,7 +1,7 @@
-"""``verify_chain``: one verification of a chain of drafts, every random number given.
+"""``verify_chain``: one verification of a chain of drafts with all random numbers given.
 
-For each convention, rows in several shapes, drafts from them, and every path that the verifier can take from there: its
-uniforms lie well inside the intervals that lead along the path. Behind a rejection stand coins that would accept.
+For each convention, rows in several shapes, drafts from them, and every possible path of the verifier: its uniforms lie
+well inside the intervals that lead along the path. After a rejection come coins that would accept.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Inputs = Mapping[str, Any]
 
 
 class DrawConvention(NamedTuple):
-    """How a verifier uses its random numbers."""
+    """The way in which a verifier uses its random numbers."""
 
     flag: str
     verifier: Callable[[Inputs], Verifier]
@@ -47,24 +47,24 @@ class DrawConvention(NamedTuple):
 
 
 def answer_of(convention: DrawConvention, inputs: Inputs) -> Answer:
-    """Return what ``reference`` says to the inputs."""
+    """Return the answer of ``reference`` to the inputs under a convention."""
     verified = verified_by(convention.verifier(inputs), inputs, convention.draws(inputs))
     return {"accepted": verified.accepted, "tokens": list(verified.tokens)}
 
 
 def verified_by(verify: Verifier, inputs: Inputs, draws: Draws) -> Verified:
-    """Return what a verifier emits, given draws."""
+    """Return the result of a verifier, given draws."""
     return verify(draws, by_position([pmf_of(row) for row in inputs["p"]]), (), draft_of(inputs))
 
 
 def draft_of(inputs: Inputs) -> Draft:
-    """Return the drafts of the inputs."""
+    """Return the draft of a vector's inputs: its tokens with their pmfs."""
     pmfs = tuple(None if row is None else pmf_of(row) for row in inputs["q"])
     return chain(tuple(inputs["draft"]), pmfs)
 
 
 def uniform_of(inputs: Inputs) -> Callable[[Site], Fraction]:
-    """Return which uniform of the inputs decides at a site."""
+    """Return the function from a decision's site to its uniform in the inputs."""
 
     def uniform(site: Site) -> Fraction:
         if site[0] == "accept":
@@ -158,7 +158,7 @@ SHAPES = ("generic", "peaked", "zeros", "disjoint", "equal", "point_target", "po
 
 
 def vectors() -> tuple[Vector, ...]:
-    """Return all of them."""
+    """Return all vectors of this kind."""
     result: dict[str, Vector] = {}
     for convention in CONVENTIONS:
         for gamma, vocabulary in SIZES[:2] if convention.deterministic else SIZES:
@@ -187,13 +187,13 @@ def _of_shape(convention: DrawConvention, shape: str, gamma: int, vocabulary: in
 
 
 def _ways(convention: DrawConvention, inputs: Inputs) -> list[Any]:
-    """Return the decisions of every path of the verifier."""
+    """Return the decisions of every path of the verifier, one entry for each path."""
     verify = convention.verifier(inputs)
     return [path.decisions for path in paths(lambda draws: verified_by(verify, inputs, draws))]
 
 
 def _clear(inputs: Inputs, p: Sequence[Pmf]) -> bool:
-    """Return whether every probability is well above or below its threshold, where there is one, and no argmax tied."""
+    """Return whether no decision is close: each probability is far from its threshold, and no argmax is tied."""
     if any(row.tolist().count(row.max()) > 1 for row in p):
         return False
     if "epsilon" not in inputs:
@@ -203,7 +203,7 @@ def _clear(inputs: Inputs, p: Sequence[Pmf]) -> bool:
 
 
 def _numbers(convention: DrawConvention, decisions: Any, gamma: int, rng: random.Random) -> dict[str, Any]:
-    """Return random numbers that lead along the decisions."""
+    """Return random numbers that lead to these decisions."""
     result = {
         step.site: uniform_for(step.weights, step.outcome, TOWARDS[place % len(TOWARDS)])
         for place, step in enumerate(decisions)
@@ -214,7 +214,7 @@ def _numbers(convention: DrawConvention, decisions: Any, gamma: int, rng: random
 
 
 def _drafts(q: Sequence[Pmf]) -> list[Tokens]:
-    """Return drafts that q can have drawn: each token once in every position at least, where that is possible."""
+    """Return lists of drafts that q can draw; if possible, they contain each token in every position."""
     supports = [support_of(row) for row in q]
     most = max(map(len, supports))
     return list(

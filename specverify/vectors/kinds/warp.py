@@ -32,13 +32,13 @@ SQUARES: dict[str, str] = {"squares": "9/26 16/26 1/26", "even-squares": "1/6 1/
 
 
 def kept(pmf: Pmf, tokens: Sequence[int]) -> list[str]:
-    """Return the pmf restricted to ``tokens``, renormalised."""
+    """Return the pmf restricted to ``tokens``, renormalised, as strings."""
     mass = sum(pmf[token] for token in tokens)
     return texts([pmf[token] / mass if token in tokens else Fraction(0) for token in range(len(pmf))])
 
 
 def vectors() -> tuple[Vector, ...]:
-    """Return all of them."""
+    """Return all vectors of this kind."""
     return (*_temperatures(), *_top_k(), *_top_p(), *_min_p(), *_both(), *_refused())
 
 
@@ -78,7 +78,10 @@ def _top_k() -> Iterator[Vector]:
 
 
 def nucleus(pmf: Pmf, mass: Fraction, *, exclusive: bool = False, highest_first: bool = False) -> list[int]:
-    """Return the tokens of the nucleus, one convention for what is equal and one for what is tied."""
+    """Return the tokens of the nucleus under one convention for equality with ``mass`` and one for ties.
+
+    ``exclusive`` applies to a cumulative mass equal to ``mass``, ``highest_first`` to tied tokens.
+    """
     result: list[int] = []
     total = Fraction(0)
     for token in _ranked(pmf, highest_first=highest_first):
@@ -90,7 +93,7 @@ def nucleus(pmf: Pmf, mass: Fraction, *, exclusive: bool = False, highest_first:
 
 
 def _top_p() -> Iterator[Vector]:
-    """Yield nuclei whose end is tied, and nuclei that hold exactly the mass; never both in one vector."""
+    """Yield nuclei whose end is tied, and nuclei with exactly the mass; never both in one vector."""
     for name, row in ROWS.items():
         pmf = _row(row)
         for mass in ("1/8", "1/4", "5/16", "3/8", "1/2", "9/16", "3/4", "7/8", "1"):
@@ -131,7 +134,7 @@ def _min_p() -> Iterator[Vector]:
 
 
 def _both() -> Iterator[Vector]:
-    """Yield top-k with top-p where neither hits a tie or its mass: only the order of the two can differ."""
+    """Yield top-k with top-p where neither hits a tie or its mass, so that only their order matters."""
     for name, row in {"steps": "5/16 1/4 3/16 1/8 1/16 1/16", "steep": "1/2 1/4 3/16 1/16"}.items():
         pmf = _row(row)
         for k in (2, 3):
@@ -159,7 +162,7 @@ def _refused() -> Iterator[Vector]:
 
 
 def answer_of(inputs: Mapping[str, Any]) -> Answer:
-    """Return what ``reference`` says to the inputs: one convention of each family, parameters in its order."""
+    """Return the answer of ``reference`` to the inputs, under one convention of each family and its parameter order."""
     try:
         return {"pmf": texts(warped(pmf_of(inputs["pmf"]), inputs))}
     except ValueError:
