@@ -83,10 +83,11 @@ def crop(entries: Any, keep: int, axis: int = -2) -> Any:
 
 
 def window_crop(held: int, stored: int, keep: int, window: int) -> slice:
-    """Return which ``stored`` entries, the newest of ``held``, a sliding-window layer keeps for length ``keep``.
+    """Return the slice of the stored entries that a sliding-window layer keeps when its text is cut to ``keep`` tokens.
 
-    The next token attends to itself and the ``window - 1`` before it (arXiv:2310.06825): those are kept. A layer that
-    dropped entries which left the window while drafts were fed cannot be rolled back: ``ValueError``.
+    The layer has seen ``held`` tokens and stores the last ``stored`` of them. The next token attends to itself and the
+    ``window - 1`` tokens before it (arXiv:2310.06825), so those are kept. Raises ``ValueError`` if one of them was
+    dropped when it left the window.
     """
     check_integers(held=held, stored=stored, keep=keep)
     check_integer(window, "the window")

@@ -28,9 +28,9 @@ from .validation import checked_tokens
 def chain_decoder(task: Task, drafter: Drafter, length: LengthRule, verify: Verifier) -> Decoder:
     """Return the decoder built from a drafter, a length rule and a verifier.
 
-    A round drafts at most ``remaining - 1`` tokens, so that draft and extra token fit the horizon; the bound comes last
-    and does not reach the length rule's state. ``init`` raises ``ValueError`` for an empty prompt, ``step`` when the
-    decoder has finished.
+    A round drafts at most ``remaining - 1`` tokens, so that the drafts and one more token fit the horizon. This bound
+    is applied after the length rule, whose state does not change by it. ``init`` raises ``ValueError`` for an empty
+    prompt, ``step`` if the decoder has finished.
     """
     target = checked_model(task.target, "target")
 

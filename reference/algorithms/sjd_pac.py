@@ -45,7 +45,11 @@ def build(task: Task, window: int = 16) -> Decoder:
         return (*kept, *fresh)
 
     def judged(draws: Draws, place: int, p: Pmf, draft: tuple[int, Tokens | None]) -> tuple[int, bool]:
-        """Return the token of a place after the sweep, and whether it is the draft that stayed."""
+        """Return the token at ``place`` after one verification, and whether it is the drafted token.
+
+        ``draft`` is the drafted token and the text after which it was drawn, or None for an initial draft, which is
+        uniform.
+        """
         token, after = draft
         q: Pmf = uniform(len(p), like=p) if after is None else target(after)
         if flip(draws, accept_probability(p, q, token), ("accept", place)):

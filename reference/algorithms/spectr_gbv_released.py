@@ -30,7 +30,11 @@ def build(task: Task, candidates: int = 4, gamma: int = 8) -> Decoder:
 
 
 def declared_law(task: Task, prompt: Tokens, candidates: int = 4, gamma: int = 8) -> dict[Tokens, Any]:
-    """Return new tokens -> probability: all sets of blocks, weighted, and where the coins of each may end it."""
+    """Return the law of the new tokens as a mapping from texts to probabilities.
+
+    Sums over every tuple of ``candidates`` drafted blocks of at most ``gamma`` tokens, weighted by the probability that
+    they are drafted, and over every prefix that the released coins may keep of them.
+    """
 
     def committed(text: Tokens, remaining: int) -> Iterator[tuple[Tokens, Any]]:
         words = product(range(len(task.target(text))), repeat=min(gamma, remaining - 1))

@@ -122,8 +122,10 @@ def require(fault: str | bool, where: str) -> None:
 def contradicted(written: Any, conditions: Sequence[Condition], polynomials: Sequence[Polynomial]) -> str:
     """Return why ``written`` fails to prove that no point satisfies ``conditions``; "" if it proves it.
 
-    ``written`` is ``{"terms": [[c, [i, ...]], ...], "equalities": [[h, i], ...]}`` with positions of conditions and
-    numbers of polynomials, or ``{"split": i, "below": ..., "above": ...}`` for the two cases of an inequation.
+    A proof is a sum that equals 0 as a polynomial and is positive wherever the conditions hold. ``{"terms": [[c, [i,
+    ...]], ...], "equalities": [[h, i], ...]}`` states it: each term is a coefficient c > 0 times the conditions i, each
+    equality the polynomial h times the equation i. ``{"split": i, "below": ..., "above": ...}`` proves both sides of
+    the inequation i.
     """
     if "split" in written:
         split = conditions[written["split"]]
@@ -149,10 +151,11 @@ def contradicted(written: Any, conditions: Sequence[Condition], polynomials: Seq
 
 
 def ends_of(node: Any, tables: Tables, known: Sequence[Condition], path: End, where: str) -> Iterator[End]:
-    """Yield the ends of a tree, depth first.
+    """Yield every leaf of the decision tree ``node``, depth first, each with the answers and draws that lead to it.
 
-    Raises ``CertificateRefused`` for a branch that is left out without a proof, and for a draw whose weights are no
-    pmf.
+    ``known`` holds the conditions that are true at this node, ``path`` the answers and draws so far, and ``where`` the
+    place in the file that errors name. Raises ``CertificateRefused`` if a branch is left out without a proof that it is
+    impossible, and if the weights of a draw are no pmf.
     """
 
     def shown(written: Any, polynomial: Polynomial, relation: str) -> str:

@@ -23,9 +23,10 @@ COARSEST = FLOAT32
 
 
 def rounding(spacing: float) -> float:
-    """Return the largest difference that counts as rounding: the square root of ``spacing``.
+    """Return the largest relative difference that is attributed to rounding: the square root of ``spacing``.
 
-    It is relative to the largest entry. A wrong token, position or row changes the leading bits.
+    ``spacing`` is the distance from 1 to the next number of the dtype; the difference is relative to the largest entry.
+    A wrong token, position or row changes the leading bits, which is far more.
     """
     return math.sqrt(spacing)
 

@@ -225,7 +225,8 @@ def _by_exception(observer: _ActivityWatcher) -> Iterator[None]:
 def _plant_in(thread: int) -> None:
     """Raise ``OutOfTime`` asynchronously in a thread, at its next line of Python.
 
-    The exception is never withdrawn: in CPython 3.11 that causes an endless loop as soon as a profiler is set.
+    A planted exception is never withdrawn: to withdraw it causes an endless loop in CPython 3.11 once a profiler is
+    set.
     """
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(OutOfTime))
 

@@ -189,7 +189,7 @@ def mode_with(**changes: Any) -> Iterator[None]:
 
 @contextmanager
 def aside() -> Iterator[None]:
-    """Set-up code inside a run, in all threads: its draws are not attributed to the program."""
+    """Attribute draws to set-up code and not to the program while the ``with`` block runs, in all threads."""
     RUNS.set_up += 1
     try:
         yield

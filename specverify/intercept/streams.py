@@ -176,7 +176,10 @@ class Answers:
                 raise NeedsValue("unseen-draw", f"random numbers are drawn from {called} by a call that is not seen")
 
     def restore(self, *, checked: bool) -> None:
-        """Restore every generator; if ``checked``, only those that were drawn from or set can differ."""
+        """Restore the state that every generator had before the run.
+
+        If ``checked``, generators that the run neither drew from nor set are known to be unchanged and are skipped.
+        """
         moved = self._before if checked else {**self._left, **self._before}
         for generator, state in moved.values():
             if state is not None and generator_states.read(generator) != state:

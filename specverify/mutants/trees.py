@@ -888,9 +888,10 @@ def traversal_keeps_its_weight(
     batched=True,
 )
 def trees_run_together(p: Any, q: Any, parents: Any, tokens: Any) -> list[list[int]]:
-    """Verify a batch of trees by draws from p, with rows that are too early by one row per earlier tree.
+    """Verify a batch of trees by draws from p, with an offset into the rows of p that ignores the roots.
 
-    The row of each tree's root is not counted.
+    Each tree has one row more than it has nodes, for its root. The rows of a tree therefore begin too early by the
+    number of trees before it.
     """
     nodes = parents.shape[1]
     rows = p.reshape(-1, p.shape[-1])

@@ -103,7 +103,10 @@ def _refuted(sampler: Sampler, answer: Answer, off: Off) -> Verdict:
 
 
 def tokens_sampled(sample: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:
-    """Return the sampler with tokens as its only values; its counts of accepted drafts are kept."""
+    """Return a sampler that answers with the tokens of ``sample`` and drops the values ``names``.
+
+    The counts of accepted drafts are kept if ``sample`` returns them.
+    """
 
     def alone(seed: int, number: int, *prefix: Tokens) -> Any:
         answer = sample(seed, number, *prefix)

@@ -132,9 +132,9 @@ def _cause_first(verdict: Verdict) -> tuple[bool, int]:
 
 
 def also_refuted(others: Sequence[Verdict]) -> str:
-    """Return the line about the other refuted verdicts of one cause; "" if there are none.
+    """Return the line that lists the other checks refuted by the same cause; "" if there are none.
 
-    If the first of them is about the law, its sentence is added.
+    If the first of them compares laws, the first sentence of its statement is added in brackets.
     """
     named = [verdict.check.replace("_", " ") for verdict in others]
     if others and others[0].check in LAWS:

@@ -181,9 +181,9 @@ def _together(found: Sequence[Any]) -> Any:
 
 
 def invoked(verify: BareVerifier, told: Mapping[str, Any], *arrays: Any) -> Any:
-    """Call ``verify`` on ``arrays`` and return its answer; ``told`` holds named arguments.
+    """Call ``verify`` with ``arrays`` as positional and ``told`` as named arguments, and return its answer.
 
-    Lengths are passed by name if its signature requires it.
+    The fourth array, the numbers of drafts of the rows, is passed by name if ``verify`` has a parameter ``lengths``.
     """
     if len(arrays) > 3 and _names_lengths(verify):
         return verify(*arrays[:3], lengths=arrays[3], **told)

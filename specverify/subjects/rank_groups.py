@@ -164,7 +164,11 @@ def ranks_of(size: int, job: Callable[[Any], Job], *, gloo: bool) -> Iterator[Ca
 
 
 def _serve(line: Connection, rank: int, size: int, job: Callable[[Any], Job], meeting: Path | None) -> None:
-    """Run the jobs received on ``line`` until it closes; answer each with its result or its error."""
+    """Run the jobs received on ``line`` until it closes, as rank ``rank`` of ``size``; send back each result or error.
+
+    ``job`` turns what is received into a function of rank and group. If ``meeting`` is a file, the ranks form a gloo
+    group through it; otherwise the group is simulated.
+    """
     torch = sys.modules.get("torch")
     if torch is not None:
         torch.set_num_threads(1)  # the threads of the process that forked are not here

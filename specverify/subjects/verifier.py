@@ -61,9 +61,10 @@ MOST_TEXTS = 512
 
 
 def verifier_subject(verify: BareVerifier, name: str, gammas: tuple[int, ...] | None = None) -> Subject:
-    """Return the subject of a bare verifier at several gammas; it claims to be lossless and optimal.
+    """Return the subject of a bare verifier, which claims to be lossless and to have optimal acceptance.
 
-    The default gammas are 1, 2 and 3, and more drafts are examined in addition (``deep``).
+    ``gammas`` are the numbers of drafts at which every check runs, by default 1, 2 and 3. Larger numbers are examined
+    in a few further scenarios.
     """
     chosen = gammas or (1, 2, 3)
     most = max(chosen)

@@ -212,7 +212,10 @@ def _some_verdicts(
     seconds: float,
     known: Mapping[str, Verdict],
 ) -> Iterable[Verdict]:
-    """Return the verdicts of the checks ``names``, which all use the same samples."""
+    """Return the verdicts of the checks ``names``, which all use the same samples.
+
+    Verdicts in ``known`` are taken from there. Otherwise ``work`` draws the samples and judges them within ``seconds``.
+    """
     if set(names) <= set(known):
         return [known[check] for check in names]
     return [verdict for verdict in _verdicts(name, work, seconds, next(iter(names))) if verdict.check in names]

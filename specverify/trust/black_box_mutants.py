@@ -164,7 +164,10 @@ def _replacements(bug: BlackBoxBug, coins: Array, noise: Array, fresh: Array) ->
 
 
 def _raced(weights: Array, noise: Array) -> Array:
-    """Return the winning token of each race: a draw from ``weights`` if the noise ``[..., V]`` is fresh."""
+    """Return the token of the smallest ``noise / weights`` in each row.
+
+    For independent exponential noise of shape ``[..., V]`` this is a draw from ``weights``.
+    """
     times = np.full(noise.shape, np.inf)
     np.divide(noise, weights, out=times, where=weights > 0)
     winners: Any = times.argmin(axis=-1)

@@ -625,9 +625,10 @@ class _PathReader:
             )
 
     def _named_ratio(self, seen: float, here: Tokens, token: int, rejected: tuple[Tokens, ...]) -> str:
-        """Name the rows whose min(1, p/q) at ``token`` equals ``seen``; "" if none do.
+        """Return the formula whose value at ``token`` is the acceptance probability ``seen``; "" if none fits.
 
-        Tried are the rows of p, of q and of both after other texts, then q/p and p alone.
+        Tried are min(1, p/q) with p, with q or with both taken after another text than ``here``, then q/p, then p
+        alone. ``rejected`` holds the texts that end in a rejected draft.
         """
         p, q = self.p(here), self.q(here)
 

@@ -38,9 +38,10 @@ def unlike_engine(assistant: str) -> Build:
 def universal_pair_engine(
     order: str = IN_ORDER, architecture: str = "llama", before: Callable[[GenerateCall], None] = lambda engine: None
 ) -> Build:
-    """Return assisted generation with another tokenizer for the assistant.
+    """Return a builder of assisted generation whose assistant has another tokenizer than the target.
 
-    ``before`` is called first, with the same objects.
+    ``before`` is called before each text with the engine that is about to decode it. ``order`` states in which order
+    the assistant's tokenizer numbers the tokens.
     """
 
     def build(setting: EngineSetting) -> GenerateCall:

@@ -80,7 +80,10 @@ def model_code(model: Any, name: str, target: Any, written: Written) -> str:
 
 
 def fill_code(written: Written) -> str:
-    """Return the function that fills weights by their recipe."""
+    """Return the source code of a function that fills the weights of a model with the values in ``written``.
+
+    Raises ``NoScript`` if names of weights do not tell which value a vector is filled with.
+    """
     rule, left = "", dict(written.vectors)
     for end, value in _ends():
         named = {name for name in left if name.endswith(end)}

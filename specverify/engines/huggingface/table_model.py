@@ -155,7 +155,11 @@ def _entries(rows: Any) -> Any:
 
 
 def _audit(ids: list[list[int]], positions: list[list[int]], fed: int, masked: int | None) -> None:
-    """Raise unless the positions, cache entries then input, are 0, 1, 2, ... and the mask covers them."""
+    """Raise ``CacheFault`` unless the positions of each row are 0, 1, 2, ... and the attention mask covers all of them.
+
+    ``positions`` holds those of the cache entries followed by those of the ``fed`` input tokens; ``masked`` is the
+    length of the mask, or None without a mask.
+    """
     for row, stands in zip(ids, positions, strict=True):
         held, expected = len(row) - fed, list(range(len(row)))
         if stands != expected or masked not in {None, len(row)}:

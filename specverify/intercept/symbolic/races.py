@@ -214,7 +214,10 @@ class Race(NamedTuple):
 
 
 def race_of(scores: Sequence[Any]) -> Race:
-    """Convert scores to clocks. Raises ``NeedsValue`` if the scores are not a race."""
+    """Return the race of exponential clocks whose order is that of ``scores``, such as ``E / w`` or ``u ** (1 / w)``.
+
+    Raises ``NeedsValue`` if the scores are not a race.
+    """
     if any(not isinstance(score, Continuous) or score.uniform.cut for score in scores if isinstance(score, SYMBOLIC)):
         return _raced(scores)
     return _raced_before(tuple(score[1:] if isinstance(score, Continuous) else score for score in scores))
@@ -319,7 +322,7 @@ def _of_multiple(score: Any) -> Any:
 
 
 def _of_power(score: Any) -> Any:
-    """Invert a score ``u ** (1 / w)``, the exponential of ``-E / w``."""
+    """Return the exponential clock E / w of a score ``u ** (1 / w)``, which is the exponential of ``-E / w``."""
     if isinstance(score, Continuous):
         return negative(algebra.logarithm(score))
     return inf if score <= 0 else None

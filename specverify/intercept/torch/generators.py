@@ -74,7 +74,10 @@ class TorchStreams(Streams):
         """States that these were drawn from."""
 
     def name(self, generator: Any) -> Site:
-        """Return the name of a generator in sites, numbered in the order of first draws."""
+        """Return the part of a draw's site that identifies ``generator``; () for None, the default generator.
+
+        Generators are numbered in the order in which they first draw.
+        """
         if generator is None:
             return ()
         if not any(generator is known for known in self._named):
