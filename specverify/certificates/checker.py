@@ -122,10 +122,8 @@ def require(fault: str | bool, where: str) -> None:
 def contradicted(written: Any, conditions: Sequence[Condition], polynomials: Sequence[Polynomial]) -> str:
     """Return why ``written`` fails to prove that no point satisfies ``conditions``; "" if it proves it.
 
-    A proof is a sum that equals 0 as a polynomial and is positive wherever the conditions hold. ``{"terms": [[c, [i,
-    ...]], ...], "equalities": [[h, i], ...]}`` states it: each term is a coefficient c > 0 times the conditions i, each
-    equality the polynomial h times the equation i. ``{"split": i, "below": ..., "above": ...}`` proves both sides of
-    the inequation i.
+    It holds terms c > 0 times conditions i, plus polynomials h times equations i, whose sum is identically 0; or it
+    splits the inequation i into the two cases ``below`` and ``above``.
     """
     if "split" in written:
         split = conditions[written["split"]]
@@ -151,12 +149,7 @@ def contradicted(written: Any, conditions: Sequence[Condition], polynomials: Seq
 
 
 def ends_of(node: Any, tables: Tables, known: Sequence[Condition], path: End, where: str) -> Iterator[End]:
-    """Yield every leaf of the decision tree ``node``, depth first, each with the answers and draws that lead to it.
-
-    ``known`` holds the conditions that are true at this node, ``path`` the answers and draws so far, and ``where`` the
-    place in the file that errors name. Raises ``CertificateRefused`` if a branch is left out without a proof that it is
-    impossible, and if the weights of a draw are no pmf.
-    """
+    """Yield the leaves of the decision tree ``node`` after ``path``; ``known`` are the conditions that hold here."""
 
     def shown(written: Any, polynomial: Polynomial, relation: str) -> str:
         return contradicted(written, [*known, Condition(polynomial, relation)], tables.polynomials)
@@ -233,10 +226,7 @@ def check_cell(
     tables: Tables,
     where: str,
 ) -> int:
-    """Return the number of cells in which the terms add up to 0.
-
-    Raises ``CertificateRefused`` for a cell in which they may not.
-    """
+    """Return the number of cells in which the terms add up to 0; raise ``CertificateRefused`` if one may not."""
     alive = [term for term in terms if all(facts.get(one, ANY) & signs for one, signs in term.conditions)]
     if "by" in written:
         number = written["by"]
