@@ -24,6 +24,8 @@ from test_support.jax.verdicts import refuted, told
 from test_support.jax.world import distance, sample
 from tools.pages.jax_page import line_of, on_page
 
+pytestmark = pytest.mark.usefixtures("modules_searched")
+
 ALARM, MISS = 1e-6, 1e-3
 """False-alarm probability of all samples of right idioms together, and of a miss of one twin."""
 NEAR, FAR = 1e-6, 0.005
