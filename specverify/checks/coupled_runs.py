@@ -60,7 +60,8 @@ def coupled(program: Callable[[Draws], Any], runs: int = RUNS, seed: int = 0) ->
     done, ties, twins = 0, list[str](), None
     for number in range(runs):
         place = SEED + seed + number
-        recorder, plain = _plain_run(program, place)
+        recorder = Recorder(Tape(place))
+        plain = plain_end(program, recorder, place)
         examined = Coupled(recorder, Tape(place), np.random.default_rng(place))
         try:
             ended = end_of(program, examined)
@@ -84,11 +85,10 @@ def coupled(program: Callable[[Draws], Any], runs: int = RUNS, seed: int = 0) ->
     return CoupledRuns(done, ties=tuple(ties))
 
 
-def _plain_run(program: Callable[[Draws], Any], place: int) -> tuple[Recorder, Any]:
-    """Return the record of a run with its own seeds, and its result."""
-    recorder = Recorder(Tape(place))
+def plain_end(program: Callable[[Draws], Any], recorder: Recorder, place: int) -> Any:
+    """Return the result of a plain run whose seeds and generators depend on ``place``, or the exception it raises."""
     with seeded(place), generators_moved(place):
-        return recorder, end_of(program, recorder)
+        return end_of(program, recorder)
 
 
 def end_of(program: Callable[[Draws], Any], draws: Draws) -> Any:
@@ -103,26 +103,42 @@ def end_of(program: Callable[[Draws], Any], draws: Draws) -> Any:
 
 def _keeps_state(program: Callable[[Draws], Any], place: int, plain: Any) -> bool:
     """Return whether two plain runs with the same seeds have different results."""
-    return any(name_of(_plain_run(program, place)[1]) != name_of(plain) for _ in range(AGAIN))
+    again = (plain_end(program, Recorder(Tape(place)), place) for _ in range(AGAIN))
+    return any(_name_of(each) != _name_of(plain) for each in again)
 
 
 def _difference(plain: Any, ended: Any, examined: Coupled) -> str:
-    alike = type(plain) is type(ended) if isinstance(plain, Exception) else may_be(plain, ended)
     first = (*examined.parted, *([] if isinstance(ended, Exception) else [examined.left()]))
-    if alike and not any(first):
+    return difference_of(plain, ended, next(filter(None, first), ""), "examined")
+
+
+def difference_of(plain: Any, ended: Any, first: str, other: str) -> str:
+    """Return how a plain run differs from another run; "" if both end alike and no call differs.
+
+    Parameters
+    ----------
+    plain
+        The result of the plain run, or the exception that it raised.
+    ended
+        That of the other run, in which draws may be unread, so that it stands for several outcomes.
+    first
+        The first call that differs, or "".
+    other
+        The other run in words.
+    """
+    if isinstance(plain, Exception) or isinstance(ended, Exception):
+        alike = type(plain) is type(ended)
+    else:
+        alike = any(bool(plain == outcome) and share > 0 for outcome, share in outcomes_of(ended))
+    if alike and not first:
         return ""
-    ends = "both end alike" if alike else f"it ended with {name_of(plain)}, and examined with {name_of(ended)}"
-    return "; ".join(filter(None, (ends, next(filter(None, first), ""))))
+    ends = "both end alike" if alike else f"it ended with {_name_of(plain)}, and {other} with {_name_of(ended)}"
+    return "; ".join(filter(None, (ends, first)))
 
 
-def may_be(plain: Any, ended: Any) -> bool:
-    """Return whether the result of the plain run is possible for the examined run, which may have unread draws."""
-    return any(bool(plain == outcome) and share > 0 for outcome, share in outcomes_of(ended))
-
-
-def name_of(ended: Any) -> str:
+def _name_of(ended: Any) -> str:
     """Describe the result of a run in words."""
     return f"{type(ended).__name__}: {ended}".rstrip(": ") if isinstance(ended, Exception) else str(ended)
 
 
-__all__ = ["SEED", "CoupledRuns", "coupled", "end_of", "may_be", "name_of"]
+__all__ = ["SEED", "CoupledRuns", "coupled", "difference_of", "end_of", "plain_end"]

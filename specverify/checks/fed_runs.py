@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from specverify.checks.coupled_runs import SEED, end_of, may_be, name_of
-from specverify.intercept.cpython.sandbox import generators_moved
+from specverify.checks.coupled_runs import SEED, difference_of, end_of, plain_end
 from specverify.intercept.gathered import Gathered
 from specverify.intercept.recorded_numbers import NotRecorded
 from specverify.intercept.refusals import NeedsValue
@@ -21,10 +20,9 @@ from specverify.intercept.replayer import Replayer
 from specverify.laws.draws import NotAFunctionOfItsDraws, Replayed, Tape
 from specverify.laws.paths import paths
 from specverify.reference import Draws
-from specverify.subjects.seeded import seeded
 
 FEW = 24
-"""All paths of a program are fed where there are at most so many."""
+"""If a program has no more paths than this, all of them are fed."""
 
 
 class FedRuns(NamedTuple):
@@ -92,14 +90,8 @@ def _difference(program: Callable[[Draws], Any], path: _Followed, place: int) ->
     if numbers is None:
         return None
     replayer = Replayer(Replayed(path.gathered.by_name), numbers)
-    with seeded(place), generators_moved(place):
-        plain = end_of(program, replayer)
+    plain = plain_end(program, replayer, place)
     if isinstance(plain, NeedsValue):
         raise NotRecorded(str(plain))
-    errors = isinstance(plain, Exception) or isinstance(path.ended, Exception)
-    alike = type(plain) is type(path.ended) if errors else may_be(plain, path.ended)
     first = replayer.parted or ("" if isinstance(plain, Exception) else replayer.left())
-    if alike and not first:
-        return ""
-    ends = "both end alike" if alike else f"it ended with {name_of(plain)}, and the path with {name_of(path.ended)}"
-    return "; ".join(filter(None, (ends, first)))
+    return difference_of(plain, path.ended, first, "the path")

@@ -11,15 +11,15 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 from zlib import crc32
 
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.calls_at_size import small_calls
 from specverify.checks.check import Case, Check, Conditions, cases_of, in_scenarios, needs_variants, only_sampled
-from specverify.checks.coupled_runs import RUNS, CoupledRuns, coupled
+from specverify.checks.coupled_runs import RUNS, coupled
 from specverify.checks.explaining.counterexamples import described
-from specverify.checks.fed_runs import FEW, FedRuns, fed
+from specverify.checks.fed_runs import FEW, fed
 from specverify.checks.moved_replays import (
     BY_ENGINES,
     BY_VERIFIERS,
@@ -44,8 +44,6 @@ from specverify.subjects.subject import EngineProgram, GivenCall, InScenario, In
 PATHS = 40
 TAPES = 4
 REPLAYS_IN_A_SCENARIO = 4
-COUPLED_IN_A_SCENARIO = 4
-FED_IN_A_SCENARIO = 1
 PATHS_WITH_VALUES = 2
 PATHS_THAT_RAISE = 8
 UNLIKE = "it does something else with random numbers that have values than with the unknown ones that they stand for"
@@ -69,7 +67,19 @@ OF_ITSELF = (
     "decide (sampled=True)"
 )
 BITS = "what hangs on such a number (its bits, say) is not followed: compare it or shift it; else "
-REPLAYS_OF_A_CALL, REPLAYS_OF_A_SMALL_CALL, COUPLED_OF_A_SMALL_CALL = 4, 40, 40
+REPLAYS_OF_A_CALL, REPLAYS_OF_A_SMALL_CALL = 4, 40
+
+
+class _Runs(NamedTuple):
+    """The numbers of coupled and of fed runs."""
+
+    coupled: int
+    fed: int
+    few: int = FEW
+    """If a program has no more paths than this, all of them are fed."""
+
+
+IN_A_SCENARIO, OF_A_SMALL_CALL = _Runs(4, 1, few=0), _Runs(40, FEW)
 
 
 def obstacle(subject: Subject) -> str | None:
@@ -125,10 +135,7 @@ def examine_foreign(subject: Subject, here: InScenario, conditions: Conditions) 
             raise
         return _said_of_values(Examination("", rational=False), unlike, described(here))
     examination = _said(subject, *result, described(here))
-    if not examination.unknown:
-        examination = _said_of_couples(examination, coupled(run, COUPLED_IN_A_SCENARIO, seed), described(here))
-    if not examination.unknown:
-        examination = _said_of_fed(examination, fed(run, FED_IN_A_SCENARIO, seed, few=0), described(here))
+    examination = _in_both_directions(examination, run, IN_A_SCENARIO, seed, described(here))
     if examination.unknown or valued is None:
         return examination
     try:
@@ -154,12 +161,9 @@ def examine_program(subject: Subject, program: EngineProgram, conditions: Condit
                 replays, result = _in_the_open(run, min(program.replays, conditions.replays), conditions.seed)
                 where = f"{described(program)}, {which}"
                 examination = _said_of_seeds(_said(subject, replays, result, where), replays, where)
-                if not examination.unknown:
-                    couples = coupled(run, min(RUNS, program.replays // 2, conditions.replays), conditions.seed)
-                    examination = _said_of_couples(examination, couples, where)
-                if not examination.unknown:
-                    number = min(FEW, program.replays // 4, conditions.replays)
-                    examination = _said_of_fed(examination, fed(run, number, conditions.seed), where)
+                pairs = min(RUNS, program.replays // 2, conditions.replays)
+                number = _Runs(pairs, min(FEW, program.replays // 4, conditions.replays))
+                examination = _in_both_directions(examination, run, number, conditions.seed, where)
             examinations.append(examination)
             if examinations[-1].unknown:
                 return examinations[-1]
@@ -183,13 +187,12 @@ def examine_call(subject: Subject, given: GivenCall, conditions: Conditions) -> 
         run = partial(emitted_by, call)
         result = _in_the_open(run, replays, conditions.seed, probe=not number)
         examination = _said(subject, *result, said)
-        if number and not examination.unknown:
-            examination = _said_of_couples(examination, coupled(run, COUPLED_OF_A_SMALL_CALL, conditions.seed), said)
-        if number and not examination.unknown:
-            examination = _said_of_fed(examination, fed(run, FEW, conditions.seed), said)
-            done.update({name: examination.figures[name] for name in ("coupled_runs", "coupled_ties", "fed_runs")})
+        if number:
+            examination = _in_both_directions(examination, run, OF_A_SMALL_CALL, conditions.seed, said)
         if examination.unknown:
             return examination
+        if number:
+            done.update({name: examination.figures[name] for name in ("coupled_runs", "coupled_ties", "fed_runs")})
     figures = {"replays": sum(replays for _, replays in runs), **done}
     return examination._replace(figures={**examination.figures, **figures})
 
@@ -227,21 +230,26 @@ def _said(subject: Subject, replays: Replays, found: Found, where: str) -> Exami
     return Examination(statement, unknown=True, rational=False, figures={**figures, "function_of_draws": False})
 
 
-def _said_of_couples(held: Examination, couples: CoupledRuns, where: str) -> Examination:
-    """Return the sentence about the pairs of plain and examined runs with the same random numbers."""
+def _in_both_directions(
+    held: Examination, run: Callable[[Draws], Any], number: _Runs, seed: int, where: str
+) -> Examination:
+    """Compare examined runs with plain runs: coupled ones, then those that are fed numbers of sampled paths.
+
+    Returns ``held`` with the numbers of runs, or the statement about the first run that differs.
+    """
+    if held.unknown:
+        return held
+    couples = coupled(run, number.coupled, seed)
     figures = {**held.figures, "coupled_runs": couples.runs, "coupled_ties": len(couples.ties)}
-    if not couples.parted:
-        return held._replace(figures=figures)
-    said = PARTED.format(where=where, parted=couples.parted)
-    return Examination(said, unknown=True, rational=False, figures={**figures, "function_of_draws": False})
+    if couples.parted:
+        return _parted(PARTED, couples.parted, figures, where)
+    runs = fed(run, number.fed, seed, few=number.few)
+    figures["fed_runs"] = runs.runs
+    return _parted(FED_PARTED, runs.parted, figures, where) if runs.parted else held._replace(figures=figures)
 
 
-def _said_of_fed(held: Examination, runs: FedRuns, where: str) -> Examination:
-    """Return the sentence about the plain runs with numbers from sampled paths."""
-    figures = {**held.figures, "fed_runs": runs.runs}
-    if not runs.parted:
-        return held._replace(figures=figures)
-    said = FED_PARTED.format(where=where, parted=runs.parted)
+def _parted(message: str, parted: str, figures: dict[str, Any], where: str) -> Examination:
+    said = message.format(where=where, parted=parted)
     return Examination(said, unknown=True, rational=False, figures={**figures, "function_of_draws": False})
 
 

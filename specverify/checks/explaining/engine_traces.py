@@ -10,9 +10,9 @@ from specverify.subjects.subject import Trace
 KEPT = "the context "
 """How a sentence begins that names a token which the context of a row should not have."""
 SHOWN_CONTEXT = 8
-"""Of a long context so many last tokens are shown."""
+"""The number of last tokens that are shown of a long context."""
 LEAST_SHOWN = 3
-"""So many texts tell that the texts of two requests are exchanged."""
+"""The number of texts that must agree before two requests are said to have exchanged texts."""
 
 
 def listed_tokens(tokens: Tokens) -> str:

@@ -1,4 +1,4 @@
-"""An ``int`` subclass for a drawn outcome, which is drawn when it is read.
+"""A number that stands for an ``int``: an outcome that is drawn when it is read.
 
 Every operation and conversion of ``OutcomeNumber`` reads the outcome and forwards to the integer. A number that is only
 passed on, such as a last token that is appended to a list and returned, is never read: one run then stands for all
