@@ -1,11 +1,12 @@
-"""An interpreter that repeats a plain run: every comparison of a random number has the recorded answer.
+"""An interpreter that examines the numbers of a plain run: every comparison gets the answer of the recorded run.
 
-``Coupled`` is an alternative to ``Enumerated``. In its block each new symbolic number gets the next recorded one, and
-each draw takes the branch that contains it. So the examined run must return the result of the plain run.
+A plain run is a run in which the libraries draw their own numbers, which are recorded. ``Coupled`` then takes the place
+of ``Enumerated``: each new symbolic number gets the next recorded value, and each draw takes the branch that contains
+it. So the examined run must return the result of the plain run.
 
 A comparison of one uniform number is answered twice: by its value, and by the position of its remainder among the
 weights of the branches, because the remainder is uniform again after every answer. If the two differ, an interval was
-lost or a weight is wrong. The order of clocks, and decisions by several numbers together, are answered by their values.
+lost or a weight is wrong. Races, and comparisons of several numbers together, are answered by their values alone.
 """
 
 from __future__ import annotations
@@ -36,11 +37,11 @@ MOST_COMPARED = 64
 
 
 class Parted(Exception):  # noqa: N818 - reads as the sentence it is
-    """The examined run differs from the plain one: the difference, and the first call at which it shows."""
+    """Raised if the examined run differs from the plain run: the difference, and the first call at which it appears."""
 
 
 class _Rest:
-    """The position of a uniform in its known interval, as a fraction of the interval."""
+    """The position of a uniform number inside the interval in which it lies, as a fraction of the interval's width."""
 
     __slots__ = ("at", "width")
 
@@ -49,7 +50,7 @@ class _Rest:
 
 
 class _Number(NamedTuple):
-    """The value of a uniform in the plain run, with its position after each answer."""
+    """The value of a uniform number in the plain run."""
 
     of: Any
     """The number, or what is known of it: kept, so that no other one gets its identity."""
@@ -60,10 +61,16 @@ class _Number(NamedTuple):
 
 
 class Coupled:
-    """Answer the draws of an examined run from the records of a plain run; ``named`` is as in ``Recorder``."""
+    """An interpreter that answers the draws of an examined run from the record of a plain run.
+
+    ``named`` answers the draws that the program makes through ``draws``.
+    """
 
     def __init__(self, recorder: Recorder, named: Draws, rng: np.random.Generator) -> None:
-        """``rng`` chooses the value of a number of which only an interval is recorded."""
+        """Read the recorded numbers.
+
+        ``rng`` chooses a value for a number of which the record gives only an interval.
+        """
         self._named, self._rng = named, rng
         self._records: deque[Record] = deque(recorder.records)
         self._keys: deque[Any] = deque(recorder.keys)
@@ -90,17 +97,20 @@ class Coupled:
         return self._named.categorical(pmf, site)
 
     def key(self) -> Any:
-        """Return the key that the plain run received. Raises ``Parted`` if there are no more keys."""
+        """Return the JAX key that the plain run received. Raises ``Parted`` if it received no more keys."""
         if not self._keys:
             raise self._part("a key is asked for that the plain run did not ask for")
         return self._keys.popleft()
 
     def push(self, items: Sequence[Item]) -> None:
-        """Insert ``items`` as the next numbers; they come from another source than the records."""
+        """Insert ``items`` before the recorded numbers that are left: the next draws take them."""
         self._items.extendleft(reversed(items))
 
     def take(self, uniform: Any) -> None:
-        """Assign the next recorded value to a new uniform number."""
+        """Assign the next recorded value to ``uniform``, a new symbolic number.
+
+        Raises ``Parted`` if an outcome was recorded.
+        """
         item = self._next(uniform.draw.name)
         if math.isnan(item.low):
             raise self._part(f"{uniform.draw.name} makes a number, and {self._of} drew an outcome")
@@ -109,11 +119,14 @@ class Coupled:
         self._numbers[id(uniform)] = _Number(uniform, value, item, RUNS.blocks[-1] if RUNS.blocks else None)
 
     def take_outcome(self, draw: Any) -> Item:
-        """Return the recorded item of a categorical draw."""
+        """Return the next recorded item, for a categorical draw."""
         return self._next(draw.name)
 
     def outcome(self, pmf: Any, item: Item, name: str) -> int:
-        """Return the recorded outcome; its recorded weights must equal the given ones."""
+        """Return the outcome recorded in ``item`` for a draw from ``pmf`` by the call ``name``.
+
+        Raises ``Parted`` if the recorded weights are not proportional to ``pmf`` or the outcome has probability 0.
+        """
         masses = np.asarray(pmf, dtype=np.float64)
         if item.outcome is None:
             return int(np.searchsorted(np.cumsum(masses), item.low, "right"))
@@ -126,12 +139,18 @@ class Coupled:
         return item.outcome
 
     def agree(self, outcome: int, pmf: Any, item: Item, name: str) -> None:
-        """Raise ``Parted`` if a draw that counts as a repetition was recorded with another outcome."""
+        """Raise ``Parted`` unless ``item`` records ``outcome``.
+
+        The examined run took ``outcome`` from an earlier draw that it treats as equal to this one.
+        """
         if outcome != self.outcome(pmf, item, name):
             raise self._part(f"{name} is examined as a draw made before, which gave another outcome")
 
     def cell(self, uniform: Any, pmf: Any, lies: Callable[[float], int]) -> int:
-        """Return the index of the interval, among those of a comparison, that contains the value of ``uniform``."""
+        """Return the index of the interval, among those of a comparison, that contains the value of ``uniform``.
+
+        ``pmf`` has the probability of each interval, and ``lies(value)`` returns the index of the interval of a value.
+        """
         value, known = self.value(uniform), uniform.known
         result = lies(value)
         masses = [float(mass) for mass in pmf]
@@ -144,9 +163,9 @@ class Coupled:
         return self._by_rest(rest, result, masses, uniform.draw.name)
 
     def holds(self, uniforms: Sequence[Any], of: Any, bound: float, *, or_equal: bool) -> int:
-        """Return 0 if the quantity ``of`` of several uniforms is below ``bound`` (or equal, if ``or_equal``).
+        """Return 0 if ``of``, a quantity of several ``uniforms``, is below ``bound``, else 1.
 
-        Else 1.
+        With ``or_equal``, equality gives 0 too.
         """
         for uniform in uniforms:
             self._rests[id(uniform.known)] = rest = _Rest(0.0)
@@ -163,7 +182,7 @@ class Coupled:
         return int(not (value <= bound if or_equal else value < bound))
 
     def first(self, pmf: Any, runners: Sequence[Any]) -> int:
-        """Return the index of the clock in ``runners`` with the smallest ring time."""
+        """Return the index of the clock in ``runners`` that rings first (exponential race), by the recorded values."""
         times = [self._time(runner) for runner in runners]
         name, known = str(runners[0].known.site[:2]), [id(runner.known) for runner in runners]
         if any(all((one, other) in self._order for other in known if other != one) for one in known):
@@ -174,18 +193,21 @@ class Coupled:
         return result
 
     def largest(self, pmf: Any, scores: Sequence[Any], *, first: bool = True) -> int:
-        """Return the index of the largest of ``scores``, or of the smallest."""
+        """Return the index of the largest of ``scores`` if ``first``, else of the smallest, by the recorded values."""
         values = [self.evaluate(score) for score in scores]
         signed = [-value for value in values] if first else values
         return self._least(signed, [float(mass) for mass in pmf], "a race")
 
     def learn(self, uniforms: Iterable[Any]) -> None:
-        """Compute and store the values of ``uniforms`` from their known intervals."""
+        """Raise ``Parted`` if one of ``uniforms`` counts as an earlier number of another recorded value."""
         for uniform in uniforms:
             self.value(uniform)
 
     def value(self, uniform: Any) -> float:
-        """Return the value of a uniform number. Raises ``Parted`` if the recorded draws behind it differ in value."""
+        """Return the recorded value of a uniform number.
+
+        Raises ``Parted`` if the examined run treats it as equal to an earlier number whose recorded value differs.
+        """
         mine, known = self._numbers[id(uniform)], uniform.known
         number = self._numbers.setdefault(id(known), mine._replace(of=known))
         if number.item.low != mine.item.low:
@@ -193,14 +215,17 @@ class Coupled:
         return number.value
 
     def whole(self, of: Any, otherwise: float) -> int:
-        """Return the recorded integer; a share in float64 cannot represent one of very many outcomes exactly."""
+        """Return the integer that was recorded for the symbolic expression ``of``; ``otherwise`` if none was recorded.
+
+        The float64 position in (0, 1) cannot represent one of very many integers exactly.
+        """
         outcome, steps = self._numbers[id(of.uniform)].item.outcome, of.steps
         added = int(steps[2].number) if len(steps) == 3 and steps[2].name == "plus" else 0
         plainly = [step.name for step in steps] in (["times", FLOOR.name], ["times", FLOOR.name, "plus"])
         return int(otherwise) if outcome is None or not plainly else outcome + added
 
     def evaluate(self, of: Any) -> float:
-        """Return the value of an expression of random numbers."""
+        """Return the value of ``of``, an expression of symbolic numbers, at the recorded values."""
         if isinstance(of, Extreme):
             return float(sorted(map(self.evaluate, of.parts), reverse=of.largest)[of.rank])
         result: float
@@ -216,9 +241,10 @@ class Coupled:
         return float(min(max(result, of.low), of.high))
 
     def twins(self) -> frozenset[tuple[int, int]]:
-        """Return index pairs of numbers in one block that are equal in the plain run but separate in the examined one.
+        """Return index pairs of numbers that have equal recorded values but that the examined run treats as different.
 
-        Returns an empty set if there are many.
+        Only pairs in one intercepted block count. Returns the empty set if there are more than ``MOST_COMPARED``
+        numbers.
         """
         numbers = [number for number in self._numbers.values() if hasattr(number.of, "known")]
         if len(numbers) > MOST_COMPARED:
@@ -232,7 +258,7 @@ class Coupled:
         )
 
     def left(self) -> str:
-        """Return the first recorded call that the examined run did not make; "" if it made all."""
+        """Return a sentence on the first recorded call that the examined run did not make; "" if it made all."""
         drawing = (record for record in self._records if _draws(record))
         return next((f"{record} was not made again" for record in drawing), "")
 
@@ -259,7 +285,10 @@ class Coupled:
         return self._possible(result, masses, name)
 
     def _possible(self, result: int, masses: list[float], name: str) -> int:
-        """Return the recorded outcome ``result``, or the nearest outcome of positive probability."""
+        """Return ``result`` if its probability in ``masses`` is positive.
+
+        Else record a difference and return the likeliest outcome.
+        """
         if masses[result] > 0:
             return result
         self._differ(f"{name}: an answer of probability 0 came")

@@ -1,7 +1,7 @@
-"""Compute what a library call returns if given uniforms and outcomes are drawn: the inverse of ``recorded_numbers``.
+"""Compute the result of a library call for given uniforms and outcomes: the inverse of ``recorded_numbers``.
 
-One rule for each library call, by its name, written from the documentation of the libraries. No rule for symbolic
-numbers is used here.
+There is one rule for each library call, found by its name and written from the documentation of the libraries. The
+rules for symbolic numbers are not used here.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Row = Callable[..., Any]
 
 
 def values_for(record: Record, items: Sequence[Item]) -> Any:
-    """Return the values that the recorded call returns for ``items``, in the order of its result.
+    """Return the values that the recorded call returns if it draws ``items``, in the order of its result.
 
     Raises ``NotRecorded`` for a call without a rule.
     """
@@ -39,7 +39,7 @@ def _shaped(numbers: Sequence[float], result: Any) -> Any:
 
 
 def _of_uniform(of: Callable[..., Any]) -> Row:
-    """Return the rule for a law that is a function of one uniform: ``of(u, *parameters)``."""
+    """Return the rule of a library call that computes ``of(u, *parameters)`` from one uniform ``u``."""
 
     def row(items: Sequence[Item], result: Any, *parameters: Any, **named: Any) -> Any:
         return of(_shaped([item.low for item in items], result), *parameters, **named)
@@ -163,7 +163,7 @@ def _doubles(given: Any) -> Any:
 
 
 def _in_place(of: Callable[..., Any]) -> Row:
-    """Return the rule for a method that fills a tensor in place."""
+    """Return the rule of a tensor method that fills the tensor with ``of(u, *parameters)``, u uniform."""
     return _of_uniform(lambda u, _, *parameters, **named: of(u, *parameters, **named))
 
 

@@ -1,9 +1,9 @@
-"""An interpreter that follows a path and collects the constraints on its random numbers, to feed a plain run.
+"""An interpreter that follows one path and collects the constraints on its random numbers, to repeat it in a plain run.
 
-``Gathered`` is an alternative to ``Coupled``: the draws that it receives, such as those of an enumeration, choose the
-branches. Afterwards ``numbers`` draws a value inside the interval of every uniform of the path. Questions to several
-numbers (races, sums) are evaluated with these values, which are drawn again until all answers are those of the path.
-Values within rounding of the point where an answer changes are drawn again too.
+``Gathered`` is an alternative to ``Coupled``: the interpreter ``named``, such as an enumeration, chooses the branches.
+Afterwards ``numbers`` draws a value inside the interval of every uniform of the path. Comparisons of several numbers
+(races, sums) are evaluated with these values, which are drawn again until all answers are those of the path. Values
+within rounding of a point where an answer changes are drawn again too.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ GOLDEN = 0.6180339887498949
 
 
 class _Slot:
-    """The outcome of one draw; None until it is read."""
+    """The outcome of one categorical draw; None until the program reads it."""
 
     __slots__ = ("number", "outcome")
 
@@ -42,21 +42,21 @@ class _Slot:
 
 
 class _PathQuestion(NamedTuple):
-    """A question to several numbers, and its answer on the path."""
+    """A comparison of symbolic numbers, with a test whether given values lead to the path's answer."""
 
     known: tuple[Any, ...]
     holds: Callable[[_Values], bool]
 
 
 class _Near(Exception):  # noqa: N818 - reads as the sentence it is
-    """The answer to a question changes within rounding of these numbers."""
+    """Raised if values are so near to the point where a comparison changes its answer that rounding may decide it."""
 
 
 class Gathered:
-    """Answer the draws of one examined run by ``named``, and collect the numbers of its path."""
+    """An interpreter that answers one run by ``named`` and collects the constraints on the path's symbolic numbers."""
 
     def __init__(self, named: Draws) -> None:
-        """Start without draws."""
+        """Start without draws; ``named`` chooses every outcome and every branch."""
         self._named = named
         self._slots: list[Any] = []
         self._questions: list[_PathQuestion] = []
@@ -82,17 +82,17 @@ class Gathered:
         self.key()
 
     def take(self, uniform: Any) -> None:
-        """Register a new uniform number."""
+        """Register ``uniform``, a new symbolic number."""
         self._slots.append(uniform)
 
     def take_outcome(self, _draw: Any) -> _Slot:
-        """Register a categorical draw."""
+        """Register a categorical draw and return the slot that will hold its outcome."""
         slot = _Slot()
         self._slots.append(slot)
         return slot
 
     def outcome(self, pmf: Any, slot: _Slot, name: str) -> int:
-        """Return the outcome of a draw on this path."""
+        """Return the outcome in ``slot`` of a draw from ``pmf``; the first time it is read, ``named`` draws it."""
         if slot.outcome is None:
             with nobody_answers():
                 slot.outcome = int(self._named.categorical(pmf, (name, "outcome")))
@@ -100,11 +100,15 @@ class Gathered:
         return slot.outcome
 
     def agree(self, outcome: int, pmf: Any, slot: _Slot, _name: str) -> None:
-        """Store the outcome of a draw that equals an earlier draw."""
+        """Store the ``outcome`` of a draw that equals an earlier one (same generator state, used in the same way)."""
         slot.outcome, slot.number = outcome, _number_of(pmf, outcome)
 
     def cell(self, uniform: Any, pmf: Any, lies: Callable[[float], int]) -> int:
-        """Return the index of the interval that contains ``uniform`` on this path, among those of a comparison."""
+        """Return the index of the interval, among those of a comparison, that contains ``uniform`` on this path.
+
+        ``pmf`` has the probability of each interval. ``lies``, which maps a value to its interval, is kept as a
+        constraint.
+        """
         answer, known = self._ask(pmf, uniform.draw.name), uniform.known
         self._asked = (known,)
         lies(0.5)  # of several numbers it calls ``holds``, which tells them
@@ -112,12 +116,18 @@ class Gathered:
         return answer
 
     def holds(self, uniforms: Sequence[Any], _of: Any, _bound: float, *, or_equal: bool) -> int:
-        """Store the numbers of a question to several of them; ``cell`` returns the answer."""
+        """Store the numbers of a comparison of several numbers; the result is a placeholder.
+
+        ``cell``, the caller, returns the answer of the path.
+        """
         self._asked = tuple(uniform.known for uniform in uniforms)
         return int(or_equal)
 
     def first(self, pmf: Any, runners: Sequence[Any]) -> int:
-        """Return the index of the clock that rings first on this path."""
+        """Return the index of the clock in ``runners`` that rings first on this path, drawn from ``pmf``.
+
+        Keep it as a constraint.
+        """
         answer = self._ask(pmf, str(runners[0].known.site[:2]))
         clocks = [(runner.known, runner.flipped, runner.rate) for runner in runners]
         known = tuple(clock for clock, _, _ in clocks)
@@ -127,7 +137,10 @@ class Gathered:
         return answer
 
     def largest(self, pmf: Any, scores: Sequence[Any], *, first: bool = True) -> int:
-        """Return the index of the largest (or smallest) of ``scores`` on this path."""
+        """Return the index of the largest of ``scores`` (smallest, if not ``first``) on this path.
+
+        Keep it as a constraint.
+        """
         answer, sign = self._ask(pmf, "a race"), -1.0 if first else 1.0
         known = tuple(uniform.known for score in scores for uniform in _uniforms(score))
         self._questions.append(
@@ -136,15 +149,18 @@ class Gathered:
         return answer
 
     def learn(self, _uniforms: Iterable[Any]) -> None:
-        """Do nothing; ``Coupled.learn`` stores values here."""
+        """Do nothing: ``numbers`` draws the values at the end. ``Coupled.learn`` checks recorded values instead."""
 
     def value(self, uniform: Any) -> float:
-        """Return a placeholder, different for each number, for one of very many outcomes."""
+        """Return a placeholder for the value of a symbolic integer with very many outcomes.
+
+        It differs for each such number.
+        """
         known, share = uniform.known, (GOLDEN * (1 + len(self._wholes))) % 1.0
         return float(known.low + (known.high - known.low) * share)
 
     def whole(self, of: Any, otherwise: float) -> int:
-        """Return the integer assigned to a number with very many outcomes."""
+        """Return ``otherwise``, the integer chosen for a symbolic number with very many outcomes, and store it."""
         added = int(of.steps[-1].number) if of.steps[-1].name == "plus" else 0
         self._wholes[id(of.uniform.known)] = int(otherwise) - added
         return int(otherwise)
@@ -156,10 +172,10 @@ class Gathered:
     # What it gathered
 
     def numbers(self, rng: np.random.Generator) -> list[Item] | None:
-        """Return the numbers and outcomes of the path, in the order in which they are drawn.
+        """Return values of the random numbers and outcomes that reproduce the path, in the order of the draws.
 
-        Returns None if there is no number away from rounding in one of the intervals, or if ``TRIES`` attempts do not
-        meet the questions to several numbers.
+        Returns None if an interval has no number away from rounding, or if ``TRIES`` attempts do not reproduce the
+        answers to comparisons of several numbers.
         """
         uniforms = [slot for slot in self._slots if not isinstance(slot, _Slot)]
         known = {id(uniform.known): uniform.known for uniform in uniforms}
@@ -177,7 +193,10 @@ class Gathered:
         return Item(values[slot.known], values[slot.known], whole)
 
     def _groups(self, known: dict[int, Any]) -> Iterator[_NumbersAskedTogether]:
-        """Yield the groups of numbers that occur in common questions, with these questions."""
+        """Yield groups of symbolic numbers, with the comparisons among them; no comparison involves two groups.
+
+        ``known`` are the constraints of each number, by identity.
+        """
         group_of = {key: {key} for key in known}
         for question in self._questions:
             joined = set().union(*(group_of.setdefault(id(each), {id(each)}) for each in question.known))
@@ -198,7 +217,7 @@ class _NumbersAskedTogether(NamedTuple):
         return TRIES if self.questions else 1
 
     def met(self, values: _Values) -> bool:
-        """Return whether ``values`` give every answer of the path."""
+        """Return whether all comparisons of this group have the answers of the path at ``values``."""
         try:
             with mode_with(coupled=values):
                 return all(question.holds(values) for question in self.questions)
@@ -207,7 +226,7 @@ class _NumbersAskedTogether(NamedTuple):
 
 
 class _Values:
-    """Values of numbers inside their known intervals; it answers questions in place of ``Gathered``."""
+    """Values of the symbolic numbers of a path; evaluates comparisons at these values."""
 
     def __init__(self) -> None:
         self._of: dict[int, float] = {}
@@ -216,7 +235,12 @@ class _Values:
         return self._of[id(known)]
 
     def draw(self, known: Iterable[Any], rng: np.random.Generator, wholes: dict[int, int]) -> bool:
-        """Draw numbers inside their intervals; return whether all intervals are wider than rounding."""
+        """Draw a value inside the interval of each number in ``known``.
+
+        Returns False if an interval is not wider than rounding.
+
+        ``wholes`` are the integers already chosen for numbers with very many outcomes.
+        """
         for one in known:
             width = one.high - one.low
             if id(one) in wholes:
@@ -238,12 +262,12 @@ class _Values:
         return int(not (value <= bound if or_equal else value < bound))
 
     def time(self, known: Any, flipped: bool, rate: float) -> float:
-        """Return the ring time of a clock with ``rate``."""
+        """Return the time at which a clock rings: ``-log(u) / rate``, or ``-log(1 - u) / rate`` if ``flipped``."""
         u = 1 - self[known] if flipped else self[known]
         return -math.log(u) / rate
 
     def evaluate(self, of: Any) -> float:
-        """Return the value of an expression of random numbers."""
+        """Return the value of ``of``, an expression of symbolic numbers, at these values."""
         if isinstance(of, Extreme):
             return float(sorted(map(self.evaluate, of.parts), reverse=of.largest)[of.rank])
         result: float
@@ -260,7 +284,7 @@ class _Values:
 
 
 def _number_of(pmf: Any, outcome: int) -> float:
-    """Return the midpoint of the interval of ``outcome`` in the cumulative sums of ``pmf``."""
+    """Return a uniform number that gives ``outcome``: the midpoint of its interval in the cumulative ``pmf``."""
     masses = np.asarray(pmf, dtype=np.float64)
     return float(masses[:outcome].sum() + masses[outcome] / 2)
 
@@ -275,7 +299,7 @@ def _least(values: Sequence[float]) -> int:
 
 
 def _uniforms(of: Any) -> Iterator[Any]:
-    """Yield the uniform numbers in an expression."""
+    """Yield the uniform numbers in an expression of symbolic numbers."""
     if isinstance(of, Continuous):
         yield of.uniform
     for part in (*getattr(of, "parts", ()), *getattr(of, "operands", ())):

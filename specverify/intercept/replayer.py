@@ -1,7 +1,7 @@
 """A plain run with given random numbers: each drawing call of the libraries returns the next of them.
 
-``Replayer`` is a ``Recorder`` that substitutes given numbers for the drawn ones. The libraries draw as usual, so a
-result has the library's type, shape and dtype and the generators advance. No rule for symbolic numbers is used here.
+``Replayer`` is a ``Recorder`` that replaces the drawn numbers by given ones. The libraries draw as usual, so a result
+has the library's type, shape and dtype, and the generators advance. The rules for symbolic numbers are not used here.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from specverify.reference import Draws
 
 
 class Replayer(Recorder):
-    """Give a program its random numbers; ``named`` answers the draws that it makes by name."""
+    """Give a program its random numbers; ``named`` answers the draws that it makes through ``draws``."""
 
     def __init__(self, named: Draws, numbers: Iterable[Item]) -> None:
-        """``numbers`` replace the drawn ones in order; an empty ``Item()`` keeps the drawn one."""
+        """Store ``numbers``, which replace the drawn numbers in order; an empty ``Item()`` keeps the drawn one."""
         super().__init__(named)
         self._left = deque(numbers)
         self.parted = ""
@@ -38,7 +38,7 @@ class Replayer(Recorder):
         return result
 
     def keep(self, record: Record) -> None:
-        """Add a record; for torch, this is the only notice of a call."""
+        """Add ``record``. For torch, also store its result, because torch's calls do not go through ``call``."""
         super().keep(record)
         if record.library == "torch" and record.result.numel():
             self.returned.append(("torch", record.name, record.result))
@@ -48,7 +48,7 @@ class Replayer(Recorder):
         raise NotRecorded("the numbers of JAX are a function of keys")
 
     def given_for(self, record: Record) -> Any:
-        """Return the values for a recorded call, in the shape of its result."""
+        """Return the values that replace the numbers of a recorded call, in the shape of its result."""
         drawn = items_of(record)
         if len(drawn) > len(self._left):
             self.parted = self.parted or f"{record} draws {len(drawn)} numbers, of which {len(self._left)} are left"

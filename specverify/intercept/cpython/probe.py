@@ -1,12 +1,12 @@
-"""One observed run of foreign code: every call into C that could return a random number that was not intercepted.
+"""Observe a run of foreign code: list every call into C that may return a random number without interception.
 
 ``sys.setprofile`` reports each call of a C function with its bound object, under whatever name it was called; torch
-reports its own operations at the dispatcher (``torch.operations``). Calls that certainly draw are kept apart from those
-that may: clocks, random bytes of the operating system, native code of other packages.
+reports its own operations at the dispatcher (``torch.operations``). Calls that certainly draw are listed separately
+from those that may draw: clocks, random bytes of the operating system, native code of other packages.
 
-To locate a draw that is not intercepted, the run is traced line by line until the state of a generator has moved. A
-draw of a scripted function, of an existing thread or of a hidden method shows by the state it leaves, at the next draw
-or at the end; with tracing, at the next line.
+To locate a draw that is not intercepted, the run is traced line by line until the state of a generator has changed. A
+draw in a scripted function, in an existing thread or in a hidden method is detected by the changed state at the next
+draw or at the end; with tracing, at the next line.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _OTHER_MODULES = ("mlx.core.random", "cupy.random", "cupy_backends.cuda.libs.cur
 
 
 class Found(NamedTuple):
-    """The recorded calls, each with file and line."""
+    """The calls of an observed run that may draw without interception, each with file and line."""
 
     unanswered: tuple[str, ...] = ()
     """Draws that nobody answered."""
@@ -55,7 +55,10 @@ class Found(NamedTuple):
 
 @contextmanager
 def probed() -> Iterator[Callable[[], Found]]:
-    """Yield a function that returns every call recorded inside the block, in all threads it starts."""
+    """Context manager that yields a function.
+
+    It returns the calls recorded so far, in all threads started in the block.
+    """
     seen: dict[str, dict[str, None]] = {"unanswered": {}, "sources": {}, "native": {}}
     known: dict[Hashable, _CallInC | None] = {}
 
@@ -86,7 +89,7 @@ def probed() -> Iterator[Callable[[], Found]]:
 
 
 def _restore(profiler: Any, of_threads: Any) -> None:
-    """Restore the previous profiler; cProfile is an object that enables itself."""
+    """Restore the previous profilers of this thread and of new threads; cProfile is an object that enables itself."""
     sys.setprofile(profiler if callable(profiler) else None)
     if profiler is not None and not callable(profiler):
         profiler.enable()
@@ -94,14 +97,14 @@ def _restore(profiler: Any, of_threads: Any) -> None:
 
 
 def _operations() -> Any:
-    """Make torch report its own operations, if it has been imported."""
+    """Return a context manager in which torch reports its own operations; a null context if torch is not imported."""
     if "torch" not in sys.modules:
         return nullcontext()
     return import_module("specverify.intercept.torch.generators").drawing_operations()
 
 
 class _CallInC(NamedTuple):
-    """The description of a call of a C function."""
+    """A kind of call of a C function, with the text that describes it."""
 
     kind: str
     call: str
@@ -110,7 +113,10 @@ class _CallInC(NamedTuple):
 
 
 def _look(frame: Any, function: Any, note: Callable[[str, str], None], known: dict[Hashable, _CallInC | None]) -> None:
-    """Report a call through ``note``; ``known`` caches the classification of functions by their properties."""
+    """Report a call of a C function through ``note(kind, text)`` if it may draw.
+
+    ``known`` caches the classification.
+    """
     filename = frame.f_code.co_filename
     if is_ours_or_answered(filename):
         return
@@ -172,7 +178,10 @@ _PLACE = re.compile(r"\w\.\w+:\d+")
 
 
 def named(refusal: NeedsValue, run: Callable[[Draws], Any], draws: Draws) -> str:
-    """Return the text of a refusal with file and line; if it has none, repeat the run to locate it."""
+    """Return the text of ``refusal`` with file and line.
+
+    If it has no line, repeat ``run`` with tracing to locate it.
+    """
     if _PLACE.search(str(refusal)):
         return str(refusal)
     try:
@@ -185,7 +194,7 @@ def named(refusal: NeedsValue, run: Callable[[Draws], Any], draws: Draws) -> str
 
 @contextmanager
 def _traced() -> Iterator[None]:
-    """Test at every line of foreign code in the ``with`` block whether the previous line drew without interception."""
+    """Context manager: test at every line of foreign code whether the previous line drew without interception."""
     last = [""]
 
     def trace(frame: Any, event: str, _: Any) -> Any:

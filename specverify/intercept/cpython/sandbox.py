@@ -4,8 +4,8 @@ Child processes, sockets and device files are refused with file and line. Clocks
 system are allowed as long as no token depends on them (the name of a request, a measured time). ``elsewhen`` runs a
 block at another time and with other bytes, also extreme ones, so that a replay differs if a token depends on them.
 
-``moved`` replays a program in another state of the world. Every reachable generator gets another state (equal states
-stay equal), the clocks show another time and the operating system returns other bytes. A program whose draws are all
+``moved`` replays a program under changed conditions. Every reachable generator gets another state (equal states stay
+equal), the clocks show another time and the operating system returns other bytes. A program whose draws are all
 intercepted behaves as before.
 """
 
@@ -61,7 +61,7 @@ _KEPT = {"specverify", "rich", "joblib", "threading", "queue", "selectors", "con
 
 
 def _seen(event: str, details: Any) -> None:
-    """Refuse, inside a block, an audit event that can bring numbers from outside."""
+    """Handle an audit event of Python: refuse it if a block is open and the event can bring numbers from outside."""
     if event != "open" and event not in _EVENTS:
         return
     block = current()
@@ -83,9 +83,9 @@ def watch_outside() -> None:
 
 @contextmanager
 def elsewhen(number: int) -> Iterator[None]:
-    """Run the ``with`` block at another time and with other random bytes.
+    """Context manager: the clocks show another time and the operating system returns other random bytes.
 
-    The bytes are all 0, then all 1, then fresh ones, by ``number``.
+    The bytes are all 0 for ``number`` 0, all 1 bits for 1, and fresh for larger numbers.
     """
     seconds = 86_400 * (1 + number % 97 + (number * 0.6180339887) % 1)
     inside: dict[Any, Any] = {clock: _later(clock, seconds) for clock in CLOCKS}
@@ -99,7 +99,7 @@ def elsewhen(number: int) -> Iterator[None]:
 
 
 def find_sources(everything: Everything) -> None:
-    """Search ``everything`` again for modules that refer to clocks and sources of random bytes."""
+    """Search ``everything`` for references to clocks and sources of random bytes; store them in ``PROCESS.clocks``."""
     PROCESS.clocks.clear()
     items = [*CLOCKS, *CALENDARS, *DATES, *ENTROPY, dt.datetime]
     PROCESS.clocks[:] = [
@@ -131,7 +131,10 @@ def _date(clock: Callable[..., Any], seconds: float) -> Callable[..., Any]:
 
 
 def _filled(byte: int) -> Callable[..., bytes]:
-    """Return a source of equal bytes; a long result, as used in names, differs in the middle."""
+    """Return a replacement of ``os.urandom`` whose bytes are all ``byte``.
+
+    A long result, as used in names, has a counter in the middle, so that names differ.
+    """
     calls = count()
 
     def source(size: int, flags: int = 0) -> bytes:
@@ -169,9 +172,9 @@ def _later_datetime(shift: dt.timedelta) -> type:
 
 
 def look_around() -> None:
-    """Search the process for generators, bound names, clocks and devices.
+    """Search the process for generators, bound methods of generators, clocks and sources of random bytes.
 
-    Takes tenths of a second if much is loaded.
+    The search takes tenths of a second if many modules are loaded.
     """
     watch_outside()
     PROCESS.generators.clear()  # so that those that nobody else holds any more are not found again
@@ -188,14 +191,14 @@ def look_around() -> None:
 
 @contextmanager
 def moved(number: int) -> Iterator[None]:
-    """Run the ``with`` block in the changed world with this ``number``, and restore every generator afterwards."""
+    """Context manager: generators, clocks and random bytes are changed as ``number`` selects, then restored."""
     with generators_moved(number), elsewhen(number):
         yield
 
 
 @contextmanager
 def generators_moved(number: int) -> Iterator[None]:
-    """Shift the state of every generator while the ``with`` block runs, each by a function of its own state."""
+    """Context manager: every generator has another state, computed from its own state and ``number``."""
     before = [(held, state) for held in PROCESS.generators if (state := held.read())]
     for held, state in before:
         held.write(generator_states.state_in_world(held.generator, held.seed_after(state, number)))

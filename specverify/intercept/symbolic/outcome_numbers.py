@@ -1,7 +1,7 @@
-"""A number that stands for an ``int``: an outcome that is drawn when it is read.
+"""An integer that is a symbolic outcome: it is drawn when the program reads it.
 
-Every operation and conversion of ``OutcomeNumber`` reads the outcome and forwards to the integer. A number that is only
-passed on, such as a last token that is appended to a list and returned, is never read: one run then stands for all
+Every operation and conversion of ``OutcomeNumber`` reads the outcome and then applies to the integer. A number that is
+only passed on, such as a last token that is appended to a list and returned, is never read: one run then stands for all
 outcomes of its draw.
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 
 
 class OutcomeNumber:
-    """An integer whose value is a symbolic outcome."""
+    """A stand-in for an ``int`` whose value is drawn when the program reads it."""
 
     __slots__ = ("_outcome",)
 
@@ -34,26 +34,29 @@ class OutcomeNumber:
         return np.array(number_in(self), dtype=dtype)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        """Apply a ufunc to the integer; as a Python number it takes the dtype of the other operand."""
+        """Apply a ufunc to the integer, which is drawn; as a Python number it takes the dtype of the other operand."""
         return getattr(ufunc, method)(*_read(inputs), **kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        """Call a NumPy function with the integer."""
+        """Call a NumPy function with the integer, which is drawn."""
         return func(*_read(args), **dict(zip(kwargs, _read(tuple(kwargs.values())), strict=True)))
 
 
 def number_in(number: OutcomeNumber) -> int:
-    """Return the integer, after forcing its outcome."""
+    """Return the integer that ``number`` stands for, drawing it if needed."""
     return int(outcome_in(number).value())
 
 
 def outcome_in(value: Any) -> Any:
-    """Return the outcome of an ``OutcomeNumber``, any other value unchanged."""
+    """Return the symbolic outcome inside an ``OutcomeNumber``; any other ``value`` unchanged."""
     return value._outcome if type(value) is OutcomeNumber else value  # noqa: SLF001 - of this module
 
 
 def _read(value: Any) -> Any:
-    """Return a value with integers in place of the outcome numbers in it, also inside lists and tuples."""
+    """Return ``value`` with each ``OutcomeNumber`` in it replaced by its integer, drawn.
+
+    Also inside lists and tuples.
+    """
     if type(value) is OutcomeNumber:
         return number_in(value)
     return type(value)(map(_read, value)) if type(value) in {list, tuple} else value
@@ -67,7 +70,7 @@ def _forwarding(name: str) -> Callable[..., Any]:
 
 
 def _operation(apply: Callable[..., Any], *, swapped: bool = False) -> Callable[..., Any]:
-    """Return the method of a binary operation; NotImplemented of the integer passes it to the other operand."""
+    """Return the method that reads the integer and calls ``apply``; ``swapped``: the integer is the right operand."""
 
     def method(self: OutcomeNumber, other: Any, *modulus: Any) -> Any:
         number = number_in(self)

@@ -1,4 +1,4 @@
-"""Record the draws of torch in a plain run, at its dispatcher."""
+"""Record the draws of torch in a plain run (one in which torch draws its own numbers), at its dispatcher."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from specverify.intercept.recorder import Record, Recorder
 
 
 class Recording(TorchDispatchMode):  # type: ignore[no-untyped-call]  # as torch has it
-    """A dispatch mode that runs every operation unchanged and records those that draw."""
+    """A torch dispatch mode that runs every operation unchanged and records those that draw."""
 
     def __init__(self, recorder: Recorder) -> None:
-        """Store the records in ``recorder``."""
+        """Record into ``recorder``."""
         super().__init__()  # type: ignore[no-untyped-call]  # likewise
         self._recorder = recorder
 
