@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from specverify.intercept.coupled import Coupled
 from specverify.intercept.cpython.sandbox import generators_moved
+from specverify.intercept.interpreters import Coupled
 from specverify.intercept.recorded_numbers import NotRecorded
 from specverify.intercept.recorder import Recorder
 from specverify.intercept.refusals import NeedsValue

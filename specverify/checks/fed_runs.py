@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from specverify.checks.coupled_runs import SEED, difference_of, end_of, plain_end
-from specverify.intercept.gathered import Gathered
+from specverify.intercept.interpreters import Gathered
 from specverify.intercept.recorded_numbers import NotRecorded
 from specverify.intercept.refusals import NeedsValue
 from specverify.intercept.replayer import Replayer

@@ -11,8 +11,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from typing import Any, NamedTuple
 
-from specverify.intercept.cpython.probe import Found, probed
-from specverify.intercept.cpython.sandbox import moved
+from specverify.intercept.cpython.sandbox import Found, moved, probed
 from specverify.intercept.refusals import NeedsValue, gifts_kept
 from specverify.intercept.streams import Noted, states_noted
 from specverify.laws.draws import Narrated, NotAFunctionOfItsDraws, Replayed, Tape

@@ -31,7 +31,7 @@ from specverify.checks.moved_replays import (
     replayed,
 )
 from specverify.checks.valued_runs import raises_without_values, with_values
-from specverify.intercept.cpython.probe import Found, named
+from specverify.intercept.cpython.sandbox import Found, named
 from specverify.intercept.distributions import Boundary
 from specverify.intercept.refusals import NeedsValue
 from specverify.laws.draws import NotAFunctionOfItsDraws, Replayed, Tape

@@ -1,7 +1,7 @@
 """A plain run with its random numbers recorded.
 
 ``Recorder`` takes the place of an interpreter. In its block each drawing call of ``random`` and NumPy calls the
-library's method, and the recorder stores the arguments and the result; nothing else is changed. ``torch.recording``
+library's method, and the recorder stores the arguments and the result; nothing else is changed. ``torch.generators``
 records torch. JAX needs no record: its numbers are a function of keys, and the keys given to the program are stored. No
 rule for symbolic numbers is used here.
 """

@@ -172,7 +172,7 @@ class SymbolicArray(np.ndarray[Any, Any]):
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         """Apply a NumPy ufunc to every element; writes into other array types are handled by these types."""
         if any(type(target) not in {np.ndarray, SymbolicArray} for target in kwargs.get("out", ())):
-            return Declined("an array of another kind is written to").to_python()
+            return Declined("an array of another kind is written to").for_python
         return on_elements(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
@@ -247,7 +247,7 @@ def _of_float(self: SymbolicFloat, ufunc: Any, method: str, *inputs: Any, **kwar
     if any(
         isinstance(value, np.ndarray) and type(value) is not np.ndarray for value in (*inputs, *kwargs.get("out", ()))
     ):
-        return Declined("an array of another kind is an operand").to_python()
+        return Declined("an array of another kind is an operand").for_python
     meets(*inputs)
     return on_elements(ufunc, method, inputs, kwargs)
 
