@@ -9,11 +9,10 @@ from importlib import import_module
 from typing import Any
 
 from specverify.intercept.caller import caller
-from specverify.intercept.coupled import Coupled
 from specverify.intercept.cpython.aliases import aliases_answered
 from specverify.intercept.cpython.patches import threads_enter, threads_replaced
 from specverify.intercept.distributions import Boundary, Forced, boundary_of
-from specverify.intercept.gathered import Gathered
+from specverify.intercept.interpreters import Coupled, Gathered
 from specverify.intercept.numpy import numpy_answered_by, numpy_replaced
 from specverify.intercept.python import math_answers, random_answered_by, random_replaced
 from specverify.intercept.recorder import Recorder, records_in
@@ -127,7 +126,7 @@ def _recorded(recorder: Recorder) -> Iterator[None]:
     recording: Any = nullcontext()
     written: Any = nullcontext()
     if "torch" in sys.modules:
-        recording = import_module("specverify.intercept.torch.recording").Recording(recorder)
+        recording = import_module("specverify.intercept.torch.generators").Recording(recorder)
         written = import_module("specverify.intercept.torch.calls").as_written()
     with (
         open_block() as block,

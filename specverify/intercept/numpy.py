@@ -58,9 +58,9 @@ from specverify.intercept.streams import AnsweredCall, Answers, AnswersOf
 from specverify.intercept.symbolic.arrays import SymbolicArray, VectorArray, as_array, taken_out
 from specverify.intercept.symbolic.buffers import Buffer
 from specverify.intercept.symbolic.continuous import MOST_OUTCOMES, Continuous
+from specverify.intercept.symbolic.deferred import OutcomeNumber
 from specverify.intercept.symbolic.large import MANY, at_large_now, check_numbers, check_outcomes, large
 from specverify.intercept.symbolic.numbers import SymbolicFloat, SymbolicInt, asked, opened, settled, wrapped
-from specverify.intercept.symbolic.outcome_numbers import OutcomeNumber
 from specverify.intercept.symbolic.primitives import OF_SCALARS, OF_VECTORS
 from specverify.intercept.symbolic.uniform import refusal
 from specverify.intercept.symbolic.vectors import uniforms

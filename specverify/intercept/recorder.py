@@ -1,9 +1,9 @@
 """Record the random numbers of a plain run, in which the libraries draw their own numbers.
 
 ``Recorder`` takes the place of an interpreter: each drawing call of ``random`` and NumPy calls the library's method,
-and the recorder stores the arguments and the result; nothing else changes. ``torch.recording`` records torch. JAX needs
-no record: its numbers are a function of keys, and the keys given to the program are stored. The rules for symbolic
-numbers are not used here.
+and the recorder stores the arguments and the result; nothing else changes. ``torch.generators`` records torch. JAX
+needs no record: its numbers are a function of keys, and the keys given to the program are stored. The rules for
+symbolic numbers are not used here.
 """
 
 from __future__ import annotations

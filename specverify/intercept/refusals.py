@@ -13,7 +13,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, Final, NamedTuple, TypeGuard
 
 from specverify.intercept.caller import NOWHERE, is_ours_or_answered, is_own, standard_library
 from specverify.intercept.run import RUNS, Block
@@ -170,13 +170,12 @@ class Declined:
 
     __slots__ = ("reason",)
 
+    for_python: Final = NotImplemented
+    """The same for Python's operator protocol, which then tries the other operand."""
+
     def __init__(self, reason: str) -> None:
         """Decline for ``reason``, a phrase that continues a sentence."""
         self.reason = reason
-
-    def to_python(self) -> Any:
-        """Return ``NotImplemented``, so that Python's operator protocol tries the other operand."""
-        return NotImplemented
 
     def __repr__(self) -> str:
         return f"Declined({self.reason!r})"

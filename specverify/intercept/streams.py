@@ -69,7 +69,7 @@ class Streams:
     """The generator states from which one run has drawn, with the draws from each."""
 
     def __init__(self) -> None:
-        """Start without draws."""
+        """Start without draws; ``named`` chooses every outcome and every branch."""
         self._origins: dict[Hashable, tuple[int, Origin]] = {}
         """State -> the last request that drew from it, and what it drew."""
 

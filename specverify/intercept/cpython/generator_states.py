@@ -78,7 +78,7 @@ def read(generator: Any) -> Hashable | None:
 
 
 def write(generator: Any, state: Any) -> None:
-    """Restore a state that ``read`` returned."""
+    """Restore a ``state`` that ``read`` returned."""
     if isinstance(generator, random.Random):
         if isinstance(state, bytes):
             ctypes.memmove(id(generator) + _HEAD, state, TWISTER)

@@ -178,7 +178,7 @@ class SymbolicArray(np.ndarray[Any, Any]):
         If it writes into an array of another type, that type handles the call.
         """
         if any(type(target) not in {np.ndarray, SymbolicArray} for target in kwargs.get("out", ())):
-            return Declined("an array of another kind is written to").to_python()
+            return Declined("an array of another kind is written to").for_python
         return on_elements(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
@@ -199,11 +199,11 @@ class SymbolicArray(np.ndarray[Any, Any]):
         return place_of_extreme("argmin", self, axis, out, keepdims=keepdims)
 
     def max(self, axis: Any = None, out: Any = None, keepdims: Any = False, **more: Any) -> Any:
-        """Return the largest element as a symbolic number."""
+        """Return the largest element along an axis as a symbolic number."""
         return _lazy(best("max", self, axis, keepdims, out=out, **more))
 
     def min(self, axis: Any = None, out: Any = None, keepdims: Any = False, **more: Any) -> Any:
-        """Return the smallest element as a symbolic number."""
+        """Return the smallest element along an axis as a symbolic number."""
         return _lazy(best("min", self, axis, keepdims, out=out, **more))
 
     def argsort(self, axis: Any = -1, *_: Any, **__: Any) -> Any:
@@ -256,7 +256,7 @@ def _of_float(self: SymbolicFloat, ufunc: Any, method: str, *inputs: Any, **kwar
     if any(
         isinstance(value, np.ndarray) and type(value) is not np.ndarray for value in (*inputs, *kwargs.get("out", ()))
     ):
-        return Declined("an array of another kind is an operand").to_python()
+        return Declined("an array of another kind is an operand").for_python
     meets(*inputs)
     return on_elements(ufunc, method, inputs, kwargs)
 

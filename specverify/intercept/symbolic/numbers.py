@@ -48,7 +48,7 @@ class SymbolicFloat:
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Return ``NotImplemented``: the open block of torch handles the call, with a tensor for the number."""
-        return Declined("the block takes the number for a tensor").to_python()
+        return Declined("the block takes the number for a tensor").for_python
 
     def __bool__(self) -> bool:
         return bool(of_operands("not_equal", self, 0.0))
@@ -194,7 +194,7 @@ def _operation(name: str, *, swapped: bool = False) -> Callable[..., Any]:
 
     def method(self: SymbolicFloat, *others: Any) -> Any:
         if not all(isinstance(other, known) for other in others):
-            return Declined("no rule for an operand that is no number").to_python()
+            return Declined("no rule for an operand that is no number").for_python
         meets(*others)
         try:
             return of_operands(name, *((*others, self) if swapped else (self, *others)))

@@ -15,13 +15,13 @@ detected at the next draw or at the end of the run, whatever the operation.
 
 The operations that draw are those with torch's tag ``nondeterministic_seeded``. The list is read from the installed
 torch, so operations of later versions are included. The list has two uses: a Python function of that name is
-intercepted when it is called (``calls``), and ``drawing_operations`` reports, at the dispatcher, which of them ran. The
-schema of an operation also states which arguments it writes to.
+intercepted when it is called (``calls``), and ``drawing_operations`` reports, at the dispatcher, which of them ran.
+``Recording`` records their results in a plain run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache, partial
 from types import FunctionType
@@ -34,6 +34,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from specverify.intercept.caller import caller
 from specverify.intercept.cpython import generator_states
 from specverify.intercept.cpython.patches import methods_replaced, once, own_methods
+from specverify.intercept.recorded_numbers import ROWS
+from specverify.intercept.recorder import Record, Recorder
 from specverify.intercept.refusals import NeedsValue, current
 from specverify.intercept.run import RUNS, is_aside
 from specverify.intercept.streams import Streams
@@ -307,3 +309,43 @@ def drawing_operations() -> Iterator[list[tuple[str, str]]]:
     told = _DrawingOperations()
     with told:
         yield told.seen
+
+
+class Recording(TorchDispatchMode):  # type: ignore[no-untyped-call]  # as torch has it
+    """A torch dispatch mode that runs every operation unchanged and records those that draw."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        """Record into ``recorder``."""
+        super().__init__()  # type: ignore[no-untyped-call]  # likewise
+        self._recorder = recorder
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Return False: torch would otherwise load the compiler at the first operation."""
+        return False
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Return the result of the operation, after recording it if it draws."""
+        named = dict(kwargs or {})
+        if torch.Tag.nondeterministic_seeded not in func.tags:
+            return func(*args, **named)
+        given, name = tuple(_kept(item) for item in args), func.overloadpacket.__name__
+        before = None if ("torch", name) in ROWS else torch.get_rng_state()
+        result = func(*args, **named)
+        if before is not None and torch.equal(before, torch.get_rng_state()):  # attention without dropout, say
+            return result
+        if isinstance(result, torch.Tensor) and result.is_meta:  # it has a shape and no numbers
+            return result
+        record = Record("torch", name, given, named, _kept(result), caller())
+        values = self._recorder.given_for(record)
+        if values is not None:
+            result.copy_(torch.as_tensor(values).reshape(result.shape))
+            record = record._replace(result=_kept(result))
+        self._recorder.keep(record)
+        return result
+
+
+def _kept(item: Any) -> Any:
+    return item.detach().clone() if isinstance(item, torch.Tensor) else item
