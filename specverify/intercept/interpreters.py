@@ -51,16 +51,15 @@ def value_of(of: Any, uniform_value: Callable[[Any], float]) -> float:
 
 
 def _side(value: float, bound: float, *, or_equal: bool) -> int:
-    """Return the answer of a comparison as an index: 0 if ``value`` is below ``bound`` (with ``or_equal``, at most),
-    else 1.
+    """Return the answer of a comparison as an index: 0 if ``value`` is below ``bound``, else 1.
+
+    With ``or_equal``, equality gives 0 too.
     """
     return int(not (value <= bound if or_equal else value < bound))
 
 
 def _is_near(value: float, bound: float, spacing: float, least: float = 1.0) -> bool:
-    """Return whether ``value`` is within ``spacing`` of ``bound``, relative to the size of ``bound`` or at least
-    ``least``.
-    """
+    """Return whether ``value`` is within ``spacing`` of ``bound``, relative to ``bound`` or at least to ``least``."""
     return abs(value - bound) <= spacing * max(least, abs(bound))
 
 
