@@ -68,8 +68,7 @@ def candidates(widths: Widths, q: Pmf, token: int) -> int:
 
 
 def layer_drafter(sets: Sequence[LanguageModel], depth: int, stop: Any, widths: Widths, window: int) -> Drafter:
-    """Return a drafter of at most ``depth`` levels with the best set of layers for the answer's first ``window``
-    tokens.
+    """Return a drafter of at most ``depth`` levels with the layers chosen by the answer's first ``window`` tokens.
 
     ``stop`` is the probability below which drafting ends, and ``widths`` gives the number of siblings.
     """

@@ -67,7 +67,7 @@ def gradient_step(divergence: Divergence, rate: float) -> Update:
 
 
 def learned_model(draft: LanguageModel, learned: Learned, order: int) -> LanguageModel:
-    """Return the drafter's current model: the learned row of the last ``order`` tokens, or ``draft`` if there is none."""
+    """Return the drafter's current model: the learned row of the last ``order`` tokens, else ``draft``."""
     rows = dict(learned.table)
 
     def now(tokens: Tokens) -> Pmf:
