@@ -1,10 +1,11 @@
-"""Interpreters that answer every question about random numbers by values of these numbers.
+"""Interpreters that answer every comparison of random numbers by values of these numbers.
 
-``Coupled`` repeats a plain run: each new symbolic number gets the next recorded value, and each draw takes the branch
-that contains it. So the examined run must return the result of the plain run.
+A plain run is one in which the libraries draw their own numbers. ``Coupled`` repeats a recorded plain run with symbolic
+numbers: each new symbolic number gets the next recorded value, and each draw takes the branch that contains it. So the
+examined run must return the result of the plain run.
 
 ``Gathered`` follows a path that an enumeration chooses, and collects the constraints on its numbers. Afterwards
-``numbers`` draws values inside the intervals of the path, to feed a plain run.
+``numbers`` draws values inside the intervals of the path, to repeat the path in a plain run.
 
 Both are alternatives to ``Enumerated`` and evaluate expressions of several numbers by one function, ``value_of``.
 """
@@ -50,12 +51,15 @@ def value_of(of: Any, uniform_value: Callable[[Any], float]) -> float:
 
 
 def _side(value: float, bound: float, *, or_equal: bool) -> int:
-    """Return 0 if ``value`` is below ``bound`` (or equal, if ``or_equal``), else 1."""
+    """Return the answer of a comparison as an index: 0 if ``value`` is below ``bound``, else 1.
+
+    With ``or_equal``, equality gives 0 too.
+    """
     return int(not (value <= bound if or_equal else value < bound))
 
 
 def _is_near(value: float, bound: float, spacing: float, least: float = 1.0) -> bool:
-    """Return whether ``value`` equals ``bound`` within ``spacing``, relative to numbers above ``least``."""
+    """Return whether ``value`` is within ``spacing`` of ``bound``, relative to ``bound`` or at least to ``least``."""
     return abs(value - bound) <= spacing * max(least, abs(bound))
 
 
@@ -76,11 +80,11 @@ MOST_COMPARED = 64
 
 
 class Parted(Exception):  # noqa: N818 - reads as the sentence it is
-    """The examined run differs from the plain one: the difference, and the first call at which it shows."""
+    """Raised if the examined run differs from the plain run: the difference, and the first call at which it appears."""
 
 
 class _Rest:
-    """The position of a uniform in its known interval, as a fraction of the interval."""
+    """The position of a uniform number inside the interval in which it lies, as a fraction of the interval's width."""
 
     __slots__ = ("at", "width")
 
@@ -89,7 +93,7 @@ class _Rest:
 
 
 class _Number(NamedTuple):
-    """The value of a uniform in the plain run, with its position after each answer."""
+    """The value of a uniform number in the plain run."""
 
     of: Any
     """The number, or what is known of it: kept, so that no other one gets its identity."""
@@ -100,16 +104,21 @@ class _Number(NamedTuple):
 
 
 class Coupled:
-    """Answer the draws of an examined run from the records of a plain run; ``named`` is as in ``Recorder``.
+    """An interpreter that answers the draws of an examined run from the record of a plain run.
+
+    ``named`` answers the draws that the program makes through ``draws``.
 
     A comparison of one uniform number is answered twice: by its value, and by the position of its remainder among the
     weights of the branches, because the remainder is uniform again after every answer. If the two differ, an interval
-    was lost or a weight is wrong. The order of clocks, and decisions by several numbers together, are answered by their
-    values.
+    was lost or a weight is wrong. Races, and comparisons of several numbers together, are answered by their values
+    alone.
     """
 
     def __init__(self, recorder: Recorder, named: Draws, rng: np.random.Generator) -> None:
-        """``rng`` chooses the value of a number of which only an interval is recorded."""
+        """Read the recorded numbers.
+
+        ``rng`` chooses a value for a number of which the record gives only an interval.
+        """
         self._named, self._rng = named, rng
         self._records: deque[Record] = deque(recorder.records)
         self._keys: deque[Any] = deque(recorder.keys)
@@ -136,17 +145,20 @@ class Coupled:
         return self._named.categorical(pmf, site)
 
     def key(self) -> Any:
-        """Return the key that the plain run received. Raises ``Parted`` if there are no more keys."""
+        """Return the JAX key that the plain run received. Raises ``Parted`` if it received no more keys."""
         if not self._keys:
             raise self._part("a key is asked for that the plain run did not ask for")
         return self._keys.popleft()
 
     def push(self, items: Sequence[Item]) -> None:
-        """Insert ``items`` as the next numbers; they come from another source than the records."""
+        """Insert ``items`` before the recorded numbers that are left: the next draws take them."""
         self._items.extendleft(reversed(items))
 
     def take(self, uniform: Any) -> None:
-        """Assign the next recorded value to a new uniform number."""
+        """Assign the next recorded value to ``uniform``, a new symbolic number.
+
+        Raises ``Parted`` if an outcome was recorded.
+        """
         item = self._next(uniform.draw.name)
         if math.isnan(item.low):
             raise self._part(f"{uniform.draw.name} makes a number, and {self._of} drew an outcome")
@@ -155,11 +167,14 @@ class Coupled:
         self._numbers[id(uniform)] = _Number(uniform, value, item, RUNS.blocks[-1] if RUNS.blocks else None)
 
     def take_outcome(self, draw: Any) -> Item:
-        """Return the recorded item of a categorical draw."""
+        """Return the next recorded item, for a categorical draw."""
         return self._next(draw.name)
 
     def outcome(self, pmf: Any, item: Item, name: str) -> int:
-        """Return the recorded outcome; its recorded weights must equal the given ones."""
+        """Return the outcome recorded in ``item`` for a draw from ``pmf`` by the call ``name``.
+
+        Raises ``Parted`` if the recorded weights are not proportional to ``pmf`` or the outcome has probability 0.
+        """
         masses = np.asarray(pmf, dtype=np.float64)
         if item.outcome is None:
             return int(np.searchsorted(np.cumsum(masses), item.low, "right"))
@@ -172,12 +187,18 @@ class Coupled:
         return item.outcome
 
     def agree(self, outcome: int, pmf: Any, item: Item, name: str) -> None:
-        """Raise ``Parted`` if a draw that counts as a repetition was recorded with another outcome."""
+        """Raise ``Parted`` unless ``item`` records ``outcome``.
+
+        The examined run took ``outcome`` from an earlier draw that it treats as equal to this one.
+        """
         if outcome != self.outcome(pmf, item, name):
             raise self._part(f"{name} is examined as a draw made before, which gave another outcome")
 
     def cell(self, uniform: Any, pmf: Any, lies: Callable[[float], int]) -> int:
-        """Return the index of the interval, among those of a comparison, that contains the value of ``uniform``."""
+        """Return the index of the interval, among those of a comparison, that contains the value of ``uniform``.
+
+        ``pmf`` has the probability of each interval, and ``lies(value)`` returns the index of the interval of a value.
+        """
         value, known = self.value(uniform), uniform.known
         result = lies(value)
         masses = [float(mass) for mass in pmf]
@@ -190,9 +211,9 @@ class Coupled:
         return self._by_rest(rest, result, masses, uniform.draw.name)
 
     def holds(self, uniforms: Sequence[Any], of: Any, bound: float, *, or_equal: bool) -> int:
-        """Return 0 if the quantity ``of`` of several uniforms is below ``bound`` (or equal, if ``or_equal``).
+        """Return 0 if ``of``, a quantity of several ``uniforms``, is below ``bound``, else 1.
 
-        Else 1.
+        With ``or_equal``, equality gives 0 too.
         """
         for uniform in uniforms:
             self._rests[id(uniform.known)] = rest = _Rest(0.0)
@@ -209,7 +230,7 @@ class Coupled:
         return _side(value, bound, or_equal=or_equal)
 
     def first(self, pmf: Any, runners: Sequence[Any]) -> int:
-        """Return the index of the clock in ``runners`` with the smallest ring time."""
+        """Return the index of the clock in ``runners`` that rings first (exponential race), by the recorded values."""
         times = [_ring_time(self._numbers[id(runner.known)].value, runner) for runner in runners]
         name, known = str(runners[0].known.site[:2]), [id(runner.known) for runner in runners]
         if any(all((one, other) in self._order for other in known if other != one) for one in known):
@@ -220,17 +241,20 @@ class Coupled:
         return result
 
     def largest(self, pmf: Any, scores: Sequence[Any], *, first: bool = True) -> int:
-        """Return the index of the largest of ``scores``, or of the smallest."""
+        """Return the index of the largest of ``scores`` if ``first``, else of the smallest, by the recorded values."""
         values, sign = [value_of(score, self.value) for score in scores], -1.0 if first else 1.0
         return self._least([sign * value for value in values], [float(mass) for mass in pmf], "a race")
 
     def learn(self, uniforms: Iterable[Any]) -> None:
-        """Compute and store the values of ``uniforms`` from their known intervals."""
+        """Raise ``Parted`` if one of ``uniforms`` counts as an earlier number of another recorded value."""
         for uniform in uniforms:
             self.value(uniform)
 
     def value(self, uniform: Any) -> float:
-        """Return the value of a uniform number. Raises ``Parted`` if the recorded draws behind it differ in value."""
+        """Return the recorded value of a uniform number.
+
+        Raises ``Parted`` if the examined run treats it as equal to an earlier number whose recorded value differs.
+        """
         mine, known = self._numbers[id(uniform)], uniform.known
         number = self._numbers.setdefault(id(known), mine._replace(of=known))
         if number.item.low != mine.item.low:
@@ -238,16 +262,20 @@ class Coupled:
         return number.value
 
     def whole(self, of: Any, otherwise: float) -> int:
-        """Return the recorded integer; a share in float64 cannot represent one of very many outcomes exactly."""
+        """Return the integer that was recorded for the symbolic expression ``of``; ``otherwise`` if none was recorded.
+
+        The float64 position in (0, 1) cannot represent one of very many integers exactly.
+        """
         outcome, steps = self._numbers[id(of.uniform)].item.outcome, of.steps
         added = int(steps[2].number) if len(steps) == 3 and steps[2].name == "plus" else 0
         plainly = [step.name for step in steps] in (["times", FLOOR.name], ["times", FLOOR.name, "plus"])
         return int(otherwise) if outcome is None or not plainly else outcome + added
 
     def twins(self) -> frozenset[tuple[int, int]]:
-        """Return index pairs of numbers in one block that are equal in the plain run but separate in the examined one.
+        """Return index pairs of numbers that have equal recorded values but that the examined run treats as different.
 
-        Returns an empty set if there are many.
+        Only pairs in one intercepted block count. Returns the empty set if there are more than ``MOST_COMPARED``
+        numbers.
         """
         numbers = [number for number in self._numbers.values() if hasattr(number.of, "known")]
         if len(numbers) > MOST_COMPARED:
@@ -261,7 +289,7 @@ class Coupled:
         )
 
     def left(self) -> str:
-        """Return the first recorded call that the examined run did not make; "" if it made all."""
+        """Return a sentence on the first recorded call that the examined run did not make; "" if it made all."""
         drawing = (record for record in self._records if _draws(record))
         return next((f"{record} was not made again" for record in drawing), "")
 
@@ -282,7 +310,10 @@ class Coupled:
         return self._possible(result, masses, name)
 
     def _possible(self, result: int, masses: list[float], name: str) -> int:
-        """Return the recorded outcome ``result``, or the nearest outcome of positive probability."""
+        """Return ``result`` if its probability in ``masses`` is positive.
+
+        Else record a difference and return the likeliest outcome.
+        """
         if masses[result] > 0:
             return result
         self._differ(f"{name}: an answer of probability 0 came")
@@ -328,7 +359,7 @@ GOLDEN = 0.6180339887498949
 
 
 class _Slot:
-    """The outcome of one draw; None until it is read."""
+    """The outcome of one categorical draw; None until the program reads it."""
 
     __slots__ = ("number", "outcome")
 
@@ -339,25 +370,26 @@ class _Slot:
 
 
 class _PathQuestion(NamedTuple):
-    """A question to several numbers, and its answer on the path."""
+    """A comparison of symbolic numbers, with a test whether given values lead to the path's answer."""
 
     known: tuple[Any, ...]
     holds: Callable[[_Values], bool]
 
 
 class _Near(Exception):  # noqa: N818 - reads as the sentence it is
-    """The answer to a question changes within rounding of these numbers."""
+    """Raised if values are so near to the point where a comparison changes its answer that rounding may decide it."""
 
 
 class Gathered:
-    """Answer the draws of one examined run by ``named``, and collect the numbers of its path.
+    """An interpreter that answers one run by ``named`` and collects the constraints on the path's symbolic numbers.
 
-    Questions to several numbers (races, sums) are evaluated with the values that ``numbers`` draws, and the values are
-    drawn again until all answers are those of the path, also if one is within rounding of where its answer changes.
+    Comparisons of several numbers (races, sums) are evaluated with the values that ``numbers`` draws. The values are
+    drawn again until all answers are those of the path, and none is within rounding of the point where its answer
+    changes.
     """
 
     def __init__(self, named: Draws) -> None:
-        """Start without draws."""
+        """Start without draws; ``named`` chooses every outcome and every branch."""
         self._named = named
         self._slots: list[Any] = []
         self._questions: list[_PathQuestion] = []
@@ -383,17 +415,17 @@ class Gathered:
         self.key()
 
     def take(self, uniform: Any) -> None:
-        """Register a new uniform number."""
+        """Register ``uniform``, a new symbolic number."""
         self._slots.append(uniform)
 
     def take_outcome(self, _draw: Any) -> _Slot:
-        """Register a categorical draw."""
+        """Register a categorical draw and return the slot that will hold its outcome."""
         slot = _Slot()
         self._slots.append(slot)
         return slot
 
     def outcome(self, pmf: Any, slot: _Slot, name: str) -> int:
-        """Return the outcome of a draw on this path."""
+        """Return the outcome in ``slot`` of a draw from ``pmf``; the first time it is read, ``named`` draws it."""
         if slot.outcome is None:
             with nobody_answers():
                 slot.outcome = int(self._named.categorical(pmf, (name, "outcome")))
@@ -401,11 +433,15 @@ class Gathered:
         return slot.outcome
 
     def agree(self, outcome: int, pmf: Any, slot: _Slot, _name: str) -> None:
-        """Store the outcome of a draw that equals an earlier draw."""
+        """Store the ``outcome`` of a draw that equals an earlier one (same generator state, used in the same way)."""
         slot.outcome, slot.number = outcome, _number_of(pmf, outcome)
 
     def cell(self, uniform: Any, pmf: Any, lies: Callable[[float], int]) -> int:
-        """Return the index of the interval that contains ``uniform`` on this path, among those of a comparison."""
+        """Return the index of the interval, among those of a comparison, that contains ``uniform`` on this path.
+
+        ``pmf`` has the probability of each interval. ``lies``, which maps a value to its interval, is kept as a
+        constraint.
+        """
         answer, known = self._ask(pmf, uniform.draw.name), uniform.known
         self._asked = (known,)
         lies(0.5)  # of several numbers it calls ``holds``, which tells them
@@ -413,12 +449,18 @@ class Gathered:
         return answer
 
     def holds(self, uniforms: Sequence[Any], _of: Any, _bound: float, *, or_equal: bool) -> int:
-        """Store the numbers of a question to several of them; ``cell`` returns the answer."""
+        """Store the numbers of a comparison of several numbers; the result is a placeholder.
+
+        ``cell``, the caller, returns the answer of the path.
+        """
         self._asked = tuple(uniform.known for uniform in uniforms)
         return int(or_equal)
 
     def first(self, pmf: Any, runners: Sequence[Any]) -> int:
-        """Return the index of the clock that rings first on this path."""
+        """Return the index of the clock in ``runners`` that rings first on this path, drawn from ``pmf``.
+
+        Keep it as a constraint.
+        """
         answer = self._ask(pmf, str(runners[0].known.site[:2]))
         known = tuple(runner.known for runner in runners)
 
@@ -429,7 +471,10 @@ class Gathered:
         return answer
 
     def largest(self, pmf: Any, scores: Sequence[Any], *, first: bool = True) -> int:
-        """Return the index of the largest (or smallest) of ``scores`` on this path."""
+        """Return the index of the largest of ``scores`` (smallest, if not ``first``) on this path.
+
+        Keep it as a constraint.
+        """
         answer, sign = self._ask(pmf, "a race"), -1.0 if first else 1.0
         known = tuple(uniform.known for score in scores for uniform in _uniforms(score))
 
@@ -440,15 +485,18 @@ class Gathered:
         return answer
 
     def learn(self, _uniforms: Iterable[Any]) -> None:
-        """Do nothing; ``Coupled.learn`` stores values here."""
+        """Do nothing: ``numbers`` draws the values at the end. ``Coupled.learn`` checks recorded values instead."""
 
     def value(self, uniform: Any) -> float:
-        """Return a placeholder, different for each number, for one of very many outcomes."""
+        """Return a placeholder for the value of a symbolic integer with very many outcomes.
+
+        It differs for each such number.
+        """
         known, share = uniform.known, (GOLDEN * (1 + len(self._wholes))) % 1.0
         return float(known.low + (known.high - known.low) * share)
 
     def whole(self, of: Any, otherwise: float) -> int:
-        """Return the integer assigned to a number with very many outcomes."""
+        """Return ``otherwise``, the integer chosen for a symbolic number with very many outcomes, and store it."""
         added = int(of.steps[-1].number) if of.steps[-1].name == "plus" else 0
         self._wholes[id(of.uniform.known)] = int(otherwise) - added
         return int(otherwise)
@@ -460,10 +508,10 @@ class Gathered:
     # What it gathered
 
     def numbers(self, rng: np.random.Generator) -> list[Item] | None:
-        """Return the numbers and outcomes of the path, in the order in which they are drawn.
+        """Return values of the random numbers and outcomes that reproduce the path, in the order of the draws.
 
-        Returns None if there is no number away from rounding in one of the intervals, or if ``TRIES`` attempts do not
-        meet the questions to several numbers.
+        Returns None if an interval has no number away from rounding, or if ``TRIES`` attempts do not reproduce the
+        answers to comparisons of several numbers.
         """
         uniforms = [slot for slot in self._slots if not isinstance(slot, _Slot)]
         known = {id(uniform.known): uniform.known for uniform in uniforms}
@@ -481,7 +529,10 @@ class Gathered:
         return Item(values[slot.known], values[slot.known], whole)
 
     def _groups(self, known: dict[int, Any]) -> Iterator[_NumbersAskedTogether]:
-        """Yield the groups of numbers that occur in common questions, with these questions."""
+        """Yield groups of symbolic numbers, with the comparisons among them; no comparison involves two groups.
+
+        ``known`` are the constraints of each number, by identity.
+        """
         group_of = {key: {key} for key in known}
         for question in self._questions:
             joined = set().union(*(group_of.setdefault(id(each), {id(each)}) for each in question.known))
@@ -502,7 +553,7 @@ class _NumbersAskedTogether(NamedTuple):
         return TRIES if self.questions else 1
 
     def met(self, values: _Values) -> bool:
-        """Return whether ``values`` give every answer of the path."""
+        """Return whether all comparisons of this group have the answers of the path at ``values``."""
         try:
             with mode_with(coupled=values):
                 return all(question.holds(values) for question in self.questions)
@@ -511,7 +562,7 @@ class _NumbersAskedTogether(NamedTuple):
 
 
 class _Values:
-    """Values of numbers inside their known intervals; it answers questions in place of ``Gathered``."""
+    """Values of the symbolic numbers of a path; evaluates comparisons at these values."""
 
     def __init__(self) -> None:
         self._of: dict[int, float] = {}
@@ -520,7 +571,12 @@ class _Values:
         return self._of[id(known)]
 
     def draw(self, known: Iterable[Any], rng: np.random.Generator, wholes: dict[int, int]) -> bool:
-        """Draw numbers inside their intervals; return whether all intervals are wider than rounding."""
+        """Draw a value inside the interval of each number in ``known``.
+
+        Returns False if an interval is not wider than rounding.
+
+        ``wholes`` are the integers already chosen for numbers with very many outcomes.
+        """
         for one in known:
             width = one.high - one.low
             if id(one) in wholes:
@@ -542,12 +598,12 @@ class _Values:
         return _side(value, bound, or_equal=or_equal)
 
     def evaluate(self, of: Any) -> float:
-        """Return the value of an expression of random numbers."""
+        """Return the value of ``of``, an expression of symbolic numbers, at these values."""
         return value_of(of, lambda uniform: self[uniform.known])
 
 
 def _number_of(pmf: Any, outcome: int) -> float:
-    """Return the midpoint of the interval of ``outcome`` in the cumulative sums of ``pmf``."""
+    """Return a uniform number that gives ``outcome``: the midpoint of its interval in the cumulative ``pmf``."""
     masses = np.asarray(pmf, dtype=np.float64)
     return float(masses[:outcome].sum() + masses[outcome] / 2)
 
@@ -561,7 +617,7 @@ def _clearly_least(values: Sequence[float]) -> int:
 
 
 def _uniforms(of: Any) -> Iterator[Any]:
-    """Yield the uniform numbers in an expression."""
+    """Yield the uniform numbers in an expression of symbolic numbers."""
     if isinstance(of, Continuous):
         yield of.uniform
     for part in (*getattr(of, "parts", ()), *getattr(of, "operands", ())):

@@ -1,11 +1,11 @@
 """A plain run with given random numbers: each drawing call of the libraries returns the next of them.
 
-``Replayer`` is a ``Recorder`` that substitutes given numbers for the drawn ones. The libraries draw as usual, so a
-result has the library's type, shape and dtype and the generators advance.
+``Replayer`` is a ``Recorder`` that replaces the drawn numbers by given ones. The libraries draw as usual, so a result
+has the library's type, shape and dtype, and the generators advance.
 
-``values_for`` computes what a call returns if given uniforms and outcomes are drawn, the inverse of
-``recorded_numbers``: one rule for each library call, by its name, written from the documentation of the libraries. No
-rule for symbolic numbers is used here.
+``values_for`` computes the result of a call for given uniforms and outcomes, the inverse of ``recorded_numbers``. There
+is one rule for each library call, by its name, written from the documentation of the libraries. The rules for symbolic
+numbers are not used here.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from specverify.reference import Draws
 
 
 class Replayer(Recorder):
-    """Give a program its random numbers; ``named`` answers the draws that it makes by name."""
+    """Give a program its random numbers; ``named`` answers the draws that it makes through ``draws``."""
 
     def __init__(self, named: Draws, numbers: Iterable[Item]) -> None:
-        """``numbers`` replace the drawn ones in order; an empty ``Item()`` keeps the drawn one."""
+        """Store ``numbers``, which replace the drawn numbers in order; an empty ``Item()`` keeps the drawn one."""
         super().__init__(named)
         self._left = deque(numbers)
         self.parted = ""
@@ -44,7 +44,7 @@ class Replayer(Recorder):
         return result
 
     def keep(self, record: Record) -> None:
-        """Add a record; for torch, this is the only notice of a call."""
+        """Add ``record``. For torch, also store its result, because torch's calls do not go through ``call``."""
         super().keep(record)
         if record.library == "torch" and record.result.numel():
             self.returned.append(("torch", record.name, record.result))
@@ -54,7 +54,7 @@ class Replayer(Recorder):
         raise NotRecorded("the numbers of JAX are a function of keys")
 
     def given_for(self, record: Record) -> Any:
-        """Return the values for a recorded call, in the shape of its result."""
+        """Return the values that replace the numbers of a recorded call, in the shape of its result."""
         drawn = items_of(record)
         if len(drawn) > len(self._left):
             self.parted = self.parted or f"{record} draws {len(drawn)} numbers, of which {len(self._left)} are left"
@@ -82,7 +82,7 @@ Row = Callable[..., Any]
 
 
 def values_for(record: Record, items: Sequence[Item]) -> Any:
-    """Return the values that the recorded call returns for ``items``, in the order of its result.
+    """Return the values that the recorded call returns if it draws ``items``, in the order of its result.
 
     Raises ``NotRecorded`` for a call without a rule.
     """
@@ -100,7 +100,7 @@ def _shaped(numbers: Sequence[float], result: Any) -> Any:
 
 
 def _of_uniform(of: Callable[..., Any]) -> Row:
-    """Return the rule for a law that is a function of one uniform: ``of(u, *parameters)``."""
+    """Return the rule of a library call that computes ``of(u, *parameters)`` from one uniform ``u``."""
 
     def row(items: Sequence[Item], result: Any, *parameters: Any, **named: Any) -> Any:
         return of(_shaped([item.low for item in items], result), *parameters, **named)
@@ -224,7 +224,7 @@ def _doubles(given: Any) -> Any:
 
 
 def _in_place(of: Callable[..., Any]) -> Row:
-    """Return the rule for a method that fills a tensor in place."""
+    """Return the rule of a tensor method that fills the tensor with ``of(u, *parameters)``, u uniform."""
     return _of_uniform(lambda u, _, *parameters, **named: of(u, *parameters, **named))
 
 

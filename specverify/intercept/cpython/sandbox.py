@@ -4,18 +4,18 @@ Child processes, sockets and device files are refused with file and line. Clocks
 system are allowed as long as no token depends on them (the name of a request, a measured time). ``elsewhen`` runs a
 block at another time and with other bytes, also extreme ones, so that a replay differs if a token depends on them.
 
-``moved`` replays a program in another state of the world. Every reachable generator gets another state (equal states
-stay equal), the clocks show another time and the operating system returns other bytes. A program whose draws are all
+``moved`` replays a program under changed conditions. Every reachable generator gets another state (equal states stay
+equal), the clocks show another time and the operating system returns other bytes. A program whose draws are all
 intercepted behaves as before.
 
-``probed`` observes one run: every call into C that could return a random number that was not intercepted.
+``probed`` observes one run and lists every call into C that may return a random number without interception.
 ``sys.setprofile`` reports each call of a C function with its bound object, under whatever name it was called; torch
-reports its own operations at the dispatcher (``torch.generators``). Calls that certainly draw are kept apart from those
-that may: clocks, random bytes of the operating system, native code of other packages.
+reports its own operations at the dispatcher (``torch.generators``). Calls that certainly draw are listed separately
+from those that may draw: clocks, random bytes of the operating system, native code of other packages.
 
 ``named`` locates a draw that is not intercepted: the run is traced line by line until the state of a generator has
-moved. A draw of a scripted function, of an existing thread or of a hidden method shows by the state it leaves, at the
-next draw or at the end; with tracing, at the next line.
+changed. A draw in a scripted function, in an existing thread or in a hidden method is detected by the changed state at
+the next draw or at the end; with tracing, at the next line.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ _KEPT = {"specverify", "rich", "joblib", "threading", "queue", "selectors", "con
 
 
 def _seen(event: str, details: Any) -> None:
-    """Refuse, inside a block, an audit event that can bring numbers from outside."""
+    """Handle an audit event of Python: refuse it if a block is open and the event can bring numbers from outside."""
     if event != "open" and event not in _EVENTS:
         return
     block = current()
@@ -100,9 +100,9 @@ def watch_outside() -> None:
 
 @contextmanager
 def elsewhen(number: int) -> Iterator[None]:
-    """Run the ``with`` block at another time and with other random bytes.
+    """Context manager: the clocks show another time and the operating system returns other random bytes.
 
-    The bytes are all 0, then all 1, then fresh ones, by ``number``.
+    The bytes are all 0 for ``number`` 0, all 1 bits for 1, and fresh for larger numbers.
     """
     seconds = 86_400 * (1 + number % 97 + (number * 0.6180339887) % 1)
     inside: dict[Any, Any] = {clock: _later(clock, seconds) for clock in CLOCKS}
@@ -116,7 +116,7 @@ def elsewhen(number: int) -> Iterator[None]:
 
 
 def find_sources(everything: Everything) -> None:
-    """Search ``everything`` again for modules that refer to clocks and sources of random bytes."""
+    """Search ``everything`` for references to clocks and sources of random bytes; store them in ``PROCESS.clocks``."""
     PROCESS.clocks.clear()
     items = [*CLOCKS, *CALENDARS, *DATES, *ENTROPY, dt.datetime]
     PROCESS.clocks[:] = [
@@ -148,7 +148,10 @@ def _date(clock: Callable[..., Any], seconds: float) -> Callable[..., Any]:
 
 
 def _filled(byte: int) -> Callable[..., bytes]:
-    """Return a source of equal bytes; a long result, as used in names, differs in the middle."""
+    """Return a replacement of ``os.urandom`` whose bytes are all ``byte``.
+
+    A long result, as used in names, has a counter in the middle, so that names differ.
+    """
     calls = count()
 
     def source(size: int, flags: int = 0) -> bytes:
@@ -186,9 +189,9 @@ def _later_datetime(shift: dt.timedelta) -> type:
 
 
 def look_around() -> None:
-    """Search the process for generators, bound names, clocks and devices.
+    """Search the process for generators, bound methods of generators, clocks and sources of random bytes.
 
-    Takes tenths of a second if much is loaded.
+    The search takes tenths of a second if many modules are loaded.
     """
     watch_outside()
     PROCESS.generators.clear()  # so that those that nobody else holds any more are not found again
@@ -205,14 +208,14 @@ def look_around() -> None:
 
 @contextmanager
 def moved(number: int) -> Iterator[None]:
-    """Run the ``with`` block in the changed world with this ``number``, and restore every generator afterwards."""
+    """Context manager: generators, clocks and random bytes are changed as ``number`` selects, then restored."""
     with generators_moved(number), elsewhen(number):
         yield
 
 
 @contextmanager
 def generators_moved(number: int) -> Iterator[None]:
-    """Shift the state of every generator while the ``with`` block runs, each by a function of its own state."""
+    """Context manager: every generator has another state, computed from its own state and ``number``."""
     before = [(held, state) for held in PROCESS.generators if (state := held.read())]
     for held, state in before:
         held.write(generator_states.state_in_world(held.generator, held.seed_after(state, number)))
@@ -235,7 +238,7 @@ _OTHER_MODULES = ("mlx.core.random", "cupy.random", "cupy_backends.cuda.libs.cur
 
 
 class Found(NamedTuple):
-    """The recorded calls, each with file and line."""
+    """The calls of an observed run that may draw without interception, each with file and line."""
 
     unanswered: tuple[str, ...] = ()
     """Draws that nobody answered."""
@@ -247,7 +250,10 @@ class Found(NamedTuple):
 
 @contextmanager
 def probed() -> Iterator[Callable[[], Found]]:
-    """Yield a function that returns every call recorded inside the block, in all threads it starts."""
+    """Context manager that yields a function.
+
+    It returns the calls recorded so far, in all threads started in the block.
+    """
     seen: dict[str, dict[str, None]] = {"unanswered": {}, "sources": {}, "native": {}}
     known: dict[Hashable, _CallInC | None] = {}
 
@@ -278,7 +284,7 @@ def probed() -> Iterator[Callable[[], Found]]:
 
 
 def _restore(profiler: Any, of_threads: Any) -> None:
-    """Restore the previous profiler; cProfile is an object that enables itself."""
+    """Restore the previous profilers of this thread and of new threads; cProfile is an object that enables itself."""
     sys.setprofile(profiler if callable(profiler) else None)
     if profiler is not None and not callable(profiler):
         profiler.enable()
@@ -286,14 +292,14 @@ def _restore(profiler: Any, of_threads: Any) -> None:
 
 
 def _operations() -> Any:
-    """Make torch report its own operations, if it has been imported."""
+    """Return a context manager in which torch reports its own operations; a null context if torch is not imported."""
     if "torch" not in sys.modules:
         return nullcontext()
     return import_module("specverify.intercept.torch.generators").drawing_operations()
 
 
 class _CallInC(NamedTuple):
-    """The description of a call of a C function."""
+    """A kind of call of a C function, with the text that describes it."""
 
     kind: str
     call: str
@@ -302,7 +308,10 @@ class _CallInC(NamedTuple):
 
 
 def _look(frame: Any, function: Any, note: Callable[[str, str], None], known: dict[Hashable, _CallInC | None]) -> None:
-    """Report a call through ``note``; ``known`` caches the classification of functions by their properties."""
+    """Report a call of a C function through ``note(kind, text)`` if it may draw.
+
+    ``known`` caches the classification.
+    """
     filename = frame.f_code.co_filename
     if is_ours_or_answered(filename):
         return
@@ -364,7 +373,10 @@ _PLACE = re.compile(r"\w\.\w+:\d+")
 
 
 def named(refusal: NeedsValue, run: Callable[[Draws], Any], draws: Draws) -> str:
-    """Return the text of a refusal with file and line; if it has none, repeat the run to locate it."""
+    """Return the text of ``refusal`` with file and line.
+
+    If it has no line, repeat ``run`` with tracing to locate it.
+    """
     if _PLACE.search(str(refusal)):
         return str(refusal)
     try:
@@ -377,7 +389,7 @@ def named(refusal: NeedsValue, run: Callable[[Draws], Any], draws: Draws) -> str
 
 @contextmanager
 def _traced() -> Iterator[None]:
-    """Test at every line of foreign code in the ``with`` block whether the previous line drew without interception."""
+    """Context manager: test at every line of foreign code whether the previous line drew without interception."""
     last = [""]
 
     def trace(frame: Any, event: str, _: Any) -> Any:
