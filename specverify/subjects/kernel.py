@@ -178,9 +178,9 @@ def _with_parameters(kernel: Kernel) -> Kernel:
 
 
 def in_places(kernel: Kernel, by_place: Sequence[Any], by_name: Mapping[str, Any]) -> list[Any]:
-    """Return the positional arguments, in order:
+    """Return the positional arguments: ``by_place`` in order, and named ones inserted at their places.
 
-    ``by_place``, with the parameters of ``NAMED`` from ``by_name`` inserted.
+    A parameter with a name in ``NAMED`` is taken from ``by_name``.
     """
     rest = list(by_place)
     return [*(by_name[name] if name else rest.pop(0) for name in kernel.places), *rest]
