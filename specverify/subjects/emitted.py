@@ -21,8 +21,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from specverify.intercept.symbolic.deferred import Categorical, Deferred, Law, chosen, is_open, known
-from specverify.intercept.symbolic.outcome_numbers import OutcomeNumber, outcome_in
+from specverify.intercept.symbolic.deferred import (
+    Categorical,
+    Deferred,
+    Law,
+    OutcomeNumber,
+    chosen,
+    is_open,
+    known,
+    outcome_in,
+)
 from specverify.laws import rounding
 from specverify.laws.paths import Undecided
 from specverify.reference import Draws, Tokens, check_pmf
