@@ -230,7 +230,9 @@ def made_subject(make: Make, name: str, summary: str = "an engine", sizes: Sizes
         summary=summary,
         claims=LOSSLESS,
         rational=False,
-        programs=(
+        warm=partial(_warm, make),
+        kind="engine",
+        situations=(
             *(_program(make, scenario, first) for scenario in in_each(SCENARIOS)),
             *(_program(make, scenario, first, LONG_REPLAYS) for scenario in in_each(CERTAIN_SCENARIOS)),
             *(
@@ -239,14 +241,10 @@ def made_subject(make: Make, name: str, summary: str = "an engine", sizes: Sizes
             ),
             *(_program(make, scenario, unseen) for scenario in in_each(ENDING_SCENARIOS) if first.stops),
             *(_serving(make, each, first) for each in requests if in_each(each.each) == list(each.each)),
-        ),
-        settings=(
             SampledSetting(
                 f"{widest.name}, {SAMPLED}", partial(_counted, make), partial(law_in_scenario, make, widest), DETECT
             ),
         ),
-        warm=partial(_warm, make),
-        kind="engine",
     )
 
 

@@ -97,7 +97,7 @@ def serving_subject(parts: EngineParts, setup: Setup, name: str) -> Subject:
         name=name,
         summary="a serving engine of exact parts",
         claims=LOSSLESS | ({Claim.OPTIMAL_COUPLING} if alone else frozenset()),
-        programs=(program,),
+        situations=(program,),
     )
 
 
@@ -113,7 +113,7 @@ def drafting_subject(
         name=name,
         summary="a serving engine of exact parts, one request",
         claims=LOSSLESS | {Claim.OPTIMAL_COUPLING},
-        variants=(decoder_variant(parts, drafting, warm=warm, penalised=penalised),),
+        situations=(decoder_variant(parts, drafting, warm=warm, penalised=penalised),),
     )
 
 
