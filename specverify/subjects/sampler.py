@@ -1,11 +1,11 @@
-"""A black box: a function that samples, with a number that distinguishes its calls.
+"""A black box: a function that returns samples, with a number (seed) that distinguishes its calls.
 
-    sample(seed, n) -> n token sequences
-    sample(seed, n) -> {"tokens": n token sequences, "accepted": n numbers of drafts that were accepted}
-    sample(seed, n) -> n mappings, each with "tokens", and with "accepted" if it counts them
+  sample(seed, n) -> n token sequences
+  sample(seed, n) -> {"tokens": n token sequences, "accepted": n numbers of drafts that were accepted}
+  sample(seed, n) -> n mappings, each with "tokens", and with "accepted" if it counts them
 
 The n sequences of one call, and those of calls with different seeds, must be independent. A sequence is a tuple, list
-or array of token ids; an integer stands for a sequence of one token. The code behind the function is never examined.
+or array of token ids; an integer stands for a sequence of one token. The code of the function is never examined.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from specverify.reference import Tokens
 from specverify.subjects.subject import UnusableSubject
 
 MOST_ACCEPTED: Final = 100_000
-"""Drafts of one sequence: more is no count."""
+"""The largest valid number of accepted drafts of one sequence."""
 
 
 class Sampler(NamedTuple):
@@ -34,18 +34,18 @@ class SampledText(NamedTuple):
 
     tokens: Sequence[Tokens]
     accepted: Sequence[int] | None = None
-    """How many drafts of each sequence were accepted, if it tells."""
+    """The number of accepted drafts of each sequence; None if the sampler does not return it."""
 
 
 def drawn(sampler: Sampler, seed: int, number: int) -> Sequence[Tokens]:
-    """Return ``number`` sampled sequences; raises as ``answered`` does."""
+    """Return ``number`` sampled sequences; raises the errors of ``answered``."""
     return answered(sampler, seed, number).tokens
 
 
 def answered(sampler: Sampler, seed: int, number: int) -> SampledText:
     """Return ``number`` sampled sequences and the values reported with them.
 
-    Raises ``UnusableSubject`` for any other answer, and for errors of the sampler.
+    Raises ``UnusableSubject`` for any other result, and for errors of the sampler.
     """
     try:
         answer = sampler.sample(seed, number)
