@@ -35,7 +35,7 @@ from specverify.reference import (
 from specverify.reference.trees import child_pmf
 from specverify.subjects.array_kinds import BareVerifier
 from specverify.subjects.batched_verifier import batched_subject
-from specverify.subjects.subject import Subject
+from specverify.subjects.subject import SampledSetting, Subject
 from specverify.subjects.verifier import verifier_subject
 
 
@@ -255,7 +255,7 @@ def noise_in_another_type_verify(p: Any, q: Any, draft_tokens: Any) -> list[int]
 def coarsely_sampled(noise_in_another_type_verify: BareVerifier, name: str, gammas: tuple[int, ...]) -> Subject:
     """Return the subject of a verifier, sampled to detect a total variation of 0.3, which needs few samples."""
     subject = verifier_subject(noise_in_another_type_verify, name, gammas)
-    return subject._replace(settings=tuple(setting._replace(detect=0.3) for setting in subject.settings))
+    return subject.with_situations(SampledSetting, tuple(setting._replace(detect=0.3) for setting in subject.settings))
 
 
 noise_in_another_type = planted_verifier(

@@ -16,7 +16,7 @@ from specverify.mutants.numpy_verifiers import drawn, owed
 from specverify.reference import Claim, Tokens
 from specverify.reference.tree_layouts import path_candidates, path_indices
 from specverify.subjects.array_kinds import BareVerifier
-from specverify.subjects.subject import Subject
+from specverify.subjects.subject import Subject, Variant
 from specverify.subjects.tree_batches import tree_batch_subject
 from specverify.subjects.tree_verifier import Drafts, tree_subject
 
@@ -140,7 +140,7 @@ def along_paths(parents: Any, tokens: Any, padding: int) -> tuple[Any, Any]:
 def in_company(verify: BareVerifier, name: str, drafts: Drafts, trees: tuple[Tokens, ...]) -> Subject:
     """Return the subject of a verifier of tree batches; each tree is examined together with other trees."""
     subject = tree_batch_subject(verify, name, drafts, trees)
-    return subject._replace(variants=tuple(variant for variant in subject.variants if variant.joint))
+    return subject.with_situations(Variant, tuple(variant for variant in subject.variants if variant.joint))
 
 
 def planted_tree(

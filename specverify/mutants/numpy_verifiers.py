@@ -21,7 +21,7 @@ from specverify.subjects.batched_verifier import batched_subject
 from specverify.subjects.given_calls import calls_subject
 from specverify.subjects.hard_calls import hard_calls
 from specverify.subjects.logits_verifier import PARAMETERS, Setting, logits_subject, variant_at
-from specverify.subjects.subject import Subject
+from specverify.subjects.subject import SampledSetting, Subject, Variant
 from specverify.subjects.verifier import verifier_subject
 from specverify.subjects.warped_tasks import Processed
 
@@ -160,7 +160,7 @@ def of_logits(target_logits: Any, draft_logits: Any, *processing: float) -> tupl
 def in_company(verify: BareVerifier, name: str, gammas: tuple[int, ...]) -> Subject:
     """Return the subject of a batch verifier; each row is examined together with other rows."""
     subject = batched_subject(verify, name, gammas)
-    return subject._replace(variants=tuple(variant for variant in subject.variants if variant.joint))
+    return subject.with_situations(Variant, tuple(variant for variant in subject.variants if variant.joint))
 
 
 def at_large(verify: BareVerifier, name: str, gammas: tuple[int, ...]) -> Subject:
@@ -171,7 +171,7 @@ def at_large(verify: BareVerifier, name: str, gammas: tuple[int, ...]) -> Subjec
 def logits_at(setting: Setting, verify: BareVerifier, name: str, gammas: tuple[int, ...]) -> Subject:
     """Return the subject of a verifier of logits, examined only at ``setting`` (temperature, top-k, top-p, min-p)."""
     variants = tuple(variant_at(verify, gamma, setting) for gamma in gammas)
-    return logits_subject(verify, name, gammas)._replace(variants=variants, settings=())
+    return logits_subject(verify, name, gammas).with_situations(Variant, variants).with_situations(SampledSetting, ())
 
 
 def planted_verifier(

@@ -98,7 +98,7 @@ def serving_subject(parts: EngineParts, setup: Setup, name: str) -> Subject:
         name=name,
         summary="a serving engine of exact parts",
         claims=LOSSLESS | ({Claim.OPTIMAL_COUPLING} if alone else frozenset()),
-        programs=(program,),
+        situations=(program,),
     )
 
 
@@ -114,7 +114,7 @@ def drafting_subject(
         name=name,
         summary="a serving engine of exact parts, one request",
         claims=LOSSLESS | {Claim.OPTIMAL_COUPLING},
-        variants=(decoder_variant(parts, drafting, warm=warm, penalised=penalised),),
+        situations=(decoder_variant(parts, drafting, warm=warm, penalised=penalised),),
     )
 
 
