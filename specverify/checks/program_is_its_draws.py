@@ -16,7 +16,15 @@ from zlib import crc32
 
 from specverify.base.verdict import Counterexample, Evidence, Examination
 from specverify.checks.calls_at_size import small_calls
-from specverify.checks.check import Case, Check, Conditions, cases_of, in_scenarios, needs_variants, only_sampled
+from specverify.checks.check import (
+    ONLY_SAMPLED,
+    Check,
+    Conditions,
+    Examine,
+    Examined,
+    in_scenarios,
+    only_sampled,
+)
 from specverify.checks.coupled_runs import RUNS, coupled
 from specverify.checks.explaining.counterexamples import described
 from specverify.checks.fed_runs import FEW, fed
@@ -39,7 +47,7 @@ from specverify.laws.enumeration import whole_run
 from specverify.laws.paths import paths
 from specverify.laws.scenarios import Scenario
 from specverify.reference import Draws
-from specverify.subjects.subject import EngineProgram, GivenCall, InScenario, Intercepted, Subject, emitted_by
+from specverify.subjects.subject import EngineProgram, GivenCall, InScenario, Intercepted, Subject, Variant, emitted_by
 
 PATHS = 40
 TAPES = 4
@@ -82,19 +90,13 @@ class _Runs(NamedTuple):
 IN_A_SCENARIO, OF_A_SMALL_CALL = _Runs(4, 1, few=0), _Runs(40, FEW)
 
 
-def obstacle(subject: Subject) -> str | None:
-    """Return why the check does not apply, or None: the draws of the subject must be enumerable."""
-    return None if subject.programs or subject.calls else needs_variants(subject)
+def _scenarios(subject: Subject) -> Iterator[InScenario]:
+    """Return every variant in every short scenario; foreign code in scenarios with drafts."""
+    return in_scenarios(_drafting if subject.intercepted else _short)(subject)
 
 
-def cases(subject: Subject) -> Iterator[Case]:
-    """Yield variants in short scenarios, foreign code in scenarios with drafts, and engine programs, as cases."""
-    if subject.intercepted:
-        yield from cases_of(in_scenarios(_drafting), partial(examine_foreign, subject))(subject)
-    else:
-        yield from cases_of(in_scenarios(_short), examine)(subject)
-    yield from cases_of(lambda subject: subject.programs, partial(examine_program, subject))(subject)
-    yield from cases_of(lambda subject: subject.calls[:1], partial(examine_call, subject))(subject)
+def _variant_of(subject: Subject) -> Examine:
+    return partial(examine_foreign, subject) if subject.intercepted else examine
 
 
 def _short(scenario: Scenario) -> bool:
@@ -289,6 +291,15 @@ CHECK = Check(
     summary="answered alike, the program makes the same draws and emits the same tokens",
     claim=None,
     evidence=Evidence.EQUAL,
-    obstacle=obstacle,
-    cases=cases,
+    examines=(
+        Examined(Variant, _variant_of, ONLY_SAMPLED, (), _scenarios),
+        Examined(EngineProgram, lambda subject: partial(examine_program, subject), ONLY_SAMPLED),
+        Examined(
+            GivenCall,
+            lambda subject: partial(examine_call, subject),
+            ONLY_SAMPLED,
+            (),
+            lambda subject: subject.calls[:1],
+        ),
+    ),
 )
