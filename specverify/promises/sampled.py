@@ -22,7 +22,7 @@ from specverify.promises.values import (
 from specverify.reference import Tokens
 from specverify.subjects.answering import Answer, Facts, LawOfCalls, answers_of
 from specverify.subjects.beside import OF_TOKENS, STATISTICS
-from specverify.subjects.sampler import Sampler
+from specverify.subjects.sampler import Sampler, accepted_of_rows
 from specverify.subjects.subject import UnusableSubject
 
 SAMPLES: Final = 2000
@@ -117,6 +117,7 @@ def tokens_sampled(sample: Callable[..., Any], names: Sequence[str]) -> Callable
         rows = [item.new for item in kept]
         if isinstance(answer, Mapping) and "accepted" in answer:
             return {"tokens": rows, "accepted": answer["accepted"]}
-        return rows
+        accepted = accepted_of_rows(answer)
+        return rows if accepted is None else {"tokens": rows, "accepted": accepted}
 
     return alone

@@ -34,13 +34,13 @@ def algorithm_subject(algorithm: Algorithm, prefix: str = "reference", ours: boo
         name=f"{prefix}:{algorithm.name}",
         summary=algorithm.summary,
         claims=algorithm.claims,
-        variants=tuple(_variant(algorithm, options) for options in algorithm.examples),
-        settings=(
+        paper=algorithm.paper,
+        kind="decoder",
+        situations=(
+            *tuple(_variant(algorithm, options) for options in algorithm.examples),
             sampled_setting(algorithm, *SAMPLED_SIZE),
             *(() if ours else (plain._replace(name=f"{plain.name}, run by run"),)),
         ),
-        paper=algorithm.paper,
-        kind="decoder",
     )
 
 

@@ -68,6 +68,7 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
         "spec_draft_tokens",
         "meta_info.spec_draft_token_num",
         "meta_info.spec_proposed_drafts",
+        "timings.draft_n",
     ),
     "accepted": (
         "accepted",
@@ -76,6 +77,7 @@ NAMES: Final[Mapping[str, tuple[str, ...]]] = {
         "spec_accepted_tokens",
         "meta_info.spec_accept_token_num",
         "meta_info.spec_accepted_drafts",
+        "timings.draft_n_accepted",
     ),
     "rounds": ("rounds", "num_rounds", "num_drafts", "verify_steps", "spec_verify_ct", "meta_info.spec_verify_ct"),
     "accepted_per_position": ("accepted_per_position", "num_accepted_tokens_per_pos"),

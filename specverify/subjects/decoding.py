@@ -147,9 +147,13 @@ def row_subject(name: str, summary: str, row: Row) -> Subject:
     sample = partial(_counts, row.texts)
     if row.law is None:
         assert row.plain is not None
-        return subject._replace(pairs=(SampledPair(name, sample, partial(_counts, row.plain), row.detect),))
+        return subject.with_situations(
+            SampledPair, (SampledPair(name, sample, partial(_counts, row.plain), row.detect),)
+        )
     activity = row.activity or (partial(_alike, row.texts, row.plain) if row.plain is not None else None)
-    return subject._replace(settings=(SampledSetting(name, sample, row.law, row.detect, activity=activity),))
+    return subject.with_situations(
+        SampledSetting, (SampledSetting(name, sample, row.law, row.detect, activity=activity),)
+    )
 
 
 def _alike(texts: Texts, plain: Texts) -> str:

@@ -230,7 +230,9 @@ def made_subject(make: Make, name: str, summary: str = "an engine", sizes: Sizes
         summary=summary,
         claims=LOSSLESS,
         rational=False,
-        programs=(
+        warm=partial(_warm, make),
+        kind="engine",
+        situations=(
             *(_program(make, scenario, first) for scenario in in_each(SCENARIOS)),
             *(_program(make, scenario, first, LONG_REPLAYS) for scenario in in_each(CERTAIN_SCENARIOS)),
             *(
@@ -239,14 +241,10 @@ def made_subject(make: Make, name: str, summary: str = "an engine", sizes: Sizes
             ),
             *(_program(make, scenario, unseen) for scenario in in_each(ENDING_SCENARIOS) if first.stops),
             *(_serving(make, each, first) for each in requests if in_each(each.each) == list(each.each)),
-        ),
-        settings=(
             SampledSetting(
                 f"{widest.name}, {SAMPLED}", partial(_counted, make), partial(law_in_scenario, make, widest), DETECT
             ),
         ),
-        warm=partial(_warm, make),
-        kind="engine",
     )
 
 
@@ -635,8 +633,15 @@ def forbidden_by(make: Make, scenario: Scenario, new: Tokens) -> tuple[int, Toke
     Returns None if the constraint forbids none of them.
     """
     allowed = made_in(make, scenario).allowed
-    for place, token in enumerate(new if allowed is not None else ()):
-        assert allowed is not None
+    return None if allowed is None else first_forbidden(allowed, new)
+
+
+def first_forbidden(allowed: Callable[[Tokens], Any], new: Tokens) -> tuple[int, Tokens] | None:
+    """Return the position of the first token of ``new`` that a constraint forbids, and the tokens that it allows there.
+
+    Returns None if it forbids none of them. Raises ``UnusableSubject`` for an invalid mask.
+    """
+    for place, token in enumerate(new):
         weights = allowed_after(allowed, new[:place])
         if not (token < len(weights) and weights[token] > 0):
             return place, tuple(int(other) for other in np.flatnonzero(weights))

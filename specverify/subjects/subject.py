@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from enum import StrEnum
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from specverify.laws.call_paths import Ending
 from specverify.laws.call_rule import Rows
@@ -265,19 +265,20 @@ def emitted_by(call: OpenedCall, draws: Draws) -> Tokens:
     return (*ending.tokens, ending.values[draws.categorical(ending.masses, ("last token",))].item())
 
 
-class Subject(NamedTuple):
-    """A decoder, verifier or engine under test.
+SubjectSituation: TypeAlias = Variant | EngineProgram | SampledSetting | SampledPair | GivenCall
+"""One situation of a subject."""
+Kind = TypeVar("Kind", Variant, EngineProgram, SampledSetting, SampledPair, GivenCall)
 
-    ``variants`` and ``programs`` are enumerated by the exact checks; ``settings`` and ``pairs`` are sampled.
-    """
+
+class Subject(NamedTuple):
+    """A decoder, verifier or engine under test: its situations, and what checks must know about all of them."""
 
     name: str
     summary: str
     claims: frozenset[Claim]
-    variants: tuple[Variant, ...] = ()
-    settings: tuple[SampledSetting, ...] = ()
-    programs: tuple[EngineProgram, ...] = ()
-    pairs: tuple[SampledPair, ...] = ()
+    situations: tuple[SubjectSituation, ...] = ()
+    """Variants, each examined in ``scenarios``; programs; settings and pairs to sample; calls. A check states which of
+    them it examines."""
     rational: bool = True
     """Whether it computes with exact rationals; if not, its laws are float64 with a rounding bound."""
     probe: Callable[[], bool] | None = None
@@ -295,14 +296,46 @@ class Subject(NamedTuple):
     """
     scenarios: tuple[Scenario, ...] = SCENARIOS
     """The situations in which its variants are examined."""
-    calls: tuple[GivenCall, ...] = ()
-    """For a verifier: single calls at the caller's own size."""
     most_runs: float = math.inf
     """A scenario that needs about this many runs or more is skipped; other scenarios take its place."""
     deep: Callable[[], tuple[tuple[Variant, Scenario], ...]] = tuple
     """Returns further (variant, scenario) pairs, such as more drafts; it may run the subject to find them."""
     kind: str = ""
     """The form of the subject, such as "row" or "engine"; subjects of one kind have the same quick plan."""
+
+    def of(self, kind: type[Kind]) -> tuple[Kind, ...]:
+        """Return the situations of one kind, in their order."""
+        return tuple(situation for situation in self.situations if isinstance(situation, kind))
+
+    def with_situations(self, kind: type[SubjectSituation], situations: Iterable[SubjectSituation]) -> Subject:
+        """Return the subject with ``situations`` in place of its own of this ``kind``."""
+        others = (situation for situation in self.situations if not isinstance(situation, kind))
+        return self._replace(situations=(*others, *situations))
+
+    @property
+    def variants(self) -> tuple[Variant, ...]:
+        """The situations whose law is enumerated in every scenario."""
+        return self.of(Variant)
+
+    @property
+    def programs(self) -> tuple[EngineProgram, ...]:
+        """The situations that are whole decodes of an engine."""
+        return self.of(EngineProgram)
+
+    @property
+    def settings(self) -> tuple[SampledSetting, ...]:
+        """The situations that are sampled and have a known law."""
+        return self.of(SampledSetting)
+
+    @property
+    def pairs(self) -> tuple[SampledPair, ...]:
+        """The situations that are sampled with and without speculation."""
+        return self.of(SampledPair)
+
+    @property
+    def calls(self) -> tuple[GivenCall, ...]:
+        """For a verifier: single calls at the caller's own size."""
+        return self.of(GivenCall)
 
 
 class InScenario(NamedTuple):

@@ -28,7 +28,7 @@ from specverify.checks import CHECKS, EXACT_CHECKS, Check, Conditions
 from specverify.reference import Claim
 from specverify.run.certified import write_certificates
 from specverify.run.verify import Checklist, not_applicable, verify_subject, warmed_up
-from specverify.subjects.subject import Subject
+from specverify.subjects.subject import SampledPair, SampledSetting, Subject
 from specverify.testing.log_lines import logged
 
 OnFail = Literal["raise", "warn"] | None
@@ -238,10 +238,9 @@ def _seeing(subject: Subject, tv: float | None) -> Subject:
     """Return the subject with ``tv`` as the total variation that its samples detect; unchanged if ``tv`` is None."""
     if tv is None:
         return subject
-    return subject._replace(
-        settings=tuple(setting._replace(detect=tv, first_look=None) for setting in subject.settings),
-        pairs=tuple(pair._replace(detect=tv) for pair in subject.pairs),
-    )
+    settings = tuple(setting._replace(detect=tv, first_look=None) for setting in subject.settings)
+    pairs = tuple(pair._replace(detect=tv) for pair in subject.pairs)
+    return subject.with_situations(SampledSetting, settings).with_situations(SampledPair, pairs)
 
 
 def checks_plan(subject: Subject, checks: tuple[Check, ...], conditions: Conditions, options: CheckOptions) -> Plan:

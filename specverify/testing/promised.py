@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from specverify.base.arguments import argument_error, check_count
+from specverify.base.arguments import argument_error, check_callable, check_count
 from specverify.laws.size_scenarios import Sizes
 from specverify.promises.values import KINDS, Kind
 from specverify.subjects.made_engine import MOST_TOKENS
@@ -49,6 +49,24 @@ def promised_pairs(promises: Any, known: Collection[str]) -> frozenset[str]:
         if name not in known:
             raise argument_error("a promise", name, f"one of {', '.join(map(repr, known))}")
     return frozenset(promises)
+
+
+def promised_constraint(promises: Any) -> tuple[Any, Callable[..., Any] | None]:
+    """Return ``promises`` without the constraint, and the constraint ``allowed(new)``, None if it is not promised.
+
+    Raises ``ValueError`` if a constraint has no function, or another promise has one.
+    """
+    if not isinstance(promises, Mapping):
+        if isinstance(promises, Collection) and "allowed" in promises and not isinstance(promises, str):
+            raise argument_error("promises", promises, "{'allowed': mask}, where mask(new) is a mask [vocabulary]")
+        return promises, None
+    allowed = promises.get("allowed")
+    if "allowed" in promises:
+        check_callable(allowed, "the constraint in promises", arguments=1)
+    for name, value in promises.items():
+        if name != "allowed" and value is not None:
+            raise argument_error(f"the value of promise {name!r}", value, "None: only 'allowed' has a function")
+    return [name for name in promises if name != "allowed"], allowed
 
 
 MOST_SIZE = 1 << 20

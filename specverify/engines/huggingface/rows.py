@@ -334,7 +334,9 @@ def row_subject(name: str, row: TableRow) -> Subject:
         name=f"hf:all/{name}",
         summary=f"generate() of transformers {version('transformers')}, unmodified: {name}",
         claims=frozenset() if row.declared else frozenset(Claim),
-        programs=(
+        rational=False,
+        paper="Hugging Face transformers, src/transformers/generation",
+        situations=(
             EngineProgram(
                 name=name,
                 open=partial(opened, build, refusal=row.refusal),
@@ -348,8 +350,6 @@ def row_subject(name: str, row: TableRow) -> Subject:
                 source=ProgramSource(build, row.setting, partial(_row_program, name, row)),
             ),
         ),
-        rational=False,
-        paper="Hugging Face transformers, src/transformers/generation",
     )
 
 

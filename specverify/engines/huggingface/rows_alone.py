@@ -216,7 +216,9 @@ def alone_subject(name: str, row: AloneRow) -> Subject:
         name=f"hf:alone/{name}",
         summary=f"generate() of transformers {version('transformers')} without speculation: {name}",
         claims=frozenset({Claim.LOSSLESS, Claim.SUPPORTED}),
-        programs=(
+        rational=False,
+        paper="Hugging Face transformers, src/transformers/generation",
+        situations=(
             EngineProgram(
                 name=name,
                 open=partial(opened, build),
@@ -226,6 +228,4 @@ def alone_subject(name: str, row: AloneRow) -> Subject:
                 tells=OBJECTS,
             ),
         ),
-        rational=False,
-        paper="Hugging Face transformers, src/transformers/generation",
     )

@@ -84,9 +84,8 @@ def _subject(
         name=name,
         summary=f"{what}: generate() of transformers {version('transformers')}, unmodified, on tiny Llama and GPT-2",
         claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
-        settings=settings,
-        programs=programs,
         paper="Hugging Face transformers, src/transformers/generation",
+        situations=(*programs, *settings),
     )
 
 

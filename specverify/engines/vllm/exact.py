@@ -24,7 +24,7 @@ from specverify.engines.vllm.tiny_checkpoints import SIZES
 from specverify.reference import Draws, Tokens
 from specverify.subjects.engine import engine_subject, watched
 from specverify.subjects.observer import Observer
-from specverify.subjects.subject import Forward, Observed, Subject, Watched
+from specverify.subjects.subject import EngineProgram, Forward, Observed, Subject, Watched
 
 EXACT_WAYS: Final[Mapping[str, Way]] = {
     "draft": Way(DRAFT),
@@ -95,7 +95,7 @@ def call_subject(way: Way, asked: tuple[Request, ...], name: str) -> Subject:
     (program,) = subject.programs
     look = observer(way, asked[0])
     watch = partial(_watched, look, decode, asked[0])
-    return subject._replace(programs=(program._replace(watch=watch, tells=look.tells),))
+    return subject.with_situations(EngineProgram, (program._replace(watch=watch, tells=look.tells),))
 
 
 @contextmanager
