@@ -21,7 +21,7 @@ class Drafted(NamedTuple):
     rounds: tuple[int, ...]
     """The numbers of new tokens at which the rounds began, up to the round of the draft."""
     before: Tokens
-    """The new tokens before the draft."""
+    """The new tokens in the text before the draft."""
     token: int
     p: float
 

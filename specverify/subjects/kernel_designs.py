@@ -29,9 +29,9 @@ class RowKind(NamedTuple):
 
     name: str
     p: Any
-    """``[drafts + 1, 3]``"""
+    """Target probabilities ``[drafts + 1, 3]``."""
     q: Any
-    """``[drafts, 3]``"""
+    """Draft probabilities ``[drafts, 3]``."""
     drafts: Tokens
     bit: tuple[str, int] = ("", 0)
     """The bit: ("accepted", n), whether more than n drafts are accepted.

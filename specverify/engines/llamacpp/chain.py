@@ -20,7 +20,7 @@ from specverify.subjects.subject import UnusableSubject
 
 PROMPT: Final[Tokens] = (3, 1, 2, 3, 1)
 WRITTEN: Final = (*LETTERS[:END], "")
-"""What each token writes: an end is special, and has no letter."""
+"""Token id -> its text; the end token is special and has the empty text."""
 NEUTRAL: Final[Mapping[str, Any]] = {
     "temperature": 1.0,
     "dynatemp_range": 0.0,
