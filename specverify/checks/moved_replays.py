@@ -40,7 +40,7 @@ class Replays(NamedTuple):
 
     number: int
     fault: str = ""
-    """How its behaviour depends on something other than its draws; "" if it does not."""
+    """How the program's behaviour depends on something other than its draws; "" if it does not."""
     refusal: str = ""
     """Why the program could not be replayed; "" if it could."""
     given: tuple[str, ...] = ()

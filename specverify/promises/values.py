@@ -271,7 +271,7 @@ def _rows(kind: Kind, known: KnownValues) -> Callable[[Tokens], Pmf] | None:
 def _conditional(law: Callable[[], Mapping[Tokens, float]], size: int, new: Tokens) -> Any:
     """Return the pmf of the token after ``new`` under ``law``, with ``size`` entries.
 
-    Zeros if ``new`` is impossible.
+    All entries are 0 if ``new`` is impossible under the law.
     """
     masses = _masses(law).get(new, {})
     total = sum(masses.values())

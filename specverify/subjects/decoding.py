@@ -46,7 +46,7 @@ class Decoding(NamedTuple):
     eos: Tokens = ()
     gamma: int = 2
     more: tuple[tuple[str, Any], ...] = ()
-    """Options of a single engine."""
+    """(name, value) of further options that only one engine has."""
 
 
 VARIED: Final[Mapping[str, Decoding]] = {

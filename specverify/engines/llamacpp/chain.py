@@ -237,10 +237,7 @@ SAMPLERS: Final[Mapping[str, Callable[[Request, Tokens, Any], Any]]] = {
 
 
 def _mirostat(asked: Request, new: Tokens, logits: Any) -> tuple[Any, float]:
-    """Return the pmf of mirostat 2.0 after the tokens ``new``, and its bound of surprise in bits (Basu et al.
-
-    2007.14966).
-    """
+    """Return the pmf of mirostat 2.0 (arXiv 2007.14966) after the tokens ``new``, and its surprise bound in bits."""
     if new:
         before = _temperature(asked, new[:-1], _biased(asked, _logits()(asked.prompt + new[:-1]).copy()))
         drawn, bound = _mirostat(asked, new[:-1], before)
