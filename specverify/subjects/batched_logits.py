@@ -42,16 +42,16 @@ def batched_logits_subject(verify: BareVerifier, name: str, gammas: tuple[int, .
         name=name,
         summary=first_line(verify, "a verifier of batches of logits"),
         claims=frozenset(Claim),
-        variants=(
-            variant_at(verify, most, full, company=False),
-            *(variant_at(verify, gamma, setting, joint=setting in (settings[0], full)) for gamma, setting in pairs),
-        ),
-        settings=(setting_of_decoder(sampled, _label(verify, most, full), most, partial(processed, full)),),
         rational=False,
         stops_at_eos=False,
         intercepted=True,
         kind="batched logits",
         deep=deep_of(_crowded(verify, full), gammas, (CROWDED,), _crowded(verify, settings[0])),
+        situations=(
+            variant_at(verify, most, full, company=False),
+            *(variant_at(verify, gamma, setting, joint=setting in (settings[0], full)) for gamma, setting in pairs),
+            setting_of_decoder(sampled, _label(verify, most, full), most, partial(processed, full)),
+        ),
     )
 
 

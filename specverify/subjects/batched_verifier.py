@@ -74,17 +74,18 @@ def batched_subject(verify: BareVerifier, name: str, gammas: tuple[int, ...] | N
         name=name,
         summary=first_line(verify, "a verifier of batches"),
         claims=frozenset(Claim),
-        variants=(alone, *company),
-        settings=(
-            setting_of_decoder(
-                partial(build, verify, PROBABILITIES, most, BESIDE), f"gamma={most}, {place_of(verify)}", most
-            ),
-        ),
         rational=False,
         stops_at_eos=False,
         intercepted=True,
         kind="batched",
         deep=deep_of(partial(crowded_variant, verify, PROBABILITIES, "", None), gammas, (CROWDED,)),
+        situations=(
+            alone,
+            *company,
+            setting_of_decoder(
+                partial(build, verify, PROBABILITIES, most, BESIDE), f"gamma={most}, {place_of(verify)}", most
+            ),
+        ),
     )
 
 

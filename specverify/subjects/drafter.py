@@ -47,11 +47,11 @@ def drafter_subject(
         summary=first_line(propose, "a drafter"),
         claims=frozenset(),
         rational=False,
-        programs=(
+        warm=partial(_warm, propose, asked[-1]),
+        situations=(
             *(_program(propose, item) for item in asked),
             *(_program(propose, item)._replace(most_paths=MOST_PATHS) for item in deep),
         ),
-        warm=partial(_warm, propose, asked[-1]),
     )
 
 

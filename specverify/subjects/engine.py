@@ -91,15 +91,15 @@ def engine_subject(
     program = program._replace(logits=logits)
     if isinstance(alone, Mapping):
         law = partial(_given_law, alone)
-        return subject._replace(
-            programs=(program,),
-            settings=(SampledSetting(SAMPLED, sample, law, DETECT),),
-            warm=partial(_warm, speculative),
+        return (
+            subject._replace(warm=partial(_warm, speculative))
+            .with_situations(EngineProgram, (program,))
+            .with_situations(SampledSetting, (SampledSetting(SAMPLED, sample, law, DETECT),))
         )
-    return subject._replace(
-        programs=(program,),
-        pairs=(SampledPair(SAMPLED, sample, partial(_counted, alone), DETECT, logits),),
-        warm=partial(_warm, speculative, alone),
+    return (
+        subject._replace(warm=partial(_warm, speculative, alone))
+        .with_situations(EngineProgram, (program,))
+        .with_situations(SampledPair, (SampledPair(SAMPLED, sample, partial(_counted, alone), DETECT, logits),))
     )
 
 

@@ -136,13 +136,13 @@ def decode_subject(function: ForeignFunction, name: str) -> Subject:
         name=name,
         summary=first_line(function, "a function that decodes"),
         claims=frozenset({Claim.LOSSLESS, Claim.GREEDY, Claim.SUPPORTED}),
-        variants=(variant,),
         stops_at_eos=shape.stops_at_eos,
         whole=shape.whole,
         most_runs=MOST_RUNS,
         deep=partial(_deep, variant),
         probe=partial(_computes_with_rationals, variant),
         kind="whole decode" if shape.whole else "decoder",
+        situations=(variant,),
     )
 
 

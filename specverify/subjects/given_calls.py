@@ -37,7 +37,7 @@ def calls_subject(verify: BareVerifier, name: str, calls: Sequence[Any]) -> Subj
         rational=False,
         stops_at_eos=False,
         intercepted=True,
-        calls=given_calls(told_apart(keyed(verify)), calls),
+        situations=(*given_calls(told_apart(keyed(verify)), calls),),
     )
 
 

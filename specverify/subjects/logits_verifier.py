@@ -68,15 +68,6 @@ def logits_subject(verify: BareVerifier, name: str, gammas: tuple[int, ...] | No
         name=name,
         summary=first_line(verify, "a verifier of logits"),
         claims=frozenset(Claim),
-        variants=tuple(variant_at(verify, gamma, setting) for gamma, setting in pairs),
-        settings=(
-            setting_of_decoder(
-                partial(build, verify, most, sampled),
-                " ".join([f"gamma={most}", *(f"{parameter}={value:g}" for parameter, value in sampled)]),
-                most,
-                partial(processed, sampled),
-            ),
-        ),
         rational=False,
         stops_at_eos=False,
         intercepted=True,
@@ -85,6 +76,15 @@ def logits_subject(verify: BareVerifier, name: str, gammas: tuple[int, ...] | No
             partial(variant_at, verify, setting=sampled),
             gammas,
             plain=partial(variant_at, verify, setting=settings[0]),
+        ),
+        situations=(
+            *tuple(variant_at(verify, gamma, setting) for gamma, setting in pairs),
+            setting_of_decoder(
+                partial(build, verify, most, sampled),
+                " ".join([f"gamma={most}", *(f"{parameter}={value:g}" for parameter, value in sampled)]),
+                most,
+                partial(processed, sampled),
+            ),
         ),
     )
 

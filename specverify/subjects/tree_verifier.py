@@ -91,12 +91,12 @@ DRAFTING: dict[Drafts, TreeDrafting] = {
 
 
 class TreeRows(NamedTuple):
-    """The arguments of a verifier for one tree."""
+    """The arguments of a call of a verifier for one tree."""
 
     p: Any
-    """``[nodes + 1, vocabulary]``"""
+    """Target probabilities ``[nodes + 1, vocabulary]``."""
     q: Any
-    """``[nodes, vocabulary]``"""
+    """Draft probabilities ``[nodes, vocabulary]``."""
     parents: Tokens
     tokens: Tokens
 
@@ -134,13 +134,15 @@ def subject_of(
         name=name,
         summary=first_line(verify, "a verifier of trees"),
         claims=frozenset(Claim),
-        variants=variants,
-        settings=(setting_of_decoder(sampled.intercepted.build, sampled.label, levels, least=siblings + 1),),
         rational=False,
         stops_at_eos=False,
         intercepted=True,
         kind="tree",
         scenarios=DRAFTING[drafts].scenarios,
+        situations=(
+            *variants,
+            setting_of_decoder(sampled.intercepted.build, sampled.label, levels, least=siblings + 1),
+        ),
     )
 
 

@@ -72,13 +72,15 @@ def verifier_subject(verify: BareVerifier, name: str, gammas: tuple[int, ...] | 
         name=name,
         summary=first_line(verify, "a bare verifier"),
         claims=frozenset(Claim),
-        variants=tuple(_variant_at(verify, gamma) for gamma in chosen),
-        settings=(setting_of_decoder(partial(build, verify, most), f"gamma={most}", most),),
         rational=False,
         stops_at_eos=False,
         intercepted=True,
         kind="row",
         deep=deep_of(partial(_variant_at, verify), gammas),
+        situations=(
+            *tuple(_variant_at(verify, gamma) for gamma in chosen),
+            setting_of_decoder(partial(build, verify, most), f"gamma={most}", most),
+        ),
     )
 
 

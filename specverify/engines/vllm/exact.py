@@ -24,7 +24,7 @@ from specverify.engines.vllm.tiny_checkpoints import SIZES
 from specverify.reference import Draws, Tokens
 from specverify.subjects.engine import engine_subject, watched
 from specverify.subjects.observer import Observer
-from specverify.subjects.subject import Forward, Observed, Subject, Watched
+from specverify.subjects.subject import EngineProgram, Forward, Observed, Subject, Watched
 
 EXACT_WAYS: Final[Mapping[str, Way]] = {
     "draft": Way(DRAFT),
@@ -46,10 +46,9 @@ BESIDE: Final[Mapping[int, Request]] = {
     2: request((6, 5, 4), 2, top_k=2),
     3: request((6, 5, 4), 1, temperature=0.0),
 }
-"""The second request of a call, by the tokens of the first: drawn beside two, one greedy token beside three.
-
-The engine draws for greedy requests too and drops what is drawn; each such draw multiplies the runs by the vocabulary.
-"""
+"""Number of new tokens of the first request -> the second request of the same call: two sampled tokens, or one greedy
+token. It is short because the engine also draws for greedy requests, and each draw multiplies the runs by the
+vocabulary."""
 MATCHED: Final[Tokens] = (1, 5, 4, 3, 6, 0, 1)
 """A prompt after which n-gram lookup drafts: its likely next tokens, 1 and 5, occur in it."""
 NO_TOKEN: Final = SIZES.vocabulary
@@ -95,7 +94,7 @@ def call_subject(way: Way, asked: tuple[Request, ...], name: str) -> Subject:
     (program,) = subject.programs
     look = observer(way, asked[0])
     watch = partial(_watched, look, decode, asked[0])
-    return subject._replace(programs=(program._replace(watch=watch, tells=look.tells),))
+    return subject.with_situations(EngineProgram, (program._replace(watch=watch, tells=look.tells),))
 
 
 @contextmanager
