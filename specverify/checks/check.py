@@ -65,7 +65,7 @@ class Conditions(NamedTuple):
 
 
 class Case(NamedTuple):
-    """One subject in one situation, with the function by which one check examines it."""
+    """One subject in one situation, with the function that examines it for one check."""
 
     subject: Subject
     situation: Situation
@@ -124,7 +124,7 @@ class Examined(NamedTuple):
 
 
 class Check(NamedTuple):
-    """One property that a subject can have, with the cases in which it is examined."""
+    """One property of a subject, with the cases in which it is examined."""
 
     name: str
     summary: str

@@ -28,7 +28,10 @@ SAMPLES: Final = 2000
 
 
 def examine(make: Make, scenarios: tuple[Scenario, ...], program: EngineProgram, conditions: Conditions) -> Examination:
-    """Examine a program: search its possible texts for one that the constraint forbids."""
+    """Search the possible texts of ``program`` for one that the constraint of the engine ``make`` forbids.
+
+    ``scenarios`` are those of its requests, in order.
+    """
     law = enumerated(program, conditions)
     figures = {"runs": law.runs}
     for outcome, mass in law.probabilities.items():

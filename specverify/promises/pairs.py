@@ -1,12 +1,12 @@
 """Promises that one pair of runs can refute: seeds, batches, texts that are cut and continued.
 
-    seed             two calls with one seed return one text
-    seed-as-plain    a seed gives one text with speculation and without
-    batch            the text of a request depends neither on its neighbours, nor on its slot, nor on requests before it
-    resume           a text that is cut, and continued after the cut, equals the uncut one
+``seed``             two calls with one seed return one text
+``seed-as-plain``    a seed gives one text with speculation and without
+``batch``            a request's text depends neither on neighbours, nor its slot, nor on requests before it
+``resume``           a text that is cut, and continued after the cut, equals the uncut one
 
-The runs are real, with seeds of ours. One pair that differs refutes; HOLDS names the number of pairs and the share of
-differing pairs that they would have detected.
+The runs use the engine's own random numbers, with chosen seeds. One pair that differs refutes; HOLDS names the number
+of pairs and the share of differing pairs that they would have detected.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from specverify.subjects.subject import EngineProgram, KernelSetting, Subject
 
 PROMISES: Final = ("seed", "seed-as-plain", "batch", "resume")
 PAIRS: Final = 48
-"""Seeds of a scenario with random tokens."""
+"""Number of seeds per scenario with random tokens."""
 SMALL_CALL: Final = 16
-"""Rows of one call of a black box."""
+"""Number of rows per call of a black box."""
 MISS: Final = 1e-6
-"""Probability with which a promise that is broken in the stated share of pairs goes unseen."""
+"""Probability that a promise broken in the stated share of pairs is not detected."""
 
 
 def share_seen(pairs: int) -> float:
@@ -38,17 +38,17 @@ def share_seen(pairs: int) -> float:
 
 
 class DifferentTexts(NamedTuple):
-    """Two texts that should be equal."""
+    """Two texts that should be equal, and the calls that returned them."""
 
     seed: int
     first: Tokens
     second: Tokens
     what: str
-    """What the two calls were, in words: ``{first}`` and ``{second}`` are in their order."""
+    """Both calls in words, in the order of ``first`` and ``second``."""
 
 
 def _seed_pairs(pairing: Pairing, seed: int) -> Iterator[DifferentTexts | None]:
-    """Yield the difference between two calls with one seed, of one engine and of a new one; None if they are equal."""
+    """Yield the difference between two calls with one seed, and between two engines with one seed; None if equal."""
     served, anew = pairing.make(), pairing.make()
     prompts = _prompts(pairing)
     seeds = _seeds(seed, len(prompts))
@@ -69,7 +69,7 @@ def _plain_pairs(pairing: Pairing, seed: int) -> Iterator[DifferentTexts | None]
 
 
 def _batch_pairs(pairing: Pairing, seed: int) -> Iterator[DifferentTexts | None]:
-    """Yield the difference between a request served alone and beside or after others; None if they are equal."""
+    """Yield the differences between a request served alone and the same one among or after others; None if equal."""
     mine, others = pairing.prompt, _others(pairing)
     alone = pairing.make().texts((mine,), (seed,), OTHER_STATE + seed)[0]
     neighbours = _seeds(seed + 1, len(others))
@@ -117,17 +117,17 @@ def _pair(seed: int, first: Tokens, second: Tokens, what: str) -> DifferentTexts
 
 
 class Promise(NamedTuple):
-    """One promise and the pairs of runs that test it."""
+    """One promise, and the pairs of runs that test it."""
 
     check: str
     summary: str
     fault: str
-    """The first sentence of a refutation."""
+    """The beginning of a refutation's sentence."""
     pairs: Callable[[Pairing, int], Iterator[DifferentTexts | None]]
     lacks: Callable[[Pairing], str | None] = lambda pairing: None
-    """Why the pairs cannot be run."""
+    """Returns why the pairs cannot be run; None if they can."""
     needs_seed: bool = False
-    """Whether open rows are compared only where each request has a seed of its own."""
+    """Whether scenarios with random tokens count only if each request has its own seed."""
 
 
 OF_PROMISE: Final = {
@@ -164,7 +164,7 @@ OF_PROMISE: Final = {
 
 
 def examine(promise: Promise, pairing: Pairing, conditions: Conditions) -> Examination:
-    """Examine a promise in one scenario: compare the texts of all its pairs."""
+    """Compare the texts of all pairs of runs for ``promise`` in one scenario (``pairing``)."""
     if reason := promise.lacks(pairing):
         return Examination(reason, unknown=True, rational=False)
     first, number = 1 + 7919 * conditions.seed, 1 if pairing.certain else PAIRS
@@ -197,14 +197,14 @@ def _refuted(promise: Promise, pairing: Pairing, parted: DifferentTexts, pairs: 
 
 
 def open_to_promise(promise: Promise, pairing: Pairing) -> bool:
-    """Return whether texts can be compared: they have no random tokens, or each request has its own seed."""
+    """Return whether ``promise`` can be tested: texts have no random tokens, or each request has its own seed."""
     if pairing.certain or not promise.needs_seed:
         return True
     return pairing.takes_seed and (pairing.seeds_each_row or not pairing.batched)
 
 
 def pair_checks(pairings: Sequence[Pairing], promises: Collection[str]) -> tuple[Check, ...]:
-    """Return one check for each promise in ``promises``."""
+    """Return one check for each promise in ``promises``; ``pairings`` are the engine's scenarios."""
     return tuple(_check(OF_PROMISE[name], pairings) for name in PROMISES if name in promises)
 
 
@@ -279,7 +279,11 @@ OF_ROWS: Final = {
 def judge_pairs(
     sampler: Sampler, promises: Collection[str], seeds: Iterator[int], largest: int, reference: Sampler | None
 ) -> list[Verdict]:
-    """Return the verdicts on a black box's promises that pairs of rows with one seed decide."""
+    """Return the verdicts on those of a black box's ``promises`` that pairs of rows with one seed decide.
+
+    ``promises`` are keys of ``OF_ROWS``, ``largest`` is the most rows of a call, and ``reference`` the sampler without
+    speculation, or None.
+    """
     return [
         _judge_sampler(name, sampler, seeds, largest, reference if name == "seed-as-plain" else None)
         for name in PROMISES

@@ -1,4 +1,4 @@
-"""The promises of an engine beside the law of its tokens, as arguments of the check functions."""
+"""The promises of an engine other than the law of its tokens, as arguments of the check functions."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from specverify.promises.values import KINDS, Kind
 from specverify.subjects.made_engine import MOST_TOKENS
 
 Returns = Collection[str] | Mapping[str, str | Callable[..., Any]]
-"""Names of values that are returned beside the tokens, or name -> what is promised of it."""
+"""Names of values that are returned with the tokens, or name -> the promise about the value."""
 
 
 def promised_values(returns: Any) -> Mapping[str, Kind]:
-    """Return the promise for each name in ``returns``, None if it is left out.
+    """Return name -> promise for the values in ``returns``; a promise is None if it is not stated.
 
-    Raises ``ValueError`` for anything else.
+    Raises ``ValueError`` for an invalid argument.
     """
     if returns is None:
         return {}
@@ -37,7 +37,7 @@ def promised_values(returns: Any) -> Mapping[str, Kind]:
 
 
 def promised_pairs(promises: Any, known: Collection[str]) -> frozenset[str]:
-    """Return the validated names of the promises that pairs of runs decide.
+    """Return the validated names of the promises that pairs of runs decide; ``known`` are the valid names.
 
     Raises ``ValueError`` for any other name.
     """
@@ -73,7 +73,7 @@ MOST_SIZE = 1 << 20
 
 
 def checked_sizes(sizes: Any) -> Sizes:
-    """Return the validated sizes. Raises ``ValueError`` for anything that is not ``Sizes``."""
+    """Return the validated sizes, default ones for None. Raises ``ValueError`` for anything that is not ``Sizes``."""
     if sizes is None:
         return Sizes()
     if not isinstance(sizes, Sizes):

@@ -26,11 +26,11 @@ from specverify.testing.promised import Returns, promised_constraint, promised_p
 
 OF_A_LAW, OF_A_REFERENCE = ("samples_fit_law", "samples_are_supported"), ("samples_fit_reference",)
 SampleCall = Callable[..., Any]
-"""``sample(seed, n)``, or ``sample(seed, n, prefix)`` where laws are given by prefix."""
+"""``sample(seed, n)``; or ``sample(seed, n, prefix)`` if laws are given by prefix."""
 SamplerLaw = Mapping[Any, Any] | Sequence[float] | SampleCall | Any
 """A pmf ``[vocabulary]``, probabilities by token sequence, laws by prefix, or a reference sampler."""
 TV, ROUNDING = 0.05, 1e-6
-"""Total variation within which a sampler holds, and relative error of its law, where the caller gives none."""
+"""Defaults of the total variation within which a sampler holds, and of the relative error of its law."""
 
 
 @judged("tv", "seed", "rounding")
@@ -180,7 +180,7 @@ def _check_left_out(**values: Any) -> None:
 
 
 class GivenLaw(NamedTuple):
-    """The law by which samples are judged: known probabilities, a reference sampler, or laws by prefix."""
+    """The law against which samples are tested; exactly one field is set."""
 
     known: Any = None
     reference: SampleCall | None = None
@@ -188,7 +188,7 @@ class GivenLaw(NamedTuple):
 
 
 def _law_of(law: Any) -> GivenLaw:
-    """Return the given law with its kind. Raises ``ValueError`` if it has none of the accepted forms."""
+    """Return the argument ``law`` by its kind. Raises ``ValueError`` if it has none of the accepted forms."""
     if law is None:
         raise argument_error("law", law, "a pmf, probabilities by token sequence, laws by prefix, or another sampler")
     if callable(law):
@@ -205,12 +205,12 @@ def _law_of(law: Any) -> GivenLaw:
 
 
 def _is_law(value: Any) -> bool:
-    """Return whether a value of a mapping is a law by itself, and not a probability."""
+    """Return whether a value in a mapping is itself a law (and not a probability)."""
     return isinstance(value, (Mapping, list, tuple)) or getattr(value, "ndim", 0) > 0
 
 
 def _acceptance_in(returns: Any) -> tuple[Any, Any]:
-    """Return ``returns`` without the law of the number of accepted drafts, and that law, None if it is not given."""
+    """Return ``returns`` without its law of the number of accepted drafts, and that law; None if it has none."""
     if not isinstance(returns, Mapping) or not _is_law(returns.get("accepted")):
         return returns, None
     return {name: kind for name, kind in returns.items() if name != "accepted"} or None, returns["accepted"]
@@ -247,9 +247,9 @@ def _some_verdicts(
 
 
 def _verdicts(name: str, work: Callable[[], Sequence[Verdict]], seconds: float, first: str) -> Sequence[Verdict]:
-    """Run ``work`` within the time limit and return its verdicts.
+    """Return the verdicts of ``work``, run within ``seconds``.
 
-    If it fails, return a verdict with the reason under ``first``, the first requested check.
+    If it fails, return one verdict with the reason, for the check ``first``.
     """
     try:
         result = guarded(work, seconds)

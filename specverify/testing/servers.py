@@ -1,4 +1,4 @@
-"""Use a server of completions as a sampler whose answers have values beside the tokens."""
+"""A server of completions as a sampler whose answers contain values in addition to the tokens."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from specverify.subjects.beside import STATISTICS, value_of
 from specverify.subjects.subject import UnusableSubject
 
 SECONDS: Final = 120.0
-"""Time limit of one answer."""
+"""Time limit of one answer, in seconds."""
 _WITHOUT_IDS: set[str] = set()
-"""Servers that returned tokens without their ids."""
+"""URLs of servers that returned tokens without their ids."""
 _NUMBERS: dict[str, int] = {}
-"""Text of a token -> its number, of all servers that tell no ids: two samplers of one test have the same numbers."""
+"""Text of a token -> its number, for servers that return no ids; shared, so that two samplers use the same numbers."""
 
 
 def server_sampler(
@@ -91,7 +91,7 @@ def server_sampler(
 
 
 def _continued(url: str, prompt: Tokens | str, prefix: Tokens) -> str | list[int]:
-    """Return the prompt with the tokens of a text after it."""
+    """Return ``prompt`` followed by the tokens ``prefix``, so that the server at ``url`` continues a text."""
     if isinstance(prompt, str) and prefix:
         raise UnusableSubject(f"the prompt is {shown(prompt)}, expected token ids, which a prefix can follow")
     if prefix and url in _WITHOUT_IDS:
@@ -144,13 +144,13 @@ def _answers(url: str, answer: Any, number: int) -> list[dict[str, Any]]:
 
 
 def _statistics(answer: Any) -> dict[str, Any]:
-    """Return the statistics of one completion, but for its usage, which the counts of an answer hold."""
+    """Return the statistics in the answer of one completion: name -> value. ``usage`` is left out."""
     given = {name: value_of(answer, name) for name in STATISTICS if name != "usage"}
     return {name: value for name, value in given.items() if value is not None}
 
 
 def _values(choice: Mapping[str, Any], row: Sequence[Any]) -> dict[str, Any]:
-    """Return the tokens of one completion and the values beside them."""
+    """Return the tokens of one completion, given in ``row``, and its further values by name."""
     result: dict[str, Any] = {"tokens": [_number(token) for token in row]}
     logprobs = value_at(choice, "logprobs.content[].logprob") or value_at(choice, "logprobs.token_logprobs")
     if logprobs is not None:
@@ -170,7 +170,7 @@ def _values(choice: Mapping[str, Any], row: Sequence[Any]) -> dict[str, Any]:
 
 
 def _pairs(entry: Any) -> Iterator[tuple[int, float]]:
-    """Yield (token, logarithm) of each entry in a list of the likeliest tokens."""
+    """Yield (token, log-probability) of each item in a list of the most probable tokens."""
     for item in entry.items() if isinstance(entry, Mapping) else entry:
         if isinstance(item, Mapping):
             token = item["id"] if "id" in item else id_or_text(item["token"])
@@ -184,7 +184,7 @@ def _number(token: Any) -> int:
 
 
 def _streamed(url: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Request one completion as a stream of events; return it with its chunks."""
+    """Request one completion as a stream of events; return its tokens and values, with the chunks of text."""
     result: dict[str, Any] = {"tokens": [], "logprobs": [], "top_logprobs": [], "chunks": []}
     with _opened(url, fields) as body:
         for line in body:
@@ -204,7 +204,7 @@ def _streamed(url: str, fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _add(found: dict[str, Any], choice: Mapping[str, Any]) -> None:
-    """Add one event of a stream to the completion ``found``."""
+    """Add the data of one event of a stream, ``choice``, to the completion ``found``."""
     delta = value_at(choice, "delta.content")
     chunk = delta if delta is not None else value_at(choice, "text")
     if isinstance(chunk, str) and chunk:
