@@ -49,6 +49,8 @@ class Variant(NamedTuple):
     """What its sampling parameters make of the models: the target of the processed task is the law to follow."""
     best: Callable[[Task], Decoder] | None = None
     """For a verifier of trees: the same drafts decided by the best rule known, whose acceptance is the yardstick."""
+    drafts: int | None = None
+    """The largest number of drafts of a round, where the variants of a subject differ in nothing else."""
 
 
 class Method(StrEnum):
