@@ -115,11 +115,21 @@ def check_pmfs(p: Pmf, q: Pmf) -> None:
 
 
 def checked_model(model: LanguageModel, what: str) -> LanguageModel:
-    """Return ``model`` with every pmf it answers checked; the message names the model and the tokens."""
+    """Return ``model`` with every pmf it answers checked; the message names the model and the tokens.
+
+    A read-only array that ``model`` returns again for the same tokens is checked once.
+    """
+    checked: dict[Tokens, Pmf] = {}
 
     def answer(tokens: Tokens) -> Pmf:
         pmf = model(tokens)
-        return pmf if is_plainly_pmf(pmf) else check_pmf(pmf, f"the {what} pmf after {tokens}")
+        if checked.get(tokens) is pmf:
+            return pmf
+        if not is_plainly_pmf(pmf):
+            return check_pmf(pmf, f"the {what} pmf after {tokens}")
+        if not pmf.flags.writeable:
+            checked[tokens] = pmf
+        return pmf
 
     return answer
 
