@@ -22,7 +22,7 @@ from specverify.testing import check_engine
 
 ROOT = Path(__file__).parents[2]
 PROMISES = ROOT / "docs" / "promises.md"
-TESTS = ROOT / "property_tests" / "promises"
+TESTS = ROOT / "property_tests"
 KINDS: Mapping[str, Any] = {
     "logprobs": "raw",
     "processed_logprobs": "plain",
@@ -103,7 +103,7 @@ def controls() -> list[Planted]:
 
 
 def examined(bug: Planted) -> tuple[str, str]:
-    """Return the verdict of the check of a promise, and how its counterexample begins."""
+    """Examine one planted bug by its check; return the verdict and the first words of the counterexample."""
     verdicts = check_engine(bug.make, checks=[bug.check], on_fail=None, **bug.options)
     verdict = next(verdict for verdict in verdicts if verdict.check == bug.check)
     fault = verdict.counterexample.fault if verdict.counterexample else verdict.statement
@@ -112,7 +112,7 @@ def examined(bug: Planted) -> tuple[str, str]:
 
 
 def page() -> str:
-    """Return the page of planted bugs."""
+    """Return the text of ``docs/planted-promises.md``."""
     lines, statuses = [], []
     for bug in planted():
         status, fault = examined(bug)
@@ -127,7 +127,7 @@ def page() -> str:
 
 
 def planted_table() -> str:
-    """Return how many bugs are planted of each kind of promise."""
+    """Return the table of how many bugs are planted for each kind of promise."""
     kinds = {"values": VALUES, "statistics": STATISTICS, "seeds, batches, cuts": SEEDS, "ranks": RANKS}
     rows = [
         f"| {kind} | {len(bugs)} | {sum(record != 'plausible' for _, record in bugs.values())} |\n"
@@ -136,20 +136,30 @@ def planted_table() -> str:
     return "| promise | planted bugs | of them recorded |\n|---|---:|---:|\n" + "".join(rows)
 
 
+NOT_APPLICABLE = {
+    ("parameters", "http"): "one request has one set of parameters",
+    ("caches", "sampler"): "a black box shows no cache",
+    ("caches", "http"): "a black box shows no cache",
+    ("ranks", "sampler"): "an answer is that of one rank",
+    ("ranks", "http"): "an answer is that of one rank",
+}
+"""(promise, where) -> why the promise cannot be examined there."""
+
+
 class Engines(NamedTuple):
-    """How many wrong and right engines of unlike kinds the tests of a promise have."""
+    """How many different wrong engines, and how many right ones, the tests of a promise examine."""
 
     wrong: int
     right: int
 
 
 @cache
-def _test(name: str) -> dict[str, Any]:
-    return runpy.run_path(str(TESTS / f"test_{name}.py"))
+def _test(name: str, folder: str = "promises") -> dict[str, Any]:
+    return runpy.run_path(str(TESTS / folder / f"test_{name}.py"))
 
 
 def engines_of_promises() -> dict[str, dict[str, Engines]]:
-    """Return promise -> where it is examined -> the engines of its tests."""
+    """Return, for each promise, the engines of its tests by the place where it is examined."""
     services, inside, pairs = _test("services"), _test("services_in_process"), _test("pairs")
     faults = Counter(name for name, _ in VALUES.values())
     result: dict[str, dict[str, Engines]] = {}
@@ -172,16 +182,38 @@ def engines_of_promises() -> dict[str, dict[str, Engines]]:
     constraints = _test("constraint")
     result["allowed"] = {"in process": Engines(len(constraints["WRONG"]), 2 * len(constraints["CONSTRAINTS"]))}
     result["ranks"] = {"in process": Engines(len(RANKS), len(_test("ranks")["RIGHT"]))}
+    sizes, caches = _test("size_scenarios", "laws"), _test("cache_kinds")
+    result["sizes"] = {"in process": Engines(len(sizes["WRONG"]), len(sizes["RIGHT"]))}
+    result["caches"] = {"in process": Engines(len(caches["WRONG"]), len(caches["RIGHT"]))}
+    outside = _test("promises_of_services")
+    for promise, name in OUTSIDE.items():
+        engines = Engines(len(outside[f"WRONG_{name}"]), len(outside[f"RIGHT_{name}"]))
+        result[promise] |= {way: engines for way in ("sampler", "http") if (promise, way) not in NOT_APPLICABLE}
     return result
 
 
+OUTSIDE = {
+    "batch": "BATCHES",
+    "resume": "CUTS",
+    "statistics": "REPORTS",
+    "drafts": "DRAFTS",
+    "allowed": "CONSTRAINTS",
+    "sizes": "SIZES",
+    "parameters": "PARAMETERS",
+}
+"""Promise -> the name of its engines in the tests of black boxes."""
+
+
 def engines_table() -> str:
-    """Return the table of wrong engines that are refuted and right ones that hold."""
+    """Return the table of wrong engines that are refuted, and of right engines that hold."""
     ways = ("in process", "sampler", "http")
     head = f"| promise | {' | '.join(ways)} |\n|---|{'---|' * len(ways)}\n"
     rows = []
     for promise, where in engines_of_promises().items():
-        cells = [f"{where[way].wrong} / {where[way].right}" if way in where else "" for way in ways]
+        cells = [
+            f"{where[way].wrong} / {where[way].right}" if way in where else NOT_APPLICABLE.get((promise, way), "")
+            for way in ways
+        ]
         rows.append(f"| `{promise}` | {' | '.join(cells)} |\n")
     every = [engines for where in engines_of_promises().values() for engines in where.values()]
     wrong, right = (sum(column) for column in zip(*every, strict=True))
@@ -189,7 +221,7 @@ def engines_table() -> str:
 
 
 def with_tables(text: str) -> str:
-    """Return ``docs/promises.md`` with its tables written anew."""
+    """Return ``docs/promises.md`` with new tables between their marks."""
     for mark, table in (("planted", planted_table()), ("engines", engines_table())):
         pattern = rf"(<!-- computed: {mark} -->\n).*?(<!-- end -->)"
         text = re.sub(pattern, lambda found, table=table: found[1] + table + found[2], text, flags=re.DOTALL)
