@@ -11,15 +11,17 @@ from specverify.subjects.verifier import verifier_subject
 
 SHORT = next(scenario for scenario in SCENARIOS if scenario.horizon == 3 and scenario.vocabulary == 2)
 
+RNG = np.random.default_rng(0)
+
 
 def verify(p, q, draft_tokens):
     emitted = []
     for place, token in enumerate(draft_tokens):
-        if np.random.random() * q[place][token] >= p[place][token]:
+        if RNG.random() * q[place][token] >= p[place][token]:
             residual = np.maximum(p[place] - q[place], 0)
-            return [*emitted, np.random.choice(len(residual), p=residual / residual.sum())]
+            return [*emitted, RNG.choice(len(residual), p=residual / residual.sum())]
         emitted.append(token)
-    return [*emitted, np.random.choice(p.shape[1], p=p[-1])]
+    return [*emitted, RNG.choice(p.shape[1], p=p[-1])]
 
 
 def drafts_in(here):
