@@ -32,7 +32,7 @@ _NOT_OF_BOOLS = {"add", "sub", "mul", "cumsum", "cumprod", "reduce_sum", "reduce
 
 
 def filler(parameters: dict[str, Any], dtype: Any) -> Any:
-    """Return the fill value of positions that are not read: ``fill_value``, or JAX's default."""
+    """Return the value that a gather returns for indices out of range: ``fill_value``, or JAX's default."""
     value, kind = parameters.get("fill_value"), np.dtype(dtype).kind
     if value is not None:
         return new_array(value).astype(dtype).item()
