@@ -96,7 +96,7 @@ def _at(law: Law, place: int) -> tuple[dict[object, float], dict[object, float]]
 
 
 LEAST_OF_POWER = 3
-"""A power fits any two probabilities, so it is named only where it fits more."""
+"""A power fits any two different probabilities, so it is named only where it fits more."""
 NEAR = 1e-6
 
 
@@ -133,10 +133,12 @@ def _cause(drawn: Sequence[float], rows: Sequence[Sequence[float]]) -> str:
         if np.allclose(row, drawn, atol=NEAR, rtol=0):
             return f", which is the q of draft {place + 1}"
     q = rows[-1]
+    if not any(min(a, b) > 0 for a, b in zip(drawn, q, strict=True)):
+        return ""
     both = [(math.log(a), math.log(b)) for a, b in zip(drawn, q, strict=True) if min(a, b) > 0]
     (low, seen_low), (high, seen_high) = min(both), max(both)
     if (
-        len(both) < LEAST_OF_POWER
+        len({round(mass, 9) for mass, other in zip(drawn, q, strict=True) if min(mass, other) > 0}) < LEAST_OF_POWER
         or high - low < NEAR
         or any((a > 0) != (b > 0) for a, b in zip(drawn, q, strict=True))
     ):
