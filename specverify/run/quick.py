@@ -71,19 +71,22 @@ def quick_cases(kind: str, check: Check, cases: Iterable[Case]) -> ChosenCases:
 def _without_plan(cases: Sequence[Case], most: int) -> list[Case]:
     """Return at most ``most`` cases of a kind without a plan.
 
-    Up to half of them have the scenarios that refute most for rows of one draft, each with another variant; the others
-    are at even distances.
+    First come all variants with the generic scenario of three tokens, where a residual has several, then the scenarios
+    that refute most for rows of one draft, each with another variant. They are at most half of the cases each; the
+    others are at even distances.
     """
     by_scenario: dict[str, list[Case]] = {}
     for case in cases:
         by_scenario.setdefault(name_of_case(case)[1], []).append(case)
     scenarios = dict.fromkeys(where for _, where in quick_plans()["row"]["law_is_target"] if where in by_scenario)
-    first = [
-        by_scenario[where][number % len(by_scenario[where])]
-        for number, where in enumerate([*scenarios][: min(FEW_CASES, most // 2)])
-    ]
-    chosen = {name_of_case(case): case for case in (*first, *spread(cases, most - len(first)))}
-    return list(chosen.values())
+    in_turn = [by_scenario[where][number % len(by_scenario[where])] for number, where in enumerate(scenarios)]
+    first = [*by_scenario.get(GENERIC, ())[: most // 2], *in_turn[: min(FEW_CASES, most // 2)]]
+    chosen = {name_of_case(case): case for case in first}
+    chosen |= {name_of_case(case): case for case in spread(cases, max(most - len(chosen), 1))}
+    return list(chosen.values())[:most]
+
+
+GENERIC = "generic-v3-p010-h3-s2"
 
 
 def _is_of_size(case: Case) -> bool:
