@@ -24,6 +24,7 @@ from specverify.intercept.run import RUNS, nobody_answers
 from specverify.intercept.symbolic.continuous import Continuous, Extreme, Joined
 from specverify.intercept.symbolic.steps import FLOOR
 from specverify.intercept.symbolic.together import VALUE_OF
+from specverify.intercept.symbolic.vectors import of as images
 from specverify.laws.rounding import FLOAT32
 from specverify.reference import Draws, Pmf, Site
 
@@ -76,6 +77,10 @@ class Coupled:
         self._rests: dict[int, _Rest] = {}
         self._told: dict[Any, list[tuple[float, bool]]] = {}
         """What was answered about quantities of several numbers."""
+        self._blocks: dict[int, tuple[Any, Any]] = {}
+        """By the identity of what is known of a noise vector: that, and its recorded values."""
+        self._mass: float | None = None
+        """The probability of the last outcome, or answer about several numbers."""
         self._order: set[tuple[int, int]] = set()
         """Numbers of which the first is known to ring before the second."""
         self.ties: list[str] = []
@@ -100,13 +105,28 @@ class Coupled:
         self._items.extendleft(reversed(items))
 
     def take(self, uniform: Any) -> None:
-        """Assign the next recorded value to a new uniform number."""
-        item = self._next(uniform.draw.name)
+        """Assign the next recorded value to a new uniform number; one of a noise vector has its value there."""
+        recorded = getattr(uniform.draw, "recorded", None)
+        item = self._next(uniform.draw.name) if recorded is None else Item(value := recorded(self), value)
         if math.isnan(item.low):
             raise self._part(f"{uniform.draw.name} makes a number, and {self._of} drew an outcome")
         with nobody_answers():
             value = item.low if item.low == item.high else float(self._rng.uniform(item.low, item.high))
         self._numbers[id(uniform)] = _Number(uniform, value, item, RUNS.blocks[-1] if RUNS.blocks else None)
+
+    def take_block(self, block: Any) -> None:
+        """Assign the next recorded values to the numbers of a noise vector."""
+        items = [self._next(block.draw.name) for _ in range(block.size)]
+        values = np.array([item.low for item in items])
+        if np.isnan(values).any():
+            raise self._part(f"{block.draw.name} makes numbers, and {self._of} drew an outcome")
+        before = self._blocks.setdefault(id(block.known), (block.known, values))[1]
+        if not np.array_equal(before, values):
+            raise self._part(f"{block.draw.name} is examined as a draw made before, which had other values")
+
+    def in_block(self, block: Any, number: int) -> float:
+        """Return the recorded value of one number of a noise vector."""
+        return float(self._blocks[id(block.known)][1][number])
 
     def take_outcome(self, draw: Any) -> Item:
         """Return the recorded item of a categorical draw."""
@@ -116,19 +136,31 @@ class Coupled:
         """Return the recorded outcome; its recorded weights must equal the given ones."""
         masses = np.asarray(pmf, dtype=np.float64)
         if item.outcome is None:
-            return int(np.searchsorted(np.cumsum(masses), item.low, "right"))
+            result = int(np.searchsorted(np.cumsum(masses), item.low, "right"))
+            self._mass = float(masses[min(result, len(masses) - 1)])
+            return result
         if not 0 <= item.outcome < len(masses) or not masses[item.outcome] > 0:
             raise self._part(f"{name} asks for one of {masses.tolist()}, and {self._of} drew {item.outcome}")
         if item.weights is not None:
             weights = np.asarray(item.weights, dtype=np.float64)
             if len(weights) != len(masses) or np.abs(weights / weights.sum() - masses).max() > NEAR:
                 raise self._part(f"{name} asks with weights {masses.tolist()}, drawn from {weights.tolist()}")
+        self._mass = float(masses[item.outcome])
         return item.outcome
 
     def agree(self, outcome: int, pmf: Any, item: Item, name: str) -> None:
         """Raise ``Parted`` if a draw that counts as a repetition was recorded with another outcome."""
         if outcome != self.outcome(pmf, item, name):
             raise self._part(f"{name} is examined as a draw made before, which gave another outcome")
+
+    def open_end(self, element: Any, law: Sequence[tuple[Any, float]]) -> None:
+        """Read an outcome that nothing has read, and compare ``law``, its values with their probabilities, with it."""
+        self._mass = None
+        value = element.value()
+        masses = [mass for each, mass in law if each == value]
+        alike = self._mass is None or len(masses) > 1 or (len(masses) == 1 and abs(masses[0] - self._mass) <= NEAR)
+        if not masses or not alike:
+            self._differ(f"the last token is {value}, with probability {self._mass}, and unread it has {masses}")
 
     def cell(self, uniform: Any, pmf: Any, lies: Callable[[float], int]) -> int:
         """Return the index of the interval, among those of a comparison, that contains the value of ``uniform``."""
@@ -178,6 +210,54 @@ class Coupled:
         values = [self.evaluate(score) for score in scores]
         signed = [-value for value in values] if first else values
         return self._least(signed, [float(mass) for mass in pmf], "a race")
+
+    def largest_of_many(self, scores: Any) -> int:
+        """Return the index of the largest element of a noise vector."""
+        values = self._values(scores)
+        result = int(values.argmax())
+        others = np.delete(values, result)
+        if others.size and values[result] - others.max() <= NEAR * max(1e-30, abs(values[result])):
+            self.ties.append(f"a race: {values[result]} and {others.max()}")
+        return result
+
+    def best_of_many(self, scores: Any, rates: Any) -> float:
+        """Return the position of the first time of a race of exponential clocks with ``rates`` in its law."""
+        winner = self.largest_of_many(scores)
+        block = next(each for each in scores.blocks if 0 <= scores.ids[winner] - each.known.first < each.size)
+        u = self.in_block(block, int(scores.ids[winner] - block.known.first))
+        return float(u ** (rates.sum() / rates[winner]))
+
+    def looked_up(self, of: Any, bounds: Any, law: Any) -> int:
+        """Return how many of ``bounds`` are at or below a number; ``law`` must give this answer its interval."""
+        value, known, name = self.evaluate(of), of.uniform.known, of.uniform.draw.name
+        result = int(np.searchsorted(bounds, value, "right"))
+        near = np.abs(bounds[max(result - 1, 0) : result + 1] - value)
+        if (near <= NEAR * max(1.0, abs(value))).any():
+            self.ties.append(f"{name}: {value} among bounds")
+        position = (self.value(of.uniform) - known.low) / (known.high - known.low)
+        before = float(law[:result].sum() if of.increasing else law[result + 1 :].sum())
+        if not before - NEAR <= position <= before + float(law[result]) + NEAR:
+            self._differ(f"{name}: the answer has another weight than the interval it means")
+        return result
+
+    def among(self, masses: Any, result: int, name: str) -> int:
+        """Return the outcome ``result`` of a draw among very many, which must be possible by ``masses``."""
+        if not masses[result] > 0:
+            self._differ(f"{name}: an answer of probability 0 came")
+            return int(masses.argmax())
+        self._mass = float(masses[result])
+        return result
+
+    def _values(self, scores: Any) -> Any:
+        """Return the values of a noise vector."""
+        values, ids = np.zeros(scores.shape), scores.ids
+        for block in scores.blocks:
+            mine = (ids >= block.known.first) & (ids < block.known.first + block.size)
+            values[mine] = self._blocks[id(block.known)][1][ids[mine] - block.known.first]
+        with np.errstate(all="ignore"):
+            for step in scores.steps:
+                values = images(step, values)
+        return np.where(scores.random, np.minimum(np.maximum(values, scores.low), scores.high), scores.numbers)
 
     def learn(self, uniforms: Iterable[Any]) -> None:
         """Compute and store the values of ``uniforms`` from their known intervals."""
@@ -261,6 +341,7 @@ class Coupled:
     def _possible(self, result: int, masses: list[float], name: str) -> int:
         """Return the recorded outcome ``result``, or the nearest outcome of positive probability."""
         if masses[result] > 0:
+            self._mass = masses[result]
             return result
         self._differ(f"{name}: an answer of probability 0 came")
         return max(range(len(masses)), key=masses.__getitem__)

@@ -85,6 +85,13 @@ class Gathered:
         """Register a new uniform number."""
         self._slots.append(uniform)
 
+    def take_block(self, _block: Any) -> None:
+        """Raise ``NotRecorded``, because noise vectors of a real vocabulary are not fed."""
+        raise NotRecorded("noise vectors are not fed")
+
+    def open_end(self, _element: Any, _law: Any) -> None:
+        """Do nothing; ``Coupled.open_end`` compares the law of an outcome that nothing has read."""
+
     def take_outcome(self, _draw: Any) -> _Slot:
         """Register a categorical draw."""
         slot = _Slot()

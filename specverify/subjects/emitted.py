@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from specverify.intercept.run import mode
 from specverify.intercept.symbolic.deferred import Categorical, Deferred, Law, chosen, is_open, known
 from specverify.intercept.symbolic.outcome_numbers import OutcomeNumber, outcome_in
 from specverify.laws import rounding
@@ -155,7 +156,7 @@ def _name_of_type(dtype: Any) -> str:
 
 def drawn_row(draws: Draws, pmf: Any) -> Any:
     """Draw one token from ``pmf`` and return it as a row; return ``Undecided`` if open ends are allowed."""
-    if _LEFT_OPEN.get() != 1:
+    if _LEFT_OPEN.get() != 1 or mode().coupled is not None:
         return (draws.categorical(pmf, ("bonus",)),)
     law = [(token, mass) for token, mass in enumerate(pmf.tolist()) if mass > 0]
     rounding.drew(len(law), pmf.dtype)
@@ -185,7 +186,8 @@ def left_open(answer: Any, most: int) -> OpenEnd | None:
     """Return the forced tokens of an answer and the law of its last, symbolic token; at most ``most`` tokens in all.
 
     Only a last token that is no placeholder and that a single draw decides stays symbolic. Returns None for any other
-    answer, including wrong or too short ones, which the caller then reads in the ordinary way.
+    answer, including wrong or too short ones, which the caller then reads in the ordinary way. In coupled runs the law
+    is compared with the draw, and the token is read.
     """
     if not (least := _LEFT_OPEN.get()) or not (hasattr(answer, "reshape") or isinstance(answer, (list, tuple))):
         return None
@@ -204,6 +206,10 @@ def left_open(answer: Any, most: int) -> OpenEnd | None:
     law, pmf = last.law(), last.pmf if isinstance(last, Categorical) else None
     with suppress(ValueError):  # who looks at it says what is wrong with it
         dtype = None if pmf is None else check_pmf(pmf, "the last draw").dtype
+        coupled = mode().coupled
+        if coupled is not None and law is not None:
+            coupled.open_end(last, law)
+            return None
         return None if law is None else OpenEnd(tuple(map(int, tokens)), law, dtype)
     return None
 
