@@ -10,7 +10,7 @@ from specverify.checks.coupled_runs import coupled
 from specverify.checks.fed_runs import fed
 from specverify.checks.open_ends import with_open_ends
 from specverify.intercept.everywhere import answered_everywhere
-from specverify.intercept.symbolic import deferred, numbers, outcome_numbers, rows
+from specverify.intercept.symbolic import deferred, numbers, rows
 from specverify.intercept.torch.calls import outcome_of
 from specverify.laws.enumeration import whole_run
 from specverify.subjects.subject import InScenario
@@ -82,9 +82,9 @@ def winners_are_alike(patch):
 
 def a_number_is_subtracted_the_other_way(patch):
     def subtracted(self, other):
-        return outcome_numbers.number_in(self) - other
+        return deferred.number_in(self) - other
 
-    patch.setattr(outcome_numbers.OutcomeNumber, "__rsub__", subtracted)
+    patch.setattr(deferred.OutcomeNumber, "__rsub__", subtracted)
 
 
 FAULTS = {

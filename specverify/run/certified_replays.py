@@ -19,7 +19,7 @@ from specverify.certificates.checker import CertificateRefused
 from specverify.certificates.replay import callable_named, digest, plain, source_of, versions
 from specverify.checks.coupled_runs import SEED
 from specverify.intercept.cpython.sandbox import generators_moved
-from specverify.intercept.gathered import Gathered
+from specverify.intercept.interpreters import Gathered
 from specverify.intercept.recorded_numbers import NotRecorded
 from specverify.intercept.refusals import NeedsValue
 from specverify.intercept.replayer import Replayer

@@ -22,8 +22,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from specverify.intercept.run import mode
-from specverify.intercept.symbolic.deferred import Categorical, Deferred, Law, chosen, is_open, known
-from specverify.intercept.symbolic.outcome_numbers import OutcomeNumber, outcome_in
+from specverify.intercept.symbolic.deferred import (
+    Categorical,
+    Deferred,
+    Law,
+    OutcomeNumber,
+    chosen,
+    is_open,
+    known,
+    outcome_in,
+)
 from specverify.laws import rounding
 from specverify.laws.paths import Undecided
 from specverify.reference import Draws, Tokens, check_pmf
@@ -204,13 +212,13 @@ def left_open(answer: Any, most: int) -> OpenEnd | None:
     if not all(_is_number(token) and token >= 0 and token == int(token) for token in tokens):
         return None
     law, pmf = last.law(), last.pmf if isinstance(last, Categorical) else None
+    if law is None:
+        return None
     with suppress(ValueError):  # who looks at it says what is wrong with it
         dtype = None if pmf is None else check_pmf(pmf, "the last draw").dtype
-        coupled = mode().coupled
-        if coupled is not None and law is not None:
-            coupled.open_end(last, law)
-            return None
-        return None if law is None else OpenEnd(tuple(map(int, tokens)), law, dtype)
+        if mode().coupled is None:
+            return OpenEnd(tuple(map(int, tokens)), law, dtype)
+        mode().coupled.open_end(last, law)
     return None
 
 

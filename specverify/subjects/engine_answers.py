@@ -17,8 +17,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
-from specverify.intercept.symbolic.deferred import known
-from specverify.intercept.symbolic.outcome_numbers import outcome_in
+from specverify.intercept.symbolic.deferred import known, outcome_in
 from specverify.reference import Tokens
 from specverify.reference.validation import shown
 from specverify.subjects.awaited import Stream, awaited
