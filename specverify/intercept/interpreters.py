@@ -162,7 +162,7 @@ class Coupled:
         self._items.extendleft(reversed(items))
 
     def take(self, uniform: Any) -> None:
-        """Assign the next recorded value to ``uniform``, a new symbolic number; one of a noise vector has its value there.
+        """Assign a value to ``uniform``, a new symbolic number: the next recorded one, or that of its noise vector.
 
         Raises ``Parted`` if an outcome was recorded.
         """
@@ -297,7 +297,7 @@ class Coupled:
 
     def looked_up(self, of: Any, bounds: Any, law: Any) -> int:
         """Return how many of ``bounds`` are at or below a number; ``law`` must give this answer its interval."""
-        value, known, name = self.evaluate(of), of.uniform.known, of.uniform.draw.name
+        value, known, name = value_of(of, self.value), of.uniform.known, of.uniform.draw.name
         result = int(np.searchsorted(bounds, value, "right"))
         near = np.abs(bounds[max(result - 1, 0) : result + 1] - value)
         if (near <= TIE * max(1.0, abs(value))).any():

@@ -212,13 +212,12 @@ def left_open(answer: Any, most: int) -> OpenEnd | None:
     if not all(_is_number(token) and token >= 0 and token == int(token) for token in tokens):
         return None
     law, pmf = last.law(), last.pmf if isinstance(last, Categorical) else None
-    if law is None:
-        return None
     with suppress(ValueError):  # who looks at it says what is wrong with it
         dtype = None if pmf is None else check_pmf(pmf, "the last draw").dtype
-        if mode().coupled is None:
+        if law is not None and mode().coupled is None:
             return OpenEnd(tuple(map(int, tokens)), law, dtype)
-        mode().coupled.open_end(last, law)
+        if law is not None:
+            mode().coupled.open_end(last, law)
     return None
 
 
