@@ -81,7 +81,7 @@ class _Runs(NamedTuple):
     """A program with at most this many paths is run with numbers from each of its paths."""
 
 
-IN_A_SCENARIO, OF_A_SMALL_CALL, AT_SIZE = _Runs(4, 1, few=0), _Runs(40, FEW), _Runs(4, 0, few=0)
+IN_A_SCENARIO, OF_A_SMALL_CALL, AT_SIZE = _Runs(4, 1, few=0), _Runs(40, FEW), _Runs(2, 0, few=0)
 
 
 def obstacle(subject: Subject) -> str | None:

@@ -176,8 +176,11 @@ class Coupled:
 
     def take_block(self, block: Any) -> None:
         """Assign the next recorded values to the numbers of a noise vector."""
-        items = [self._next(block.draw.name) for _ in range(block.size)]
-        values = np.array([item.low for item in items])
+        first = self._next(block.draw.name)
+        rest = [self._items.popleft() for _ in range(min(block.size - 1, len(self._items)))]
+        values = np.array([first.low, *(item.low for item in rest)])
+        if len(values) < block.size:
+            raise self._part(f"{block.draw.name} makes {block.size} numbers, and {self._of} drew {len(values)}")
         if np.isnan(values).any():
             raise self._part(f"{block.draw.name} makes numbers, and {self._of} drew an outcome")
         before = self._blocks.setdefault(id(block.known), (block.known, values))[1]
