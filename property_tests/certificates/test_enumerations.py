@@ -227,8 +227,9 @@ def the_horizon_is_another(certificate, rng):
 
 CORRUPTIONS = (
     a_branch_is_dropped, a_branch_is_left_out, a_branch_of_an_impossible_answer_is_added,
-    probability_moves_to_a_sibling, siblings_overlap, a_probability_is_negative, a_probability_is_a_float, a_path_ends_otherwise,
-    an_end_has_another_share, an_outcome_of_the_law_is_more_likely, outcomes_of_the_law_are_swapped,
+    probability_moves_to_a_sibling, siblings_overlap, a_probability_is_negative, a_probability_is_a_float,
+    a_path_ends_otherwise, an_end_has_another_share, an_outcome_of_the_law_is_more_likely,
+    outcomes_of_the_law_are_swapped,
     an_outcome_is_missing_in_the_law, an_outcome_is_listed_twice, the_distance_is_another, the_verdict_is_turned,
     the_verdict_is_unknown, the_bound_explains_everything, the_target_is_another,
     a_row_of_the_target_does_not_sum_to_one, the_text_is_another, the_horizon_is_another,

@@ -108,7 +108,7 @@ def case_of_program(check: Check, subject: Subject, program: EngineProgram) -> C
 
     Returns None if the check does not apply to it.
     """
-    return next(iter(check.cases(subject._replace(variants=(), programs=(program,), settings=(), pairs=()))), None)
+    return next(iter(check.cases(subject._replace(situations=(program,)))), None)
 
 
 def needs_variants(subject: Subject) -> str | None:

@@ -35,7 +35,7 @@ from specverify.laws.law import target_law
 from specverify.laws.paths import Undecided, first_outcomes, paths
 from specverify.laws.scenarios import Scenario
 from specverify.reference import Claim, Draws
-from specverify.subjects.subject import EngineProgram, InScenario, Intercepted, Subject
+from specverify.subjects.subject import EngineProgram, InScenario, Intercepted, Subject, Variant
 
 SHAPES = {"generic", "point_draft"}
 USED_TWICE = "random numbers are used twice: "
@@ -86,7 +86,7 @@ def cases(subject: Subject) -> Iterator[Case]:
     if subject.intercepted:
         rows = [variant for variant in subject.variants if not variant.joint and not variant.process]
         kept = tuple(variant for variant in subject.variants if variant not in rows[:-1])
-        for here in in_scenarios(_several_rounds)(subject._replace(variants=kept)):
+        for here in in_scenarios(_several_rounds)(subject.with_situations(Variant, kept)):
             twice = partial(_put_twice, here) if here.scenario.shape == "point_draft" else None
             declared, lossless = here.variant.declared_law, Claim.LOSSLESS in subject.claims
             law = partial(declared or target_law, here.task, here.prompt) if declared or lossless else None

@@ -24,7 +24,7 @@ from specverify.reference.models import draft_model
 from specverify.reference.trees import path_tokens
 from specverify.subjects.checked_calls import KeptCall, calls_kept, changed_answer, changed_input, overwrite_inputs
 from specverify.subjects.emitted import ends_left_open
-from specverify.subjects.subject import InScenario, Intercepted, Subject
+from specverify.subjects.subject import InScenario, Intercepted, Subject, Variant
 
 ORDINARY = (0.25, 0.75)
 """Two values for all uniforms: with the first most drafts are accepted, with the second most are rejected."""
@@ -75,7 +75,7 @@ def call_cases(keep: Callable[[Scenario], bool], examine: ExamineCalls) -> Calla
         verifiers = [variant for variant in subject.variants if variant.intercepted]
         others = [variant for variant in verifiers if variant.joint or variant.process]
         rows = [variant for variant in verifiers if variant not in others]
-        for here in in_scenarios(two_drafts)(subject._replace(variants=(*rows[-1:], *others))):
+        for here in in_scenarios(two_drafts)(subject.with_situations(Variant, (*rows[-1:], *others))):
             if here.variant.intercepted is not None:
                 yield Case(subject, here, partial(examine, CalledVerifier(here, here.variant.intercepted)))
 

@@ -64,7 +64,7 @@ class BatchedCall(NamedTuple):
     draft_tokens: Any
     """``[rows, gamma]``."""
     lengths: Any = None
-    """``[rows]``: how many drafts each row has, if that is told."""
+    """``[rows]``: the number of drafts of each row; None if all rows have gamma drafts."""
     name: str = "recorded"
 
 
@@ -98,7 +98,7 @@ def rows_of(call: Call | LogitsCall) -> Rows:
 def _of_shape(array: Any, name: str, dimensions: int) -> Any:
     """Return ``array`` in float64.
 
-    Raises ``ValueError``, naming it ``name``, unless it has this number of dimensions.
+    Raise ``ValueError``, naming it ``name``, unless it has this number of dimensions.
     """
     wanted = {2: "[rows, vocabulary]", 3: "[batch, rows, vocabulary]"}[dimensions]
     if not hasattr(array, "shape") or not hasattr(array, "dtype"):

@@ -66,7 +66,7 @@ def check_cache(
             after a crop of up to nine drafts of a round.
         recurrent: Whether the cache is a recurrent state: ``read(cache)`` returns it as an array, which is compared
             with the array of a new cache after the kept tokens. A crop undoes at most the previous append.
-        paged: Tokens of a page, 0 for none.
+        paged: Number of tokens per page, 0 for no pages.
         **options: See ``CheckOptions``.
 
     Returns:
@@ -116,7 +116,7 @@ def check_cache(
 
 
 def _method(make: Callable[[], Any], name: str) -> Callable[..., Any]:
-    """Return a function that calls the method ``name`` of a cache, looked up at each call."""
+    """Return a function that calls the method ``name`` of a cache; ``make`` returns a cache and is only inspected."""
     if isinstance(make, type) and not callable(getattr(make, name, None)):
         said = f"{make.__name__} has no method {name!r}, expected one, or CacheOperations({name}=...)"
         raise ValueError(said)  # noqa: TRY004 - what is missing is an argument

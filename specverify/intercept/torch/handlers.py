@@ -37,11 +37,12 @@ from specverify.intercept.torch.elementwise import (
     whole_parts,
 )
 from specverify.intercept.torch.elementwise import NAMES as OF_WHOLE_NUMBERS
-from specverify.intercept.torch.large_tensors import NAMES, at_large_first
+from specverify.intercept.torch.large_tensors import NAMES, rules_at_large
 from specverify.intercept.torch.tensors import (
     HANDLERS,
     SymbolicTensor,
     arguments_of,
+    at_large_first,
     bounds_and_values,
     gives_pairs,
     holds,
@@ -291,7 +292,9 @@ def _table() -> dict[Any, Callable[..., Any]]:
     }
     result |= {name: on_alternatives(getattr(aten, name), result.get(name)) for name in _FOR_EACH_OUTCOME}
     result |= {name: when_looked_at(name, getattr(aten, name), result[name]) for name in OF_WHOLE_NUMBERS}
-    result |= {name: at_large_first(name, getattr(aten, name), result.get(name)) for name in NAMES}
+    result |= {
+        name: at_large_first(rules_at_large(name), name, getattr(aten, name), result.get(name)) for name in NAMES
+    }
     return {getattr(aten, name): handler for name, handler in result.items()}
 
 

@@ -18,7 +18,7 @@ from specverify.intercept.refusals import Declined, RuleDeclined, is_declined
 from specverify.intercept.symbolic.algebra import check_not_equal
 from specverify.intercept.symbolic.continuous import Continuous, Symbolic
 from specverify.intercept.symbolic.deferred import Choice, Deferred, known
-from specverify.intercept.symbolic.large import Crossing, Wide, at_large_now, large
+from specverify.intercept.symbolic.large import Crossing, Wide, large
 from specverify.intercept.symbolic.primitives import (
     OF_TORCH,
     PRIMITIVES,
@@ -481,21 +481,6 @@ NAMES = frozenset(name for table in _TABLES for name in table)
 """The operations that are known here, by their names in ``torch.ops.aten``."""
 
 
-def at_large_first(name: str, function: Any, handler: Handler | None) -> Handler:
-    """Return a handler that tries the large-vocabulary handler of ``name``, then ``handler``.
-
-    ``function`` is the operation.
-    """
-    known = [table[name] for table in _TABLES if name in table]
-
-    def answer(*args: Any, **kwargs: Any) -> Any:
-        for wide in known if at_large_now() else ():
-            try:
-                result = wide(function, *args, **kwargs)
-            except RuleDeclined:
-                continue
-            if not is_declined(result):
-                return result
-        return handler(*args, **kwargs) if handler else Declined(f"there is no rule for {name} of random numbers")
-
-    return answer
+def rules_at_large(name: str) -> list[Handler]:
+    """Return the large-vocabulary rules of the operation ``name``, each called with the operation and its arguments."""
+    return [table[name] for table in _TABLES if name in table]

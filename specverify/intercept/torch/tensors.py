@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import cache
 from typing import Any, NamedTuple, Self
@@ -35,7 +35,7 @@ from specverify.intercept.symbolic import deferred
 from specverify.intercept.symbolic.arrays import SymbolicArray
 from specverify.intercept.symbolic.continuous import SYMBOLIC
 from specverify.intercept.symbolic.deferred import Categorical, Chosen, is_open, known, single
-from specverify.intercept.symbolic.large import MANY, Crossing
+from specverify.intercept.symbolic.large import MANY, Crossing, at_large_now
 from specverify.intercept.symbolic.numbers import wrapped
 from specverify.intercept.symbolic.vectors import Many, joined
 
@@ -533,6 +533,27 @@ def _merged_tensors(source: Categorical, found: Mapping[int, torch.Tensor]) -> t
     for place in (~agree).reshape(-1).nonzero().reshape(-1).tolist():
         elements[place] = Chosen(source, {outcome: numbers[place] for outcome, numbers in lists.items()})
     return SymbolicTensor(elements.reshape(tuple(first.shape)), first.dtype, first.device)
+
+
+def at_large_first(
+    rules: Sequence[Callable[..., Any]], name: str, function: Any, handler: Callable[..., Any] | None
+) -> Callable[..., Any]:
+    """Return a handler that tries the ``rules`` of ``name`` in large-vocabulary mode, then ``handler``.
+
+    ``function`` is the operation.
+    """
+
+    def answer(*args: Any, **kwargs: Any) -> Any:
+        for rule in rules if at_large_now() else ():
+            try:
+                result = rule(function, *args, **kwargs)
+            except RuleDeclined:
+                continue
+            if not is_declined(result):
+                return result
+        return handler(*args, **kwargs) if handler else Declined(f"there is no rule for {name} of random numbers")
+
+    return answer
 
 
 def on_alternatives(function: Any, handler: Callable[..., Any] | None) -> Callable[..., Any]:
