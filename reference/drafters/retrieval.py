@@ -41,7 +41,10 @@ def retrieved(tokens: Tokens, texts: tuple[Tokens, ...], longest: int, depth: in
 
 
 def retrieval_drafter(texts: tuple[Tokens, ...], longest: int, depth: int, nodes: int) -> Drafter:
-    """Draft what is retrieved. Raises ``ValueError`` unless longest and nodes are >= 1, depth >= 0."""
+    """Return a drafter of retrieved continuations; see ``retrieved``.
+
+    Raises ``ValueError`` unless ``longest`` and ``nodes`` are >= 1 and ``depth`` >= 0.
+    """
     if longest < 1 or nodes < 1 or depth < 0:
         raise ValueError(f"longest is {longest}, nodes {nodes}, depth {depth}, expected at least 1, 1 and 0")
     return paths_drafter(lambda prefix, gamma: retrieved(prefix, texts, longest, min(depth, gamma), nodes))

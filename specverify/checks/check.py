@@ -54,7 +54,7 @@ class Conditions(NamedTuple):
 
 
 class Case(NamedTuple):
-    """One subject in one situation, with the function by which one check examines it."""
+    """One subject in one situation, with the function that examines it for one check."""
 
     subject: Subject
     situation: Situation
@@ -62,7 +62,7 @@ class Case(NamedTuple):
 
 
 class Check(NamedTuple):
-    """One property that a subject can have, with the cases in which it is examined."""
+    """One property of a subject, with the cases in which it is examined."""
 
     name: str
     summary: str

@@ -262,7 +262,7 @@ def _listened_to(opened: OpenProgram, run: Callable[[Draws], Any], runs: int) ->
         draws += len(path.decisions)
 
     with overheard() as audit:
-        law = program_law(run, runs, told=told)
+        law = program_law(run, runs, on_path=told)
     if not audit.found and not audit.untold and not law.missing and law.runs < runs:
         overheard_of(opened)[:] = [Overheard(shares, draws)]
     return law

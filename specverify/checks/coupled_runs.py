@@ -36,7 +36,7 @@ class CoupledRuns(NamedTuple):
     """The result of running a program in pairs with the same random numbers."""
 
     runs: int
-    """Number of pairs of runs with the same result."""
+    """Number of pairs of runs that gave the same result."""
     parted: str = ""
     """Description of the first pair with different results and of the first call that differs; "" if there is none."""
     ties: tuple[str, ...] = ()

@@ -44,8 +44,8 @@ PATHS_ALONE = 200
 ROUNDS_TWICE = 4
 """The number of rounds that a verifier decides twice in a row; their drafts are certain."""
 RUNS_A_PATH = 10
-"""Runs of the law of a block in which something is used twice, for each path on which that was looked for; a part of
-them tells first where it is far off."""
+"""Most runs to compute the law of a block, per path that was examined for reuse. A first, shorter computation often
+suffices to show a wrong law."""
 MEANT = "If it is meant so, say so by expected_failures; what it does to the law, samples tell (sampled=True)"
 
 

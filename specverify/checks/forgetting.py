@@ -25,6 +25,6 @@ _KEPT = (
 
 
 def forget_laws() -> None:
-    """Clear the caches of a subject's checks."""
+    """Clear the caches in which checks keep the laws of the current subject."""
     for kept in _KEPT:
         kept.cache_clear()

@@ -16,7 +16,7 @@ from specverify.base.edges import once_in
 from specverify.base.verdict import Examination
 
 WIDEST = 2.0**-6
-"""A fault that still occurs at this distance from the end is no edge."""
+"""Largest distance from the end of the range for an edge; a fault that still occurs there is an ordinary fault."""
 LARGER = (WIDEST, 2.0**-18, 2.0**-30)
 """Distances at which an edge must no longer occur, the largest first."""
 STEPS = (1, 2, 4, 16, 2**8, 2**16)

@@ -50,7 +50,7 @@ def _unmerged(here: InScenario, runs: int) -> Law:
         nonlocal ends
         ends += len(outcomes_of(path.outcome))
 
-    law = program_law(run_with_open_end(here.decoder, here.prompt), runs, told=told)
+    law = program_law(run_with_open_end(here.decoder, here.prompt), runs, on_path=told)
     return law._replace(runs=ends)
 
 

@@ -40,9 +40,9 @@ class Replays(NamedTuple):
 
     number: int
     fault: str = ""
-    """How its behaviour depends on something other than its draws; "" if it does not."""
+    """How the program's behaviour depends on something other than its draws; "" if it does not."""
     refusal: str = ""
-    """Why it could not be run; "" if it could."""
+    """Why the program could not be replayed; "" if it could."""
     given: tuple[str, ...] = ()
     """Random numbers that it received as plain values, for use as seeds."""
     seeded: tuple[str, ...] = ()
@@ -92,7 +92,7 @@ class _MadeFrom:
     """The draws of a program, by call and line: with a generator state equal in every run, or with another."""
 
     def __init__(self) -> None:
-        """Start without draws."""
+        """Create an empty record."""
         self.seeded: dict[str, None] = {}
         self.unseeded: dict[str, None] = {}
 

@@ -16,7 +16,7 @@ from specverify.subjects.subject import Watch
 
 ROUNDING = 2.0**-20
 """Largest difference, relative to the largest value, that counts as rounding: eight units in the last place of float32,
-in which libraries hand scores out."""
+the dtype in which libraries return scores."""
 Expected = Mapping[Tokens, Mapping[str, Any]]
 """New tokens before a position -> name -> value returned at that position."""
 

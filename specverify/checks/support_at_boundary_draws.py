@@ -95,7 +95,7 @@ def _is_outside(program: EngineProgram, near: NearEnd, runs: int) -> bool:
     while True:
         try:
             with program.open(forced_uniform=near) as run:
-                return program_law(run, runs, told=look_at).runs >= runs
+                return program_law(run, runs, on_path=look_at).runs >= runs
         except _Outside as found:
             if not _comes_out_rarely(program, found.new):
                 return True

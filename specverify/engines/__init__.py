@@ -38,8 +38,8 @@ class Reproducer(NamedTuple):
     """Functions that write a failing call of an engine as a script that needs the engine alone."""
 
     script: Callable[[Any, Fault], str]
-    """``script(source, fault)``, of an ``EngineProgram.source``: the script; raises ``fault.NoScript``. It prints what
-    is expected and what is got, and ends with status 1 while the fault is there."""
+    """``script(source, fault)`` returns the script for an ``EngineProgram.source``, or raises ``fault.NoScript``. The
+    script prints the expected and the observed result, and ends with status 1 if the fault occurs."""
     smaller: Callable[[Any], Iterable[tuple[str, EngineProgram]]]
     """``smaller(source)`` yields (description, call) for calls that are smaller by one thing: ``horizon 2``."""
     clearer: Callable[[Any], Iterable[tuple[str, EngineProgram]]] = lambda source: ()
@@ -57,7 +57,7 @@ class Engine(NamedTuple):
     name: str
     """The name in the library's documentation."""
     prefix: str
-    """Its subjects are called ``PREFIX:NAME``."""
+    """Prefix of the names of its subjects, which are ``PREFIX:NAME``."""
     requirement: str
     """The argument of ``pip install`` for it, such as a distribution with an extra."""
     subjects: Mapping[str, str]
@@ -68,14 +68,10 @@ class Engine(NamedTuple):
     """TABLE -> its description and the names in it."""
     reproducer: Reproducer | None = None
     reads: Callable[[Any], ReadPass | None] = lambda model: None
-    """``reads(model)`` returns a function that describes the cache and the input of a call of ``model``.
-
-    Returns None if unknown.
-    """
+    """``reads(model)`` returns a function that describes the cache and the input of a call of ``model``; None if
+    unknown."""
     passes: Callable[[Any], Passes | None] = no_passes
-    """``passes(model)`` describes the data on which forward passes depend, so that they can be cached.
-
-    Returns None if unknown.
+    """``passes(model)`` describes the data on which forward passes depend, so that they can be cached; None if unknown.
     """
 
 
@@ -108,7 +104,7 @@ class FoundEngines(NamedTuple):
     """All engines: the usable ones, and the reason for each one that cannot be used."""
 
     engines: Mapping[str, Engine]
-    """Prefix -> engine."""
+    """Prefix of subject names -> engine."""
     unusable: Mapping[str, str]
     """Prefix -> sentence with the reason why its engine cannot be used."""
 

@@ -165,10 +165,7 @@ def _pair(item: Any) -> tuple[Any, float]:
 
 
 def id_or_text(token: Any) -> Any:
-    """Return the integer 5 for the text ``token_id:5``, which some servers write for a token.
-
-    Other values unchanged.
-    """
+    """Return the integer 5 for the text ``token_id:5``, as some servers write tokens, and other values unchanged."""
     if isinstance(token, str) and token.startswith("token_id:") and token[9:].isdecimal():
         return int(token[9:])
     return token

@@ -106,7 +106,7 @@ def _endings_refused(refused: list[str]) -> Iterator[None]:
 def _copies_ended(refused: list[str]) -> Iterator[None]:
     """In the ``with`` block, end every ``os.fork`` child that returns to a frame of specverify.
 
-    Note it in ``refused``.
+    For each such child a sentence is appended to ``refused``.
     """
     copies: list[tuple[int, str]] = []
     library: Callable[[], int] | None = getattr(os, "fork", None)

@@ -26,8 +26,9 @@ from specverify.subjects.subject import Subject, UnusableSubject
 
 RAW, PROCESSED, PLAIN = "raw", "processed", "plain"
 Kind = str | Callable[[Tokens], Any] | None
-"""What a value is promised to be: of the model's row as it is, of the law that the token is drawn from, what the call
-without speculation returns, a function of the new tokens; None where the caller does not say."""
+"""The promise about a value: "raw" (of the unprocessed row of the model), "processed" (of the row from which the token
+is drawn), "plain" (equal to that of the call without speculation), a function of the new tokens, or None (not stated).
+"""
 KINDS: Final = (RAW, PROCESSED, PLAIN)
 OF_ROWS: Final = frozenset({"logprobs", "top_logprobs", "cumulative_logprob", "scores", "logits"})
 """Values that consist of logarithms of probabilities."""
@@ -44,13 +45,13 @@ SAME_REASONS: Final = (
 
 
 class Off(NamedTuple):
-    """A value that differs from the promised one."""
+    """A returned value that differs from the promised one."""
 
     fault: str
     """A sentence about what is wrong."""
     because: tuple[str, ...] = ()
     undecided: bool = False
-    """Whether rounding may explain it."""
+    """Whether rounding may explain the difference."""
 
 
 class KnownValues(NamedTuple):
@@ -270,7 +271,7 @@ def _rows(kind: Kind, known: KnownValues) -> Callable[[Tokens], Pmf] | None:
 def _conditional(law: Callable[[], Mapping[Tokens, float]], size: int, new: Tokens) -> Any:
     """Return the pmf of the token after ``new`` under ``law``, with ``size`` entries.
 
-    Zeros if ``new`` is impossible.
+    All entries are 0 if ``new`` is impossible under the law.
     """
     masses = _masses(law).get(new, {})
     total = sum(masses.values())

@@ -47,7 +47,7 @@ class Examined(NamedTuple):
     text: Fraction
     """Total variation between the law of all new tokens and the target's law."""
     at_temperature_0: Fraction
-    """The same with p one-hot on its argmax."""
+    """Total variation between the law of all new tokens and the target's law if p is one-hot on its argmax."""
     drafts: Fraction
     """P(the first round drafts anything)."""
     first_accepted: Fraction

@@ -48,10 +48,10 @@ class SampleRequest(NamedTuple):
     eos: int | str | None = None
     """The end-of-sequence token, with which a sequence may end early, whether or not the black box returns it."""
     whole: bool = False
-    """Whether a sequence that ends early, without ``eos`` to tell why, cannot be judged, and a server is asked with
-    options that leave the law of its model as it is, except for ``options``."""
+    """Whether a sequence that ends early without ``eos`` cannot be judged. A server then also gets options that turn
+    off its default truncation and penalties, except where ``options`` sets them."""
     options: Mapping[str, Any] = {}
-    """Sampling options, by the names of the black box."""
+    """Sampling options, under the names that the black box uses."""
 
 
 class ReportedLogprobs(NamedTuple):

@@ -28,7 +28,7 @@ MOST_PATHS = 2_000
 DRAFTING = 2
 """Number of new tokens from which on a round drafts; scenarios with that many come first."""
 LEAST_BOUND = 4e-9
-"""Allowed difference of the sums in a certificate with floats."""
+"""Allowed difference between two laws in a certificate with floats, if the bound on their rounding is smaller."""
 MOST_SCENARIOS = 10
 """The largest number of certificates of one subject."""
 

@@ -37,7 +37,7 @@ class Replayable(NamedTuple):
     """The function that a replay of a certificate calls."""
 
     name: str
-    """Its name, ``module:name``."""
+    """The name of the function, ``module:name``."""
     code: CodeType
     head: Mapping[str, Any]
     """The digest of its source and the versions of libraries, as written in a certificate."""

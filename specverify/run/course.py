@@ -13,7 +13,7 @@ APART = 1.05
 
 
 class Course(NamedTuple):
-    """The course of an e-value: points (number of samples, log10 of the e-value)."""
+    """How an e-value changes while samples are drawn: points (number of samples, log10 of the e-value)."""
 
     points: tuple[tuple[int, float], ...] = ()
 
@@ -29,9 +29,9 @@ def going_on(course: Course, samples: int, evidence: Callable[[], float]) -> Cou
 
 
 def with_course(verdicts: Sequence[Verdict], course: Course) -> Sequence[Verdict]:
-    """Return the verdicts, with the course added to the figures of the one that is based on this e-value.
+    """Return the verdicts, with ``course`` added to the figures of the verdict that is based on its e-value.
 
-    The course ends with the verdict. A verdict that already has a course is based on another e-value.
+    Its last point is then that of the verdict. A verdict that already has a course is based on another e-value.
     """
     return [
         verdict._replace(figures={**verdict.figures, "course": _ended(course, verdict)})

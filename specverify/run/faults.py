@@ -23,7 +23,7 @@ from specverify.subjects.subject import EngineProgram
 FEW_CALLS = 300
 """Number of calls up to which a smaller setting, or a single outcome, may need more calls than its alternative."""
 CLEAR = 1e-3
-"""A script shows no emission rate with a smaller error than this."""
+"""Least error of an emission rate that a script is written to show."""
 
 
 def _law_fault(program: EngineProgram, _: Examination, conditions: Conditions) -> Fault:

@@ -57,7 +57,7 @@ _SAFE = "PYTHONSAFEPATH"
 
 
 class Listed(NamedTuple):
-    """A subject's name, and its data before it is examined, or the reason why it could not be loaded."""
+    """The name of a subject, and its ``Loaded`` data or the reason why it could not be loaded."""
 
     name: str
     found: Loaded | Stopped

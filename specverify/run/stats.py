@@ -25,12 +25,10 @@ from specverify.subjects.subject import Cost, Method, SampledSetting, UnusableSu
 SIZES: tuple[tuple[int, float, int | None, int], ...] = ((8, 0.5, None, 3), (8, 1.5, None, 3), (64, 1.0, 8, 3))
 """(vocabulary, temperature, top-k, horizon); each algorithm of the registry is sampled at one of them, in turn."""
 DENSE = ("triforce-released", "spectr-gbv-released", "scheduled-verification", "lockstep-batch")
-"""Rows whose rounds draw a second block beside the first: they take the first size, whose laws are peaked.
-
-At their turn's size each took ten to forty times as many paths, and half of the processor time of the registry.
-"""
+"""Algorithms whose rounds draw a second block in addition to the first. They are sampled at the first of ``SIZES``,
+because other sizes have ten to forty times as many paths."""
 CONTROLS = ("speculative-sampling", "nasd", "confidence-stopping", "rsd")
-"""Algorithms that are also sampled run by run; they include every size and a tree."""
+"""Algorithms that are also sampled by separate runs, as a control of the other method of sampling."""
 SAMPLES_TIMES_TV_SQUARED = 60
 """The number of samples is about this divided by the squared total variation to detect; used for cost estimates."""
 

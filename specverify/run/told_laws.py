@@ -21,7 +21,7 @@ from specverify.subjects.subject import UnusableSubject
 LEAST_LEFT: Final = 1e-6
 """The least probability of all unreported tokens together: float32 sums are no nearer to 1."""
 MOST_QUESTIONS: Final = 500
-"""The most prefixes after which log-probabilities are requested for a law."""
+"""Largest number of prefixes for which log-probabilities are requested to compute a law."""
 PROBED: Final = 8
 """The number of most probable prefixes at which log-probabilities with and without an option are compared."""
 REPEATED: Final = 3
@@ -40,8 +40,9 @@ OF_THE_TEXT: Final = TRUNCATIONS | {
     "logit_bias",
     "ignore_eos",
 }
-"""Options with which the law of the next token is a function of the text so far. Not so ``grammar`` or ``min_tokens``,
-which count from the end of the prompt, ``mirostat``, which has a state, and ``xtc_probability``, which is random."""
+"""Options with which the law of the next token depends only on the text so far. Not among them: ``grammar`` and
+``min_tokens``, which count from the end of the prompt; ``mirostat``, which has a state; and ``xtc_probability``, which
+is random."""
 WITHOUT_EFFECT: Final = frozenset(
     {"cache_prompt", "id_slot", "user", "priority", "request_id", "timings_per_token", "skip_special_tokens"}
 )
@@ -53,7 +54,7 @@ class ToldLaw(NamedTuple):
 
     law: dict[Any, float]
     doubts: list[str]
-    """Reasons why it may differ from the law of the samples."""
+    """Reasons why the reported law may differ from the law of the samples."""
     notes: list[str]
     """Further notes for the reader."""
 

@@ -252,9 +252,9 @@ class _NotExamined(Enum):
     """The reason why a case was not decided."""
 
     OUT_OF_REACH = 1
-    """It has too many paths or outcomes; other cases are examined instead."""
+    """The case has too many paths or outcomes; other cases are examined instead."""
     OUT_OF_RUNS = 2
-    """It has more runs than the quick plan allows."""
+    """The case has more runs than the quick plan allows."""
 
 
 def _over_cases(subject: Subject, check: Check, checklist: Checklist, told: CaseTold) -> Verdict:

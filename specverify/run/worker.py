@@ -36,7 +36,7 @@ GRACE = 3.0
 
 
 class Loaded(NamedTuple):
-    """The data of a subject before it is examined."""
+    """What is known about a subject after it is loaded and before it is examined."""
 
     summary: str
     tests: int
@@ -133,7 +133,7 @@ def _keep_apart(file: Path) -> None:
 
 
 def load(name: str, seconds: float, tell: Tell) -> None:
-    """Load the subject ``name`` within ``seconds``, and send its data by ``tell``."""
+    """Load the subject ``name`` within ``seconds``, and pass its ``Loaded`` data to ``tell``."""
     opened = _open(name, seconds)
     tell(loaded(opened.subject) if isinstance(opened, _OpenedSubject) else opened)
 

@@ -20,7 +20,7 @@ SECONDS_OF_A_DECODE = 1e-4
 DETECT = 0.02
 """Total variation that the samples in addition to the exact checks detect; ``specverify stats`` plans finer ones."""
 DETECT_RUN_BY_RUN = 0.15
-"""The same for samples that are drawn run by run."""
+"""Total variation that samples detect if each sample is a separate run."""
 
 
 def algorithm_subject(algorithm: Algorithm, prefix: str = "reference", ours: bool = True) -> Subject:

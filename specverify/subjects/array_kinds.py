@@ -224,10 +224,7 @@ def _attempted(
 
 @contextmanager
 def _errors_in_threads_unsaid() -> Iterator[None]:
-    """Suppress, in a ``with`` block, printed errors of threads that got the wrong arrays.
-
-    Not specverify's own errors.
-    """
+    """In the ``with`` block, suppress printed errors of threads that got the wrong arrays, except specverify's own."""
     before = threading.excepthook
 
     def only_ours(args: Any) -> None:

@@ -26,9 +26,9 @@ class BatchRow(NamedTuple):
     """One row of a batch: its p and q, and its drafts."""
 
     p: Any
-    """``[drafts + 1, vocabulary]``"""
+    """Target probabilities ``[drafts + 1, vocabulary]``."""
     q: Any
-    """``[drafts, vocabulary]``"""
+    """Draft probabilities ``[drafts, vocabulary]``."""
     drafts: Tokens
 
 

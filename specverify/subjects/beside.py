@@ -154,7 +154,7 @@ def _part_stream(answer: Stream, names: Sequence[str]) -> SplitAnswer:
 
 
 def value_of(beside: Any, name: str) -> Any:
-    """Return the value ``name`` of the object ``beside``, found under any of its known names; None if there is none."""
+    """Return the value ``name`` of a returned object, under any of its known names; None if there is none."""
     for path in NAMES.get(name, (name,)):
         value = value_at(beside, path)
         if value is not None:

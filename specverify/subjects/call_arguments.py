@@ -227,9 +227,9 @@ def _names_seed(name: str) -> bool:
 
 
 def _prompt_of(required: list[inspect.Parameter]) -> inspect.Parameter | None:
-    """Return the argument for the prompt: one with a name such as ``prompt``, else the first without a seed.
+    """Return the argument for the prompt: one with a name such as ``prompt``, else the first that is no seed.
 
-    Or None.
+    None if there is no such argument.
     """
     free = [item for item in required if not _names_seed(item.name)]
     named = [item for item in free if set(item.name.lower().split("_")) & _PROMPT_WORDS]

@@ -38,7 +38,7 @@ class Decoding(NamedTuple):
     prompt: Tokens = (3, 1, 2, 3, 1)
     horizon: int = 4
     temperature: float = 1.0
-    """0 means greedy."""
+    """The sampling temperature; 0 means greedy decoding."""
     top_k: int | None = None
     top_p: float | None = None
     min_p: float | None = None
@@ -46,7 +46,7 @@ class Decoding(NamedTuple):
     eos: Tokens = ()
     gamma: int = 2
     more: tuple[tuple[str, Any], ...] = ()
-    """Options of a single engine."""
+    """(name, value) of further options that only one engine has."""
 
 
 VARIED: Final[Mapping[str, Decoding]] = {
@@ -134,8 +134,8 @@ class Row(NamedTuple):
     law: Callable[[], Mapping[Tokens, float]] | None = None
     """Returns the law that the texts must have; None if it is unknown."""
     plain: Texts | None = None
-    """The same call without speculation. It is what they must agree with where no law is given; where one is, it is
-    told how many texts are those of the same seed without speculation, which nobody promises."""
+    """Texts of the same call without speculation. Without a known law, the examined texts must have their law;
+    otherwise they only serve to report how many texts are equal for equal seeds, which no engine promises."""
     detect: float = DETECT
     activity: Callable[[], str] | None = None
     """Returns a phrase about how much was drafted and accepted; None if the engine does not count it."""

@@ -166,9 +166,9 @@ def _name_of_type(dtype: Any) -> str:
 
 
 def drawn_row(draws: Draws, pmf: Any) -> Any:
-    """Draw one token from ``pmf`` and return it as a row.
+    """Draw one token from ``pmf`` and return it as a row of one token.
 
-    ``Undecided`` over all tokens if the last one may stay open.
+    If the last token of a decode may stay open, return ``Undecided`` over all tokens instead.
     """
     if _LEFT_OPEN.get() != 1 or mode().coupled is not None:
         return (draws.categorical(pmf, ("bonus",)),)
@@ -178,11 +178,9 @@ def drawn_row(draws: Draws, pmf: Any) -> Any:
 
 
 def open_end(answer: Any, most: int) -> Undecided | None:
-    """Return a row as ``Undecided`` over its possible values if its last token is symbolic and may stay open.
+    """Return a row whose last token is symbolic as ``Undecided`` over its possible values; None for other rows.
 
-    Else None.
-
-    ``most`` is the largest number of tokens of the row.
+    None is also returned if the last token may not stay open. ``most`` is the largest number of tokens of the row.
     """
     if (result := left_open(answer, most)) is None:
         return None

@@ -21,7 +21,7 @@ class Drafted(NamedTuple):
     rounds: tuple[int, ...]
     """The numbers of new tokens at which the rounds began, up to the round of the draft."""
     before: Tokens
-    """The new tokens before the draft."""
+    """The new tokens in the text before the draft."""
     token: int
     p: float
 
@@ -46,11 +46,8 @@ class Fault(NamedTuple):
     changed: tuple[str, ...] = ()
     """Names of the caller's objects that the call changes, as in ``Observed.changed``."""
     cache: str = ""
-    """The kind of wrong cache:
-
-    ``fed`` other tokens than it lacks, ``held`` other entries, or ``shown`` (logits processors get other tokens than
-    the cache has read).
-    """
+    """The kind of wrong cache. "fed": the target got other tokens than the cache lacks. "held": the cache has other
+    entries. "shown": logits processors got other tokens than the cache has read."""
     drafted: Drafted | None = None
     """A draft that is emitted with probability ``got`` if its position is drafted, expected ``expected``."""
     frames: tuple[tuple[str, int, str], ...] = ()

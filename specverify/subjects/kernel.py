@@ -31,13 +31,14 @@ from typing import Any, Literal, NamedTuple, get_args
 from specverify.base.arguments import argument_error, check_callable, check_choice
 
 Uniforms = Literal["[0, 1)", "(0, 1]", "seed", "own"]
-"""Where its random numbers come from: arguments in one of two intervals, a seed and an offset, or itself."""
+"""Source of a kernel's random numbers: arguments in one of two intervals, a seed and an offset, or the kernel itself.
+"""
 Recovery = Literal["inverse cdf", "exponential", "gumbel"]
 """How the last token is drawn where the random numbers are arguments."""
 Rule = Literal["token", "block"]
 """What a coin decides: one draft (2211.17192), or that the block up to it is accepted (2403.10444)."""
 Ends = Literal["padding", "emitted", "accepted"]
-"""What tells where a row of the answer ends: padding, or a number beside it, of tokens or of accepted drafts."""
+"""What marks the end of a row of the result: padding, or a returned number of emitted tokens or accepted drafts."""
 Library = Literal["numpy", "torch", "jax", "cupy"]
 
 MODULES = {"numpy": "array_api_compat.numpy", "torch": "array_api_compat.torch", "cupy": "array_api_compat.cupy"}
@@ -68,8 +69,8 @@ class KernelConvention(NamedTuple):
     offset_step: int = 1
     """The difference of the offsets of consecutive calls, with ``uniforms="seed"``."""
     library: Library | None = None
-    """Of its arrays. None: torch where its code names torch, or where its module imports torch and its code does not
-    name NumPy; NumPy elsewhere."""
+    """The library of the kernel's arrays. None: torch if the kernel's code names torch, or if its module imports torch
+    and its code does not name NumPy; otherwise NumPy."""
     dtype: str = "float32"
     """The dtype of p and q, and of the uniforms unless it has 16 bits."""
     device: Any = None

@@ -20,11 +20,11 @@ class KernelBatch(NamedTuple):
     """Rows to decide, as arrays of NumPy or of the kernel's library."""
 
     p: Any
-    """``[B, gamma + 1, V]``"""
+    """Target probabilities ``[B, gamma + 1, V]``."""
     q: Any
-    """``[B, gamma, V]``"""
+    """Draft probabilities ``[B, gamma, V]``."""
     drafts: Any
-    """``[B, gamma]``"""
+    """Drafted token ids ``[B, gamma]``."""
     lengths: Any
     """``[B]``, always NumPy integers: the number of drafts of each row."""
 

@@ -29,15 +29,13 @@ class RowKind(NamedTuple):
 
     name: str
     p: Any
-    """``[drafts + 1, 3]``"""
+    """Target probabilities ``[drafts + 1, 3]``."""
     q: Any
-    """``[drafts, 3]``"""
+    """Draft probabilities ``[drafts, 3]``."""
     drafts: Tokens
     bit: tuple[str, int] = ("", 0)
-    """The bit: ("accepted", n), whether more than n drafts are accepted.
-
-    Or ("token", i), which token is at position i.
-    """
+    """The random bit that the row shows. ("accepted", n): whether more than n drafts are accepted. ("token", i): which
+    token is at position i."""
     seen: int = 0
     """The number of drafts that must be accepted for the bit of an acceptance to count."""
 

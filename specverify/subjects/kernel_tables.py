@@ -29,7 +29,7 @@ DYADIC = (4, 2, 8)
 """For pmfs of sixteen bits, which hold these exactly."""
 PAIRS = ((0, 1), (1, 2), (0, 2))
 KERNEL_GAMMA = 4
-"""Drafts of the rows that are certain but for two, where nobody says how many a kernel is for."""
+"""Number of drafts in ``deep_situations``."""
 
 
 class Situation(NamedTuple):

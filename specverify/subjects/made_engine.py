@@ -68,16 +68,14 @@ class EngineScenario(NamedTuple):
     target: LanguageModel
     """``target(tokens)``: the pmf ``[vocabulary]`` of the token after all of ``tokens``, float64; it may have zeros."""
     draft: LanguageModel
-    """``draft(tokens)`` returns the same pmf of the draft model."""
+    """``draft(tokens)`` returns the pmf of the draft model after ``tokens``."""
     vocabulary: int
     prompt: Tokens
     horizon: int
     """The number of new tokens to decode."""
     eos: int | None = None
-    """The end-of-sequence token, which is the last token of a text.
-
-    Returns None (no token ends a text) unless ``Made(stops=True)``.
-    """
+    """The end-of-sequence token, which is the last token of a text; None (no token ends a text) unless
+    ``Made(stops=True)``."""
     gamma: int | None = None
     """The number of drafts per round, if ``Sizes(gamma=)`` sets it; else None, and the engine chooses."""
     group: Group = ALONE
@@ -88,27 +86,24 @@ class Made(NamedTuple):
     """An engine in one scenario, as returned by the user's ``make``."""
 
     speculative: Callable[..., Any]
-    """Decodes with speculation:
-
-    ``scenario.prompt``, or the prompt that it takes as argument; returns the new tokens.
+    """Decodes with speculation: takes the prompt as argument or uses ``scenario.prompt``, and returns the new tokens.
     """
     plain: Callable[..., Any] | None = None
     """The same call without speculation; if None, the expected law is that of the target's pmfs."""
     observer: Observer | None = None
-    """Records the forward passes.
-
-    Its ``draft`` is the model that drafts come from (``scenario.draft``, if the engine uses it).
+    """Records the forward passes. Its field ``draft`` is the draft model (``scenario.draft``, if the engine uses it).
     """
     batched: bool = False
     """Whether calls take a list of prompts of different lengths, and return a row of new tokens for each."""
     stops: bool = False
     """Whether the engine ends a text with ``scenario.eos``; if so, it also gets scenarios in which this is a token."""
     allowed: Callable[[Tokens], Any] | None = None
-    """``allowed(new)``: what a constraint lets follow the new tokens of a request, a mask ``[vocabulary]``, or weights
-    that p is multiplied with, such as exp(bias). The law is that of p times the mask; nothing else may come out."""
+    """``allowed(new)`` returns the constraint on the next token after the new tokens of a request: a mask
+    ``[vocabulary]``, or factors on p, such as exp(bias). The expected law is that of p times the mask; no other token
+    may be emitted."""
     parameters: Sequence[Any] = ()
-    """Parameters, adapters or models of requests, where they differ: both calls take a list of them beside the prompts,
-    one for each row. The first row of a batch has the first of them, and so on, from the beginning again."""
+    """Parameters, adapters or models of requests, if requests may differ: both calls then take a list of them after the
+    prompts, one for each row. Row i gets element i, modulo their number."""
 
 
 Make = Callable[[EngineScenario], Callable[..., Any] | Made | tuple[Callable[..., Any], Callable[..., Any]]]
@@ -121,14 +116,12 @@ SCENARIOS = (
     *(Scenario(("generic", "ties")[seed % 2], 3, (1, 0), 3, seed=seed, greedy=True) for seed in range(12, 24)),
     Scenario("generic", 4, (3, 0), 2, seed=24),
 )
-"""Whole decodes are followed path by path, so these are small; those of one-hot targets are many, being cheap.
-
-What shows late is looked for in ``LONG_SCENARIOS``, and thresholds and vocabularies in ``WRITTEN_OUT``: both are
-certain but for a few rows.
-"""
+"""Small scenarios, because every path of a whole decode is followed; scenarios with one-hot targets have few paths.
+Longer texts are in ``LONG_SCENARIOS``, thresholds and large vocabularies in ``WRITTEN_OUT``; in both, all but a few
+rows are one-hot."""
 CERTAIN_SCENARIOS = (*LONG_SCENARIOS, *WRITTEN_OUT)
 MOST_PATHS = 4000
-"""Of a scenario, in which an engine that drafts many tokens whatever the horizon has more."""
+"""Most enumerated paths of a scenario; an engine that drafts many tokens even near the horizon may have more."""
 REPLAYS, LONG_REPLAYS, SIZE_REPLAYS = 20, 4, 1
 """Replays of each program in another state of the world: some 450 of an engine together."""
 

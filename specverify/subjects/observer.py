@@ -23,8 +23,8 @@ from specverify.reference import LanguageModel, Tokens
 from specverify.subjects.subject import Forward, UnusableSubject
 
 ReadPass = Callable[[tuple[Any, ...], Mapping[str, Any]], Forward | None]
-"""``read(args, kwargs)`` of a call of the target: what its cache holds and what it is fed; None if it is not a pass of
-the target, such as one that drafts. It must not keep what it is given."""
+"""``read(args, kwargs)`` of a call of the target returns the content of its cache and its input; None if the call is no
+pass of the target, for example if it drafts. It must not keep references to its arguments."""
 
 
 class Observer:

@@ -37,8 +37,8 @@ class Served(NamedTuple):
     """An engine created for one comparison."""
 
     texts: Callable[[Sequence[Tokens], Sequence[int], int], tuple[Tokens, ...]]
-    """``texts(prompts, seeds, state)``: the new tokens of each prompt, served in one call where the engine can;
-    ``state`` is the seed of the generators of the libraries."""
+    """``texts(prompts, seeds, state)`` returns the new tokens of each prompt, served in one call if the engine supports
+    this; ``state`` is the seed of the libraries' generators."""
 
 
 class Pairing(NamedTuple):

@@ -40,7 +40,7 @@ class Group(Protocol):
 
     @property
     def size(self) -> int:
-        """The number of ranks."""
+        """The number of ranks in the group."""
         ...
 
     def broadcast(self, value: Any, source: int = 0) -> Any:
@@ -52,7 +52,7 @@ class Group(Protocol):
         ...
 
     def barrier(self) -> None:
-        """Wait until all ranks have called this."""
+        """Wait until all ranks of the group have called this method."""
         ...
 
 
@@ -63,7 +63,7 @@ class Alone(NamedTuple):
     size: int = 1
 
     def broadcast(self, value: Any, source: int = 0) -> Any:  # noqa: ARG002 - there is one rank
-        """Return ``value``."""
+        """Return ``value``, because there is no other rank."""
         return value
 
     def all_gather(self, value: Any) -> list[Any]:

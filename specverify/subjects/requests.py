@@ -48,7 +48,7 @@ class Requests(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Return the scenario and the prompts as text."""
+        """Return the scenario and the prompts of the other requests as text."""
         words = [self.scenario.name, *("".join(map(str, prompt)) for prompt in self.others)]
         return ", then ".join(" beside ".join(batch) for batch in self.batches(words))
 
@@ -92,10 +92,8 @@ _TURNS: Final[tuple[tuple[Tokens, tuple[Tokens, ...]], ...]] = (
 )
 _HORIZON: Final = 6
 _REJECTED_AT_ENDS: Final = tuple(Scenario(CERTAIN, 4, (0, 1), 18, seed=seed) for seed in (174, 184))
-"""Answers in which p and q want different tokens at the last place of blocks: of four, six, eight, twelve, sixteen.
-
-What is left of a rejected draft there is in a block that the next turn of the conversation takes for a full one.
-"""
+"""Scenarios in which p and q want different tokens at the last position of cache blocks of 4, 6, 8, 12 and 16 tokens.
+The entry of a draft rejected there is in a block that the next turn of the conversation may take for complete."""
 
 
 def _conversation(scenario: Scenario) -> Requests:

@@ -74,7 +74,7 @@ class Cost(NamedTuple):
     once: float = 0.3
     """The cost that does not depend on the number of runs."""
     each: float = 0.0
-    """The cost per run."""
+    """The cost of one run."""
 
 
 class SampledSetting(NamedTuple):
@@ -92,16 +92,14 @@ class SampledSetting(NamedTuple):
     activity: Callable[[], str] | None = None
     """Returns how much was drafted and accepted; samples without drafts are no evidence."""
     method: Method = Method.OWN
-    """How ``sample`` draws."""
+    """How ``sample`` draws samples: see ``Method``."""
     divided: Callable[[int, int], Mapping[Tokens, int]] | None = None
     """If ``sample`` uses the subject's own random numbers: samples with intercepted draws, divided among paths."""
     cost: Cost = Cost()
-    """The estimated cost of a sample, by which long runs are ordered."""
+    """The estimated cost of a sample; ``specverify stats`` samples the cheapest settings first."""
     first_look: float | None = None
-    """A larger total variation to detect first with fewer samples, so that gross errors are found early.
-
-    Returns None for none.
-    """
+    """A larger total variation to detect first with fewer samples, so that gross errors are found early; None: no first
+    look."""
     confirmation_factor: int = 4
     """The confirmation of a suspicious result uses this many times as many fresh samples."""
 
@@ -170,7 +168,7 @@ class Watched(NamedTuple):
 
     run: Callable[[Draws], Observed]
     plain: Callable[[Draws], Observed]
-    """The same call without speculation."""
+    """Runs the same call without speculation."""
     prompt: Tokens
     """The prompt before the new tokens."""
 
@@ -189,7 +187,7 @@ class Trace(NamedTuple):
     draft: LanguageModel | None = None
     target: LanguageModel | None = None
     moments: tuple[int, ...] = ()
-    """The number of draws before each query."""
+    """For each query, the number of draws made before it."""
     eos: int | None = None
     """The end-of-sequence token; None if there is none."""
 
@@ -199,8 +197,8 @@ class EngineProgram(NamedTuple):
 
     name: str
     open: Callable[..., AbstractContextManager[Callable[[Draws], Any]]]
-    """Builds the models once; inside the block the program may be run again and again. ``open(forced_uniform=u)`` gives
-    every uniform that value instead."""
+    """Builds the models once; in the ``with`` block the program can be run repeatedly. ``open(forced_uniform=u)`` gives
+    every uniform the value u."""
     law: Callable[[], Mapping[Tokens, float]]
     """Returns the expected law of the new tokens, computed without speculation."""
     plain: Callable[[], AbstractContextManager[Callable[[Draws], Any]]] | None = None
@@ -251,7 +249,7 @@ class OpenedCall(NamedTuple):
 
 
 class GivenCall(NamedTuple):
-    """One call of a verifier that is prepared on demand."""
+    """One call of a verifier at the caller's own size, prepared when a check needs it."""
 
     name: str
     open: Callable[[], OpenedCall]
@@ -277,8 +275,8 @@ class Subject(NamedTuple):
     summary: str
     claims: frozenset[Claim]
     situations: tuple[SubjectSituation, ...] = ()
-    """Variants, each examined in ``scenarios``; programs; settings and pairs to sample; calls. A check states which of
-    them it examines."""
+    """All situations of the subject: variants, programs, settings and pairs to sample, and single calls. A variant is
+    examined in every scenario of ``scenarios``; each check selects the kinds of situations that it examines."""
     rational: bool = True
     """Whether it computes with exact rationals; if not, its laws are float64 with a rounding bound."""
     probe: Callable[[], bool] | None = None
@@ -290,10 +288,8 @@ class Subject(NamedTuple):
     """Whether one round is the whole decode, so that states cannot merge and only small cases are enumerated."""
     paper: str = ""
     intercepted: bool = False
-    """Whether the random calls of its variants are intercepted; if not, it uses ``draws``.
-
-    Those of ``programs`` always are.
-    """
+    """Whether the random calls of the variants are intercepted; if not, variants use the argument ``draws``. Those of
+    programs are always intercepted."""
     scenarios: tuple[Scenario, ...] = SCENARIOS
     """The situations in which its variants are examined."""
     most_runs: float = math.inf
@@ -339,7 +335,7 @@ class Subject(NamedTuple):
 
 
 class InScenario(NamedTuple):
-    """A variant in a scenario, which together determine its draws and its law."""
+    """A variant in a scenario. The two determine the draws of a decode and its law."""
 
     variant: Variant
     scenario: Scenario

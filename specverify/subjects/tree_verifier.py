@@ -91,12 +91,12 @@ DRAFTING: dict[Drafts, TreeDrafting] = {
 
 
 class TreeRows(NamedTuple):
-    """The arguments of a verifier for one tree."""
+    """The arguments of a call of a verifier for one tree."""
 
     p: Any
-    """``[nodes + 1, vocabulary]``"""
+    """Target probabilities ``[nodes + 1, vocabulary]``."""
     q: Any
-    """``[nodes, vocabulary]``"""
+    """Draft probabilities ``[nodes, vocabulary]``."""
     parents: Tokens
     tokens: Tokens
 

@@ -31,11 +31,11 @@ class CacheOperations(NamedTuple):
     crop: Callable[[Any, int], Any] | None = None
     """``crop(cache, length)`` keeps the first ``length`` entries. None: the method."""
     read: Callable[[Any], Any] | None = None
-    """``read(cache)`` returns the ids of the entries that are held, in order, ``[held]``. None: ``list``."""
+    """``read(cache)`` returns the ids of the entries in the cache, in order, ``[held]``; None means ``list(cache)``."""
     length: Callable[[Any], int] | None = None
-    """``length(cache)`` is the number of entries that the cache reports. None: not examined."""
+    """``length(cache)`` returns the number of entries that the cache reports. None: the length is not examined."""
     fork: Callable[[Any], Any] | None = None
-    """``fork(cache)`` returns a copy that shares nothing that can change. None: not examined."""
+    """``fork(cache)`` returns a copy that shares no mutable state with the cache. None: copies are not examined."""
 
 
 METHODS = CacheOperations()

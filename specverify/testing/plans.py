@@ -56,25 +56,26 @@ class CheckOptions(TypedDict, total=False):
     alarm: float
     """The probability that samples refute a right subject, by default 1e-6."""
     edge: float
-    """The probability per draft from which on a fault at an end of a random number refutes: 1e-9 if left out. Less
-    likely ones are a note beside HOLDS; with 0 all of them refute."""
+    """Least probability per draft at which a fault is refuted that occurs only at an end of the range of a random
+    number; by default 1e-9. Less likely faults are a note of a verdict that HOLDS; with 0 every fault is refuted."""
     quick: bool
-    """Examine a fixed list of cases, the same on every machine (``specverify.run.quick``). A refutation is as certain
-    as without it; what holds is examined in fewer cases, and the verdict says how many were left out."""
+    """Whether to examine only a fixed list of cases, the same on every machine (``specverify.run.quick``). Refutations
+    are as certain as without it; a verdict that HOLDS says how many cases were left out."""
     claims: Collection[Claim] | None
     """The claims to test, such as ``{Claim.LOSSLESS}``; None: all that this kind of subject can make."""
     sampled: bool
     """Whether to run sampling checks too. They decide if the draws of a subject cannot be intercepted."""
     tv: float | None
-    """Total variation that samples must see. Within it a sampler HOLDS; beyond it one HOLDS with probability ``alarm``
-    at most. None: 0.05 for ``check_sampler``, 0.005 for ``check_kernel``, elsewhere that of each sampled setting."""
+    """Total variation that samples must detect. A sampler within it HOLDS; one beyond it HOLDS with probability
+    ``alarm`` at most. None: 0.05 for ``check_sampler``, 0.005 for ``check_kernel``, otherwise that of each sampled
+    setting."""
     seed: int
     """Seed of all samples and of pairs of runs."""
     rounding: float
     """Relative error that floating point may leave in a probability: 1e-6 if left out."""
     certificate: str | Path | None
-    """A file for the trees of draws behind the exact verdicts, which ``specverify check-certificate FILE`` adds up and
-    with ``--replay`` runs again. None is written if left out."""
+    """File to which the trees of draws of the exact verdicts are written; ``specverify check-certificate FILE`` adds up
+    their probabilities, and with ``--replay`` runs them again. None: no file."""
 
 
 class Plan(NamedTuple):

@@ -91,7 +91,7 @@ def server_sampler(
 
 
 def _continued(url: str, prompt: Tokens | str, prefix: Tokens) -> str | list[int]:
-    """Return the prompt with the tokens of a text after it."""
+    """Return ``prompt`` followed by the tokens ``prefix``, so that the server at ``url`` continues a text."""
     if isinstance(prompt, str) and prefix:
         raise UnusableSubject(f"the prompt is {shown(prompt)}, expected token ids, which a prefix can follow")
     if prefix and url in _WITHOUT_IDS:
@@ -144,7 +144,7 @@ def _answers(url: str, answer: Any, number: int) -> list[dict[str, Any]]:
 
 
 def _statistics(answer: Any) -> dict[str, Any]:
-    """Return the statistics of one completion, but for its usage, which the counts of an answer hold."""
+    """Return the statistics in the answer of one completion: name -> value. ``usage`` is left out."""
     given = {name: value_of(answer, name) for name in STATISTICS if name != "usage"}
     return {name: value for name, value in given.items() if value is not None}
 

@@ -52,7 +52,7 @@ class GivenKeys:
 
 
 def race(weights: Pmf, keys: Sequence[Fraction]) -> tuple[int, Fraction]:
-    """Return the token with the least ``key / weight``, and the second least such ratio divided by the least.
+    """Return the token with the least ``key / weight``, and the second least ratio divided by the least.
 
     Tokens of weight 0 do not take part. The second value is 0 if only one token takes part.
     """

@@ -39,7 +39,7 @@ class Branch(NamedTuple):
 
 
 class Vector(NamedTuple):
-    """One question to a program: inputs and expected answers."""
+    """One test: inputs, and the answers that are expected for them."""
 
     id: str
     """An id that begins with ``kind/``; it stays the same when vectors are added."""

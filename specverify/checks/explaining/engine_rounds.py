@@ -281,7 +281,7 @@ def _of(model: LanguageModel) -> Callable[[Tokens], Row]:
 
 
 def _last_q(text: Tokens, models: Models, learned: Mapping[Tokens, Row], size: int) -> Row:
-    """Return the row of q after the last draft; zeros if it is not known."""
+    """Return the row of q after ``text``, which ends in the last draft; zeros ``[size]`` if it is not known."""
     if models.q is not None:
         return _of(models.q)(text)
     return learned.get(text, (0.0,) * size)

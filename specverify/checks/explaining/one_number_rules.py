@@ -251,5 +251,5 @@ def _power_with(p: Sequence[float], token: int, wanted: float) -> float:
 
 
 def powered(row: Row, power: float) -> Row:
-    """Return norm(row^power)."""
+    """Return the pmf with probabilities proportional to those of ``row`` raised to ``power``."""
     return scaled([float(mass) ** power if mass > 0 else 0.0 for mass in row])

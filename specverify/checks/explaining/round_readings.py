@@ -27,15 +27,15 @@ MOST_DRAWS = 24
 MOST_DRAFTS = 5
 MOST_READINGS = 6000
 WORST, OF_EACH_DRAW = 8.0, 1.0
-"""A reading whose cost exceeds both this and this much per draw is discarded."""
+"""A reading is discarded if its cost exceeds the first number and also the second number times its draws."""
 OTHER_DRAFT, OTHER_NUMBER, NO_TEST, LOST, DROPPED = 3.0, 2.0, 2.5, 1.5, 2.75
 LIKE_A_COIN, UNDRAWN_TOKEN = 0.1, 3.0
 UNKNOWN_ROW, UNDRAWN = 0.5, 1.75
-"""The extra cost of a deviation that no known row explains, and the cost of a draft that is neither drawn nor tested.
-"""
+"""Costs of a reading: extra cost of a deviation that no known row explains; cost of a draft that is neither drawn nor
+tested."""
 LATE = 2.0
-"""A draw is read into a round, and a longer text than that of the round was asked about before it, or the round's own
-text was not asked about yet."""
+"""Cost of reading a draw into a round if the order of model queries contradicts it: a longer text was queried before,
+or the round's own text was not queried yet."""
 OTHER_LINE = 1.0
 """The cost of a draw in a role that its line does not have on other paths."""
 PASSED_OVER = 0.75
@@ -64,7 +64,7 @@ class Models(NamedTuple):
     asked: tuple[Tokens, ...] = ()
     """The texts with which a model was queried; a program may have used their rows wrongly."""
     queries: tuple[tuple[int, str, Tokens], ...] = ()
-    """The same queries as (number of earlier draws, model name, text)."""
+    """The model queries of the path as (number of earlier draws, model name, queried text)."""
     roles: Mapping[str, frozenset[str]] = {}
     """Program line -> the roles that its draws have on most paths."""
     guesses: bool = True
@@ -74,7 +74,7 @@ class Models(NamedTuple):
 
 
 class ReadRound(NamedTuple):
-    """One round of a reading, with the probabilities of its draws."""
+    """One round of a path, with the role and the probability of each of its draws."""
 
     text: Tokens
     drafts: Tokens

@@ -135,7 +135,8 @@ ACCEPT: Mapping[str, AcceptFormula] = {
     "by the number of tests that pass, also behind the first rejection (no cumulative product)": _by_number,
     "up to the last test that fails, not the first": _up_to_the_last,
 }
-"""The same, with formulas that also use other rows."""
+"""Message ending -> formula for the acceptance, as in ``ACCEPT_OF_ROW``; some formulas also use rows at other
+positions."""
 
 
 def _shifted_excess(p_by: int, q_by: int) -> RowFormula:
@@ -208,8 +209,8 @@ REPLACE_OF_ROW: Mapping[str, RowFormula] = {
         int(t == _argmax(excess(rows.p[i], rows.q[i]))) for t in range(len(rows.p[i]))
     ],
 }
-"""End of a message that begins "a rejected draft is replaced by a draw from" -> the formula, from the rows at the
-draft."""
+"""End of a message that begins "a rejected draft is replaced by a draw from" -> the formula, which uses only the rows
+at the draft."""
 REPLACE: Mapping[str, RowFormula] = {
     **REPLACE_OF_ROW,
     "p one position late": lambda rows, drafts, i: rows.p[_inside(i + 1, rows.p)],
@@ -227,7 +228,8 @@ REPLACE: Mapping[str, RowFormula] = {
     ),
     "max(p - q, 0) with the first row of q": lambda rows, drafts, i: excess(rows.p[i], rows.q[0]),
 }
-"""The same, with formulas that also use other rows."""
+"""Message ending -> formula for the replacement, as in ``REPLACE_OF_ROW``; some formulas also use rows at other
+positions."""
 REPLACE_WITH_NAN: Mapping[str, RowFormula] = {
     "p on the tokens with p > q (p itself, not p - q), but all of p where q is 0 on one of them (0/0)": (
         _where_more_or_all

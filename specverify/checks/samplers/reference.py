@@ -27,7 +27,7 @@ from specverify.statistics.unknown_laws import NOTHING_YET, evidence, two_sample
 
 POSITIONS = 4
 FREQUENT = 5
-"""How often an outcome must be in the pilot to have a cell of its own."""
+"""Least count of an outcome in the pilot sample for which it gets its own cell."""
 View = Callable[[Tokens], Hashable]
 
 

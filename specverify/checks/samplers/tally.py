@@ -12,7 +12,7 @@ from specverify.statistics.e_processes import Array
 TOLD = 3
 """The number of outcomes in a counterexample."""
 SHOWN = 12
-"""The number of outcomes in a figure with the largest deviations, and the number of the most probable ones."""
+"""Most outcomes in a figure of those with the largest deviations, and also of the most probable ones."""
 
 
 class Tally(NamedTuple):
@@ -20,7 +20,7 @@ class Tally(NamedTuple):
 
     name: Callable[[int], object]
     seen: Array
-    """Observed counts ``[k]``."""
+    """Observed counts ``[k]``, one for each of the k cells."""
     expected: Array
     """Expected counts ``[k]``: probability times samples, or the counts of a reference."""
     variance: Array

@@ -49,7 +49,7 @@ class GenerateCall(NamedTuple):
 
     @property
     def target(self) -> Any:
-        """Return the model whose law is promised."""
+        """Return the target model, whose law the call must have."""
         return self.models[0]
 
     @property

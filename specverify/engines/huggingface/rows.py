@@ -44,8 +44,8 @@ class TableRow(NamedTuple):
     declared: LawOf | None = None
     """The declared law of a documented lossy mode; None for a lossless one."""
     tells: frozenset[str] = EVERYTHING
-    """What is told of a run: ``OBJECTS`` alone unless the prompt is token ids, only the loop runs the target, and
-    float64 is possible."""
+    """What is observed in a run. Only ``OBJECTS`` if the prompt is not token ids, if the target also runs outside the
+    decoding loop, or if float64 is not possible."""
 
 
 BASE = EngineSetting("", "llama", horizon=3, vocabulary=4, prompt=(0, 1, 2, 0, 1))
@@ -122,7 +122,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "twenty-drafts": {"gamma": 20},
     "beams": {"options": (("num_beams", 2),), "sample": False},
 }
-"""Name -> fields that differ from ``SMALL``."""
+"""Name of a setting -> the fields in which it differs from ``SMALL``."""
 
 ARGUMENTS: dict[str, tuple[Callable[[Build], Build], dict[str, Any], str, frozenset[str]]] = {
     "token-types": (
@@ -164,7 +164,8 @@ ARGUMENTS: dict[str, tuple[Callable[[Build], Build], dict[str, Any], str, frozen
     "float16": (partial(situations.in_low_precision, dtype="float16"), {}, "", OBJECTS),
     "bfloat16": (partial(situations.in_low_precision, dtype="bfloat16"), {}, "", OBJECTS),
 }
-"""Arguments, models and caches that differ: the situation, what differs from ``SMALL``, a refusal, what is told."""
+"""Name of a setting with special arguments, models or caches -> (function that changes the call, differences from
+``SMALL``, part of the error message with which the library rejects it, what is observed)."""
 
 
 SAMPLING: dict[str, dict[str, Any]] = {
@@ -187,7 +188,8 @@ SAMPLING: dict[str, dict[str, Any]] = {
     "one-token": {"horizon": 1},
     "two-tokens": {"horizon": 2},
 }
-"""Name -> fields that differ from ``BASE``; examined with a draft model and with prompt lookup."""
+"""Name of a setting -> the fields in which it differs from ``BASE``. They are examined with a draft model and with
+prompt lookup."""
 
 SITUATIONS: dict[str, tuple[Callable[[Build], Build], dict[str, Any]]] = {
     "embeddings": (partial(with_arguments, arguments=situations.of_embeddings, prompt=True, echoed=False), {}),
@@ -229,15 +231,17 @@ DRAFTING: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "confidence": ({"assistant": (("assistant_confidence_threshold", 0.4),), "gamma": 3, **_LONGER}, ()),
     "own-temperature": ({"assistant": (("do_sample", True), ("temperature", 2.0), ("top_k", 2))}, ()),
 }
-"""Schedules and an assistant with a generation config of its own; and what is documented to change."""
+"""Name of a setting -> how it differs from ``SMALL``, and the objects that such a call may change by the library's
+documentation. The settings have draft schedules, or an assistant with its own generation config."""
 
 OTHER_ARCHITECTURES = ("gpt2", "qwen2", "mistral", "gemma2", "gemma3", "t5", "bart", "lfm2")
-"""Beside Llama. Mistral and Gemma have windows shorter than a run, T5 and BART an encoder, LFM2 layers with a state."""
+"""Architectures other than Llama. Mistral and Gemma have windows shorter than a text, T5 and BART an encoder, LFM2
+layers with a state."""
 STATEFUL = {
     "mamba2": "not supported with stateful models, such as Mamba2ForCausalLM",
     "falcon_h1": "not supported with stateful models, such as FalconH1ForCausalLM",
 }
-"""A state-space model and a hybrid, each with a part of the error message with which the library rejects it."""
+"""Architecture with a recurrent state -> part of the error message with which the library rejects it."""
 
 SPECIAL: dict[str, TableRow] = {
     "assisted/by-a-copy": TableRow(special.twin_engine, BASE),

@@ -170,7 +170,7 @@ SITUATIONS: dict[str, AloneRow] = {
     **{name: AloneRow(SHORT._replace(architecture=name)) for name in ("gpt2", "qwen2", "mistral", "gemma2", "gemma3")},
     **{name: AloneRow(SHORT._replace(architecture=name)) for name in ("lfm2", "mamba2", "falcon_h1")},
 }
-"""Caches, padding, and models; windows of Mistral and Gemma are shorter than a run."""
+"""Name -> row with a special cache, padding or model. The windows of Mistral and Gemma are shorter than a text."""
 
 
 def rows_alone() -> dict[str, AloneRow]:

@@ -68,7 +68,7 @@ class ScriptCall(NamedTuple):
     """The name of the function that makes the call; if not ``function``, the name of its result, or ""."""
     function: bool = True
     first: tuple[str, ...] = ()
-    """Lines before the call."""
+    """Lines of the script before the call."""
     drafter: str = ""
     """The name of the model in whose first drafting pass the call is interrupted; "" if it is not."""
 
@@ -221,8 +221,8 @@ def _bare(source: str) -> str:
 
 NAMES = ("target", "assistant")
 NO_GRADIENTS = "torch.set_grad_enabled(False)"
-"""Torch multiplies weights without ``requires_grad`` by another kernel with other rounding, so gradients are disabled.
-"""
+"""Line of the script that disables gradients, because torch uses a kernel with other rounding for weights with
+``requires_grad``."""
 SHOW = object()
 """Placeholder for the script's function that records the inputs of logits processors."""
 

@@ -98,7 +98,8 @@ CAUSES: tuple[Cause, ...] = (
         "generation_config.begin_suppress_tokens = None",
     ),
 )
-"""The first match counts. Traced by hand in version 5.23.0; a cause whose line no longer exists is not reported."""
+"""Known causes of faults in transformers 5.23.0, found by hand; the first one that matches a fault is reported, if its
+line still exists."""
 
 
 def cause_of(setting: str, fault: Fault) -> str:

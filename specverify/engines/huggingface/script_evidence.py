@@ -94,8 +94,8 @@ NOTED = {
     "held": "(held, [(kept.keys.clone(), kept.values.clone()) for kept in cache.layers] if held else [])",
     "": "(max(held + 1 - {start}, 0), fed[max({start} - held, 1) :])",
 }
-"""What is noted of a pass, by ``Fault.cache``: its cache and what it is fed, and what
-processors are shown behind it, or where it began and its drafts."""
+"""``Fault.cache`` -> expression that the script records at each forward pass, such as the cache length and the input.
+"""
 
 DRAFTED = """
 ROUNDS, BEFORE, DRAFT, CALLS = {rounds}, {before}, {draft}, {calls}

@@ -24,9 +24,7 @@ class ProgramSource(NamedTuple):
 
 
 def smaller_settings(setting: EngineSetting) -> Iterator[tuple[str, EngineSetting]]:
-    """Yield (difference, setting) for every setting with one option or token removed.
-
-    The most visible differences first.
+    """Yield (difference, setting) for each setting with one option or token fewer, the clearest differences first.
 
     Tokens of the prompt and of the end of sequence stay below the vocabulary. The engine decides whether it accepts the
     setting.

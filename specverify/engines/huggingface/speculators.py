@@ -35,7 +35,7 @@ ASSISTANT_ALPHABET = "xdcbya"
 """Four letters in common, under other ids and in another order; one is the target's alone, two the assistant's."""
 
 _library: Any = transformers
-"""Its classes by name: their constructors are annotated in part."""
+"""The library without type annotations, because its constructors are only partly annotated."""
 
 SOFT_SCALE = 0.45
 """Standard deviation of weights where ``WEIGHT_SCALE`` would make pmfs close to one-hot."""

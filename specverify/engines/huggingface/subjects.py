@@ -24,7 +24,7 @@ from specverify.subjects.subject import Cost, EngineProgram, SampledSetting, Sub
 DETECT = 0.2
 """Total variation to detect in samples with an engine's own random numbers; half of it takes four times as long."""
 DETECT_PLAIN = 0.03
-"""The same for target-only generation, which is batched."""
+"""Total variation to detect in samples of batched generation without speculation."""
 OF_A_CALL, OF_A_BATCHED_CALL = Cost(0.5, 7e-3), Cost(0.5, 2e-5)
 ACTIVITY_CALLS = 100
 

@@ -22,8 +22,8 @@ __all__ = [
 
 TARGET_SEED = 2
 ASSISTANT_SEED = 3
-"""Seeds of the weights, chosen so that the laws of ``SETTINGS`` are spread out and a third to a half of drafts are
-kept."""
+"""Seed of the assistant's weights. Both seeds are chosen so that the laws of ``SETTINGS`` are spread out and a third to
+a half of the drafts are accepted."""
 
 
 class EngineSetting(NamedTuple):
@@ -34,18 +34,18 @@ class EngineSetting(NamedTuple):
     """A key of ``architectures.ARCHITECTURES``, for target and assistant, which have different weights."""
     temperature: float = 1.0
     top_k: int | None = None
-    """None or 0: no truncation."""
+    """``top_k`` of the sampling; None or 0 means no truncation."""
     top_p: float | None = None
-    """None or 1: no truncation."""
+    """``top_p`` of the sampling; None or 1 means no truncation."""
     gamma: int = 2
     """``num_assistant_tokens`` or ``prompt_lookup_num_tokens``."""
     horizon: int = 3
-    """``max_new_tokens``."""
+    """Largest number of new tokens, ``max_new_tokens``."""
     vocabulary: int = 5
     prompt: Tokens = (3, 1, 2, 3, 1)
     eos: Tokens = ()
     sample: bool = True
-    """False: greedy decoding."""
+    """Whether to sample; False means greedy decoding."""
     options: tuple[tuple[str, Any], ...] = ()
     """Further entries of the ``GenerationConfig``; tuples stand for lists."""
     assistant: tuple[tuple[str, Any], ...] = ()

@@ -34,7 +34,7 @@ def model(precise: bool = True) -> Any:
 
 
 def scripted(script: Callable[[Sequence[int]], int], gamma: int) -> Drafter:
-    """Return a drafter of ``gamma`` tokens; ``script(tokens)`` chooses each from all tokens before it."""
+    """Return a drafter of ``gamma`` tokens: ``script(tokens)`` returns the next draft after all earlier tokens."""
 
     def drafts(input_ids: Any, /, **options: Any) -> Any:
         tokens = input_ids.tolist()

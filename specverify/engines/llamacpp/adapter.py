@@ -27,7 +27,7 @@ except ImportError as error:
 MODELS: Final = Path(__file__).parent / "models"
 SLOTS: Final = 4
 CONTEXT: Final = 256
-"""Positions of a slot."""
+"""Context size of one server slot, in tokens."""
 RIGHT: Final[Tokens] = (1,)
 """The outcome of a text that keeps a promise other than the law."""
 WRONG: Final[Tokens] = (0,)
@@ -50,7 +50,8 @@ class Drawing(NamedTuple):
     """How the texts of a request are drawn: alone or with other requests, streamed or not."""
 
     beside: bool = False
-    """Whether as many other, different requests run at the same time, ``SLOTS`` at once."""
+    """Whether other requests (``BESIDE``) run at the same time, one for each text, at most ``SLOTS`` requests together.
+    """
     streamed: bool = False
 
 
@@ -72,7 +73,7 @@ BESIDE: Final[Sequence[Request]] = (
 
 @cache
 def server(way: Way) -> Any:
-    """Return the server started as ``way`` states; it runs until the process ends."""
+    """Return a running server with the arguments of ``way``; it runs until this process ends."""
     given = xl.CommonParams()
     fields: dict[str, Any] = {
         "model.path": str(MODELS / "target.gguf"),

@@ -20,7 +20,7 @@ from specverify.subjects.subject import UnusableSubject
 
 PROMPT: Final[Tokens] = (3, 1, 2, 3, 1)
 WRITTEN: Final = (*LETTERS[:END], "")
-"""What each token writes: an end is special, and has no letter."""
+"""Token id -> its text; the end token is special and has the empty text."""
 NEUTRAL: Final[Mapping[str, Any]] = {
     "temperature": 1.0,
     "dynatemp_range": 0.0,
@@ -237,10 +237,7 @@ SAMPLERS: Final[Mapping[str, Callable[[Request, Tokens, Any], Any]]] = {
 
 
 def _mirostat(asked: Request, new: Tokens, logits: Any) -> tuple[Any, float]:
-    """Return the pmf of mirostat 2.0 after the tokens ``new``, and its bound of surprise in bits (Basu et al.
-
-    2007.14966).
-    """
+    """Return the pmf of mirostat 2.0 (arXiv 2007.14966) after the tokens ``new``, and its surprise bound in bits."""
     if new:
         before = _temperature(asked, new[:-1], _biased(asked, _logits()(asked.prompt + new[:-1]).copy()))
         drawn, bound = _mirostat(asked, new[:-1], before)

@@ -143,8 +143,8 @@ PROMISES: Final[Mapping[str, Keep]] = {
     "a seed again": same_again,
 }
 SEED_BY_SEED: Final[Mapping[str, Keep]] = {"texts of plain seeds": same_as_plain}
-"""Not promised by documentation: a kind that compares drafts with the sampled token gives the texts of plain decoding.
-"""
+"""Behaviour that no documentation promises: with drafts compared to sampled tokens, a seed gives the text of plain
+decoding."""
 
 
 def rows() -> dict[str, Row]:

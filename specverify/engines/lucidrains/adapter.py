@@ -73,7 +73,7 @@ def draft(decoding: Decoding, prompts: Any, decode: Decode = speculative_decodin
 
 
 def texts(way: Way, decoding: Decoding, batch: int, joined: int = 1) -> Texts:
-    """Return a function that draws texts by ``way``, ``batch`` rows per call.
+    """Return a function that draws texts by ``way(decoding, prompts)``, ``batch`` rows per call.
 
     With ``joined`` above 1, so many rows of a call are concatenated to one text, whose law is their joint law.
     """

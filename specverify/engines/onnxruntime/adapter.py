@@ -61,7 +61,7 @@ def model(drafting: bool, eos: Tokens) -> Any:
 
 
 def generator(way: Way, decoding: Decoding, seed: int) -> Any:
-    """Return a generator of the library with this seed that has processed the prompt."""
+    """Return a generator of the library with this seed that has processed the prompt; ``way`` gives its options."""
     drafting, speculative = way(decoding)
     loaded = model(drafting, decoding.eos)
     parameters = library.GeneratorParams(loaded)
@@ -128,7 +128,7 @@ APPENDED = 1
 
 
 def texts(way: Way, decoding: Decoding, one: Callable[[Way, Decoding, int], Tokens] = text) -> Texts:
-    """Return a function that draws texts by ``way``; ``one`` returns the text of a seed."""
+    """Return a function that draws texts with the options of ``way``; ``one`` returns the text of a seed."""
     return partial(_texts, way, decoding, one)
 
 

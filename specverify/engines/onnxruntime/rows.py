@@ -69,7 +69,7 @@ def _forbidding_law(decoding: Decoding, forbidden: Callable[[Tokens], Sequence[i
 
 Special = tuple[Decoding, Callable[[Way, Decoding, int], Tokens], Callable[[Decoding], dict[Tokens, float]]]
 NARROW = Decoding(eos=(0,), top_k=2, horizon=6)
-"""Two tokens are possible at each position; the end is never one of them."""
+"""A request with two possible tokens at each position; the end token is never one of them."""
 SPECIAL: Mapping[str, Special] = {
     "rewound to the prompt": (NARROW, rewound, rewound_law),
     "rewound, four drafts": (NARROW._replace(gamma=4), rewound, rewound_law),

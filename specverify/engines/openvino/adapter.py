@@ -69,7 +69,10 @@ def _drafting(of_target: Any = {}, of_draft: Any = {}) -> Any:  # noqa: B006 - n
 
 
 def configured(decoding: Decoding, seed: int, way: str) -> Any:
-    """Return the configuration of a call with this seed; ``way`` is the name of the pipeline's function."""
+    """Return the configuration of a call with this seed.
+
+    ``way`` is the name of the function that opens the pipeline.
+    """
     result = library.GenerationConfig()
     result.max_new_tokens, result.rng_seed = decoding.horizon, seed
     result.do_sample = decoding.temperature > 0
@@ -89,7 +92,7 @@ def configured(decoding: Decoding, seed: int, way: str) -> Any:
 
 
 def texts(way: Open, decoding: Decoding) -> Texts:
-    """Return a function that draws texts by the pipeline that ``way()`` returns, one for each seed."""
+    """Return a function that draws texts, one for each seed; ``way()`` opens the pipeline."""
     return partial(_texts, way, decoding)
 
 

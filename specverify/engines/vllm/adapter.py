@@ -44,7 +44,7 @@ _FOR_GOOD = ExitStack()
 LONG = 16
 """Number of letters in a structured output; no request has as many tokens, so the grammar ends no text."""
 AT_ONCE = 256
-"""Requests per call, four times as many as run at once, so that new ones take the slots of ended ones."""
+"""Requests per call: four times as many as run at the same time, so that later ones reuse the slots of ended ones."""
 
 
 class Way(NamedTuple):
@@ -58,7 +58,10 @@ class Way(NamedTuple):
 
 @cache
 def engine(way: Way) -> Any:
-    """Return the engine for a configuration. A process can hold only one: vLLM keeps its memory until the end."""
+    """Return the engine with the configuration ``way``.
+
+    A process can hold only one engine, because vLLM keeps its memory until the process ends.
+    """
     speculation = {name: folder(value) if name == "model" else value for name, value in way.speculation}
     usual: dict[str, Any] = {
         "dtype": "float32",
@@ -109,13 +112,16 @@ BESIDE: Sequence[Request] = (
 
 
 def generate(way: Way, asked: Sequence[Request], parameter_list: Sequence[Any]) -> Any:
-    """Return the engine's results for the requests ``asked`` in one call, each with its ``SamplingParams``."""
+    """Return the results of the engine with configuration ``way`` for several requests in one call.
+
+    ``asked`` are the requests, and ``parameter_list`` their ``SamplingParams``.
+    """
     prompts = [{"prompt_token_ids": list(each.prompt)} for each in asked]
     return engine(way).generate(prompts, list(parameter_list), use_tqdm=False)
 
 
 def texts(way: Way, asked: Request, drawing: Drawing = ALONE) -> Texts:
-    """Return a function of (seed, number) that returns so many texts for the request ``asked``."""
+    """Return a function of (seed, number) that returns ``number`` texts for the request ``asked``."""
 
     def draw(seed: int, number: int) -> Sequence[Tokens]:
         torch.manual_seed(seed)

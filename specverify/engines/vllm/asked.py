@@ -18,7 +18,7 @@ class Drawing(NamedTuple):
     seeded: bool = False
     """Whether each text has its own seed; if not, all use the engine's generator."""
     beside: bool = False
-    """Whether as many other requests (``BESIDE``) run at the same time."""
+    """Whether other requests (``BESIDE``) run at the same time, one for each text."""
     copies: int = 1
     """Number of texts per request (its ``n``)."""
 

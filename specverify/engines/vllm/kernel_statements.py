@@ -34,9 +34,9 @@ def rejection_greedy_sample(
     max_spec_len: int,
     *_: Any,
 ) -> None:
-    """Write the target's argmax at each draft up to the first draft that differs.
+    """Write the target's argmax at each draft up to the first draft that differs from it.
 
-    If none does, also the bonus token.
+    If no draft differs, the bonus token is written too.
     """
     for request, places in places_of(cu_num_draft_tokens):
         if is_greedy is not None and not is_greedy[request]:

@@ -19,7 +19,7 @@ from specverify.subjects.request_laws import check_clear, law_of_texts, only, up
 
 PROMPT: Final[Tokens] = (3, 1, 2, 3, 1)
 WRITTEN: Final = (*LETTERS[:END], "")
-"""What each token writes: an end is special, and has no letter."""
+"""Token id -> its text; the end token is special and has the empty text."""
 
 
 class Request(NamedTuple):

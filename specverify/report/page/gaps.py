@@ -12,7 +12,7 @@ from specverify.report.runs.said import Partings
 LONG, HIGH, EDGE = 240.0, 16.0, 8.0
 """Size of a picture, and the margin at either end."""
 LEAST = 1e-12
-"""Smaller gaps and bounds are drawn as this value."""
+"""Least value that is drawn; smaller gaps and bounds are drawn at it."""
 TIE, BUG = ("≈ near-tie", "unknown"), ("✘ bug", "refuted")
 """Label and colour class of a near-tie, and of a bug."""
 

@@ -10,7 +10,7 @@ from specverify.report.runs.said import printable
 
 
 class Markup(NamedTuple):
-    """A piece of HTML."""
+    """A piece of HTML, which is not escaped again."""
 
     text: str
 

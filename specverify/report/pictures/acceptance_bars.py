@@ -42,11 +42,11 @@ class Thrown(NamedTuple):
     """Drafts as points: first position (under q), final position (under p), and whether the draft was accepted."""
 
     start: np.ndarray[Any, np.dtype[np.float64]]
-    """``[number, 2]``: horizontal positions and heights."""
+    """``[number, 2]``: horizontal position and height of each draft under q."""
     end: np.ndarray[Any, np.dtype[np.float64]]
-    """[number, 2]"""
+    """``[number, 2]``: final horizontal position and height of each draft under p."""
     kept: np.ndarray[Any, np.dtype[np.bool_]]
-    """[number]"""
+    """``[number]``: whether each draft was accepted."""
 
 
 def thrown_points(p: Pmf, q: Pmf, number: int, seed: int) -> Thrown:

@@ -46,7 +46,7 @@ class Levels(NamedTuple):
 
 
 class EvidencePanel(NamedTuple):
-    """A panel of an e-value over the number of samples."""
+    """A panel with the curve of an e-value over the number of samples."""
 
     title: str
     said: str
@@ -90,7 +90,7 @@ class MatrixRow(NamedTuple):
 
 
 class Matrix(NamedTuple):
-    """The kill matrix."""
+    """The kill matrix: which checks refute which planted bugs."""
 
     checks: tuple[str, ...]
     rows: tuple[MatrixRow, ...]

@@ -93,9 +93,8 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     },
     "short-grammar": {"grammar": [[0, 0, 1], [0, 1, 1], [1, 2, -1]], "vocabulary": 3},
 }
-"""Name -> sampling parameters, as ``processed`` reads them; a grammar is edges (state, token, next state) from 0.
-
-It holds from the first new token on, or behind the first ``trigger`` among them."""
+"""Name -> sampling parameters in the form of ``processed``. A grammar is a list of (state, token, next state) that
+starts in state 0 at the first new token, or after the first ``trigger`` among the new tokens."""
 
 
 NOTES_OF = {"min_new": "least-length", "grammar": "grammar"}
