@@ -136,8 +136,8 @@ class Coupled:
         """What was answered about quantities of several numbers."""
         self._blocks: dict[int, tuple[Any, Any]] = {}
         """By the identity of what is known of a noise vector: that, and its recorded values."""
-        self._mass: float | None = None
-        """The probability of the last outcome, or answer about several numbers."""
+        self._answered: list[float] = []
+        """The probability of each outcome, and of each answer about several numbers."""
         self._order: set[tuple[int, int]] = set()
         """Numbers of which the first is known to ring before the second."""
         self.ties: list[str] = []
@@ -203,7 +203,7 @@ class Coupled:
         masses = np.asarray(pmf, dtype=np.float64)
         if item.outcome is None:
             result = int(np.searchsorted(np.cumsum(masses), item.low, "right"))
-            self._mass = float(masses[min(result, len(masses) - 1)])
+            self._answered.append(float(masses[min(result, len(masses) - 1)]))
             return result
         if not 0 <= item.outcome < len(masses) or not masses[item.outcome] > 0:
             raise self._part(f"{name} asks for one of {_shown(masses)}, and {self._of} drew {item.outcome}")
@@ -211,7 +211,7 @@ class Coupled:
             weights = np.asarray(item.weights, dtype=np.float64)
             if len(weights) != len(masses) or np.abs(weights / weights.sum() - masses).max() > TIE:
                 raise self._part(f"{name} asks with weights {_shown(masses)}, drawn from {_shown(weights)}")
-        self._mass = float(masses[item.outcome])
+        self._answered.append(float(masses[item.outcome]))
         return item.outcome
 
     def agree(self, outcome: int, pmf: Any, item: Item, name: str) -> None:
@@ -223,13 +223,12 @@ class Coupled:
             raise self._part(f"{name} is examined as a draw made before, which gave another outcome")
 
     def open_end(self, element: Any, law: Sequence[tuple[Any, float]]) -> None:
-        """Read an outcome that nothing has read, and compare ``law``, its values with their probabilities, with it."""
-        self._mass = None
+        """Read an outcome that nothing has read, and compare its probability in ``law`` with that of the draw."""
+        before = len(self._answered)
         value = element.value()
-        masses = [mass for each, mass in law if each == value]
-        alike = self._mass is None or len(masses) > 1 or (len(masses) == 1 and abs(masses[0] - self._mass) <= TIE)
-        if not masses or not alike:
-            self._differ(f"the last token is {value}, with probability {self._mass}, and unread it has {masses}")
+        asked, masses = self._answered[before:], [mass for each, mass in law if each == value]
+        if not masses or (asked and len(masses) == 1 and abs(masses[0] - asked[-1]) > TIE):
+            self._differ(f"the last token is {value}, with probability {asked[-1:]}, and unread it has {masses}")
 
     def cell(self, uniform: Any, pmf: Any, lies: Callable[[float], int]) -> int:
         """Return the index of the interval, among those of a comparison, that contains the value of ``uniform``.
@@ -316,7 +315,7 @@ class Coupled:
         if not masses[result] > 0:
             self._differ(f"{name}: an answer of probability 0 came")
             return int(masses.argmax())
-        self._mass = float(masses[result])
+        self._answered.append(float(masses[result]))
         return result
 
     def _values(self, scores: Any) -> Any:
@@ -400,7 +399,7 @@ class Coupled:
         Else record a difference and return the likeliest outcome.
         """
         if masses[result] > 0:
-            self._mass = masses[result]
+            self._answered.append(masses[result])
             return result
         self._differ(f"{name}: an answer of probability 0 came")
         return max(range(len(masses)), key=masses.__getitem__)
