@@ -104,7 +104,7 @@ ENGINES = {
 """Engine -> its page in docs/findings; the versions are in tools/surveys/requirements."""
 ENGINE_WORK = Path("build/engines")
 """The reports of the rows of each release, by which a survey goes on where it was ended."""
-SLOW_STARTS = ("llamacpp", "node_llamacpp", "vllm")
+SLOW_STARTS = ("crisperwhisper", "llamacpp", "node_llamacpp", "vllm")
 """Engines whose rows share processes, because a start takes long."""
 ENGINE_TESTS = {
     "crisperwhisper": ("test_crisperwhisper.py",),

@@ -12,19 +12,19 @@ os.environ |= {"VLLM_ENABLE_V1_MULTIPROCESSING": "0", "VLLM_CPU_KVCACHE_SPACE": 
 os.environ |= {"VLLM_CPU_OMP_THREADS_BIND": "nobind", "GLOO_SOCKET_IFNAME": "lo", "VLLM_LOGGING_LEVEL": "ERROR"}
 try:
     from tokenizers import Tokenizer, models
-    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast, set_seed
     from vllm import LLM, SamplingParams
     from vllm.sampling_params import StructuredOutputsParams
     from vllm.v1.sample import rejection_sampler
 
     def law(**more):
-        texts = llm.generate([{"prompt_token_ids": [3]}] * 1500, SamplingParams(max_tokens=2, ignore_eos=True, **more))
+        texts = llm.generate([{"prompt_token_ids": [2]}] * 1500, SamplingParams(max_tokens=2, ignore_eos=True, **more))
         return Counter(tuple(each.outputs[0].token_ids) for each in texts)
 
     rejection_sampler.expand_batch_to_tokens = lambda x, e, *_, **__: x.repeat_interleave(e.diff(prepend=0 * e[:1]))
     tiny = LlamaConfig(vocab_size=8, hidden_size=64, num_hidden_layers=2, num_attention_heads=2, initializer_range=0.3)
-    target, draft = tempfile.mkdtemp(), tempfile.mkdtemp()
-    for folder in (target, draft):
+    set_seed(0)
+    for folder in (target := tempfile.mkdtemp(), draft := tempfile.mkdtemp()):
         LlamaForCausalLM(tiny).save_pretrained(folder)
     letters = Tokenizer(models.BPE({letter: i for i, letter in enumerate("abcdefgh")}, []))
     PreTrainedTokenizerFast(tokenizer_object=letters, eos_token="h").save_pretrained(target)  # noqa: S106
